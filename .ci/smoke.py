@@ -57,7 +57,7 @@ EXPECTED_OVS = 2
 CROSS_CHECK = "cross-check"
 BOTH_ENGINES = (CROSS_CHECK, "--k", "4", "--rate", "20", "--cc", "lia", "--seconds", "10", "--warmup", "10")
 EXPECTED_BOTH = 6  # the baseline, TCP and MPTCP with 8 subflows, emulated and simulated
-LEAST_CORRELATION = 0.5
+MIN_CORRELATION = 0.5
 """Minimum correlation of TCP flows between the engines, over the same paths: 0.97 and more on a loaded
 machine."""
 SIP_S = 8
@@ -135,15 +135,15 @@ def engines_differ(results: Path) -> int:
     A busy machine gives only a warning.
     """
     argv = [str(REFABRIC), "plot", CROSS_CHECK, "--results", str(results), "--json"]
-    told = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True).stdout
-    events = [json.loads(line) for line in told.splitlines()]
+    output = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True).stdout
+    events = [json.loads(line) for line in output.splitlines()]
     measured = [
         event["measured"]["value"]
         for event in events
         if event["event"] == "verdict" and event["measured"]
         if (event["quantity"], event["algorithm"], event["k"]) == ("across_spearman", "tcp", 4)
     ]
-    if measured and measured[0] > LEAST_CORRELATION:
+    if measured and measured[0] > MIN_CORRELATION:
         return 0
     print(f"smoke: cross-check: TCP's flows correlate by {measured or 'nothing'} between the engines")
     if any(row["status"] == "suspect" for row in read(results / CROSS_CHECK)):

@@ -50,6 +50,11 @@ class Normalised:
     unfinished: int = 0
 
     @property
+    def unfinished_pct(self) -> float | None:
+        """The share of flows that had not ended, in percent; None without flows."""
+        return 100 * self.unfinished / len(self.values) if self.values else None
+
+    @property
     def mean(self) -> float | None:
         """None without flows."""
         return statistics.fmean(self.values) if self.values else None

@@ -225,10 +225,12 @@ def _row(of: Sequence[Cost], kernel: Sequence[Cost], by_cpu: bool) -> dict[str, 
 
 @click.command()
 @click.option("--flows", "counts", default="1,4,16,64", show_default=True, help="Numbers of flows.")
-@click.option("--cc", type=click.Choice(KERNELS_OWN), default="reno", show_default=True)
-@click.option("--reports", default="ack,10ms", show_default=True, help=f"Of {', '.join(REPORTS_US)}.")
+@click.option(
+    "--cc", type=click.Choice(KERNELS_OWN), default="reno", show_default=True, help="Congestion control."
+)
+@click.option("--reports", default="ack,10ms", show_default=True, help=f"Reports: {', '.join(REPORTS_US)}.")
 @click.option("--rate", "rate_mbps", default=0.0, help="Mb/s of all flows together; 0: as fast as possible.")
-@click.option("--seconds", default=3.0, show_default=True)
+@click.option("--seconds", default=3.0, show_default=True, help="Measured time of each run, in seconds.")
 @click.option("--runs", default=3, show_default=True, help="Repetitions of every variant.")
 @click.option("--chart", type=click.Path(path_type=Path), help="Draw the ratios into this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

@@ -163,12 +163,12 @@ def compare(spec: RunSpec, runs: int) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--k", default=4, show_default=True)
-@click.option("--subflows", default=8, show_default=True)
-@click.option("--rate", "rate_mbps", default=20.0, show_default=True, help="Mb/s")
+@click.option("--k", default=4, show_default=True, help="Size k of the FatTree.")
+@click.option("--subflows", default=8, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--rate", "rate_mbps", default=20.0, show_default=True, help="Link rate in Mb/s.")
 @click.option("--cc", "names", default=",".join(OURS), show_default=True, help="Compare these with reno.")
-@click.option("--warmup", "warmup_s", default=3.0, show_default=True)
-@click.option("--seconds", default=8.0, show_default=True)
+@click.option("--warmup", "warmup_s", default=3.0, show_default=True, help="Warm-up of each run, in seconds.")
+@click.option("--seconds", default=8.0, show_default=True, help="Measured time of each run, in seconds.")
 @click.option("--runs", default=3, show_default=True, help="Pairs of runs per algorithm.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(names: str, runs: int, as_json: bool, **options: Any) -> None:

@@ -222,11 +222,11 @@ def draw(rows: Sequence[dict[str, Any]], path: Path, title: str) -> None:
 
 
 @click.command()
-@click.option("--k", default=4, show_default=True)
-@click.option("--subflows", default=1, show_default=True)
+@click.option("--k", default=4, show_default=True, help="Size k of the FatTree.")
+@click.option("--subflows", default=1, show_default=True, help="Subflows per connection; 1 is plain TCP.")
 @click.option("--rates", default="1,2,5,10,20,50,100", show_default=True, help="Link rates in Mb/s.")
-@click.option("--seconds", default=5.0, show_default=True)
-@click.option("--repeats", default=1, show_default=True)
+@click.option("--seconds", default=5.0, show_default=True, help="Measured time of each run, in seconds.")
+@click.option("--repeats", default=1, show_default=True, help="Runs per data plane and rate.")
 @click.option("--chart", type=click.Path(path_type=Path), help="Write a chart to this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(

@@ -11,7 +11,6 @@ is equal on every machine. Links are 100 Mb/s. Needs root.
 
 from __future__ import annotations
 
-import argparse
 import json
 import socket
 import statistics
@@ -21,6 +20,8 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -117,35 +118,34 @@ def _counts(spec: RunSpec) -> dict[str, int]:
     return {name: counts[name] for name in ("packets_in", "flows_set_up", "rules_told")}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--connections", type=int, default=200)
-    parser.add_argument("--modes", default=",".join(MODES))
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+@click.command()
+@click.option("--k", default=4, show_default=True, help="Size k of the FatTree.")
+@click.option("--connections", default=200, show_default=True, help="Connections per mode.")
+@click.option("--modes", default=",".join(MODES), show_default=True, help="Measure these.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(k: int, connections: int, modes: str, as_json: bool) -> None:
+    """Measure how long connections take to open, and print it."""
+    names = modes.split(",")
     try:
         require_root("python benchmarks/first_packet.py")
-        modes = given.modes.split(",")
-        if wrong := sorted(set(modes) - set(MODES)):
+        if wrong := sorted(set(names) - set(MODES)):
             raise UsageError(f"unknown mode '{wrong[0]}': choose from {', '.join(MODES)}")
         with emulation_lock(wait_s=60.0):
-            measured = [measure(mode, given.k, given.connections) for mode in modes]
+            measured = [measure(mode, k, connections) for mode in names]
     except RefabricError as error:
         print(f"first_packet: {error}", file=sys.stderr)
-        return error.exit_code
-    if given.json:
-        head = {"benchmark": "first_packet", "k": given.k, "connections": given.connections}
+        sys.exit(error.exit_code)
+    if as_json:
+        head = {"benchmark": "first_packet", "k": k, "connections": connections}
         print(json.dumps({**head, "measured": measured, "machine": machine()}))
-        return 0
+        return
     for row in measured:
         first, again = row["first_ms"], row["again_ms"]
         print(
             f"{row['mode']:10} first {first['median']:7.2f} ms (p90 {first['p90']:7.2f})  "
             f"again {again['median']:7.2f} ms (p90 {again['p90']:7.2f})  {row['per_connection']}"
         )
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,17 +11,18 @@ how much longer than that an answer took after the one before. `lookup_us` is th
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -112,29 +113,34 @@ def measure(busy: int, reserve: bool, bursts: int) -> dict[str, Any]:
     return seen
 
 
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description="Service times of a real IMS by CPU scheduling.")
-    parser.add_argument("--busy", default="0,8", help="numbers of busy programs beside it, comma-separated")
-    parser.add_argument("--bursts", type=int, default=20)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    asked = parser.parse_args(argv)
+@click.command()
+@click.option("--busy", default="0,8", show_default=True, help="Numbers of busy programs beside the IMS.")
+@click.option("--bursts", default=20, show_default=True, help="Bursts of messages per run.")
+@click.option("--runs", default=3, show_default=True, help="Runs per setting.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(busy: str, bursts: int, runs: int, as_json: bool) -> None:
+    """Measure service times of a real IMS by CPU scheduling, and print them."""
     rows = []
-    with emulation_lock():
-        for busy in map(int, asked.busy.split(",")):
-            for _ in range(asked.runs):
-                for reserve in (False, True):
-                    rows.append(measure(busy, reserve, asked.bursts))
-                    if not asked.json:
-                        print(rows[-1], flush=True)
-    if asked.json:
-        print(json.dumps({"workload": WORKLOAD, "bursts": asked.bursts, "rows": rows}))
-    return 0
-
-
-if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        with emulation_lock():
+            for programs, reserve in _settings(busy, runs):
+                rows.append(measure(programs, reserve, bursts))
+                if not as_json:
+                    print(rows[-1], flush=True)
     except RefabricError as error:
         print(f"ims_scheduling: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    if as_json:
+        print(json.dumps({"workload": WORKLOAD, "bursts": bursts, "rows": rows}))
+
+
+def _settings(busy: str, runs: int) -> Iterator[tuple[int, bool]]:
+    """Yield the number of busy programs and the way of scheduling of each run, in order."""
+    for programs in busy.split(","):
+        for _ in range(runs):
+            for reserve in (False, True):
+                yield int(programs), reserve
+
+
+if __name__ == "__main__":
+    main()

@@ -266,7 +266,7 @@ def summary(transport: str, took_ns: Sequence[int], messages: int, others_pct: f
 @click.command()
 @click.option("--messages", default=10_000, show_default=True, help="Messages per transport.")
 @click.option("--every-us", default=300.0, show_default=True, help="Time between messages.")
-@click.option("--transports", default=",".join(TRANSPORTS), show_default=True)
+@click.option("--transports", default=",".join(TRANSPORTS), show_default=True, help="Measure these.")
 @click.option("--chart", type=click.Path(path_type=Path), help="Draw the percentiles into this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(messages: int, every_us: float, transports: str, chart: Path | None, as_json: bool) -> None:

@@ -12,7 +12,6 @@ interfaces. Needs root.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -21,6 +20,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -116,39 +117,40 @@ def _pss_kb() -> int:
     return total
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--k", type=int, default=4, help="size of the topology (default 4)")
-    parser.add_argument("--topology", default="ft", help="ft, dhft or star (default ft)")
-    parser.add_argument("--dataplane", default=FABRIC, choices=DATAPLANES, help="default fabric")
-    parser.add_argument("--runs", type=int, default=3, help="medians of this many runs (default 3)")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
+@click.command()
+@click.option("--k", default=4, show_default=True, help="Size k of the topology.")
+@click.option("--topology", default="ft", show_default=True, help="Topology: ft, dhft or star.")
+@click.option(
+    "--dataplane", default=FABRIC, show_default=True, type=click.Choice(list(DATAPLANES)), help="Data plane."
+)
+@click.option("--runs", default=3, show_default=True, help="Report medians of this many runs.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(k: int, topology: str, dataplane: str, runs: int, as_json: bool) -> None:
+    """Measure how long a network takes to start and stop, and print it."""
     try:
-        kind, params = topos.parse(f"{options.topology},{options.k}")
+        kind, params = topos.parse(f"{topology},{k}")
         hosts = len(topos.build(kind, params).hosts)
         with emulation_lock(wait_s=60.0):
-            runs = [measure(kind, params, options.dataplane) for _ in range(max(1, options.runs))]
+            found = [measure(kind, params, dataplane) for _ in range(max(1, runs))]
     except RefabricError as error:
         print(f"network_up: {error}", file=sys.stderr)
-        return error.exit_code
-    medians = {name: round(statistics.median(run[name] for run in runs), 3) for name in runs[0]}
+        sys.exit(error.exit_code)
+    medians = {name: round(statistics.median(run[name] for run in found), 3) for name in found[0]}
     result = {
         "benchmark": "network_up",
         "topology": kind,
-        "dataplane": options.dataplane,
-        "k": options.k,
+        "dataplane": dataplane,
+        "k": k,
         "hosts": hosts,
-        "runs": len(runs),
+        "runs": len(found),
         **medians,
         "machine": machine(),
     }
-    if options.json:
+    if as_json:
         print(json.dumps(result))
     else:
         print("\n".join(f"{name:10} {value}" for name, value in result.items()))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

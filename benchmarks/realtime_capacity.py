@@ -69,12 +69,14 @@ def report(spec: RunSpec, results: list[RunResult]) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--k", default=8, show_default=True)
-@click.option("--subflows", default=8, show_default=True)
-@click.option("--rate", "rate_mbps", default=5.0, show_default=True, help="Mb/s")
-@click.option("--seconds", default=20.0, show_default=True)
-@click.option("--traffic", default=USUAL_TRAFFIC, show_default=True, type=click.Choice(TRAFFIC))
-@click.option("--runs", default=1, show_default=True)
+@click.option("--k", default=8, show_default=True, help="Size k of the FatTree.")
+@click.option("--subflows", default=8, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--rate", "rate_mbps", default=5.0, show_default=True, help="Link rate in Mb/s.")
+@click.option("--seconds", default=20.0, show_default=True, help="Measured time of each run, in seconds.")
+@click.option(
+    "--traffic", default=USUAL_TRAFFIC, show_default=True, type=click.Choice(TRAFFIC), help="Traffic driver."
+)
+@click.option("--runs", default=1, show_default=True, help="Report medians of this many runs.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(
     k: int, subflows: int, rate_mbps: float, seconds: float, traffic: str, runs: int, as_json: bool

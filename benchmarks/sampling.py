@@ -224,11 +224,11 @@ def _median(values: Sequence[float]) -> float:
 
 
 @click.command()
-@click.option("--k", default=8, show_default=True)
-@click.option("--subflows", default=8, show_default=True)
-@click.option("--rate", "rate_mbps", default=5.0, show_default=True, help="Mb/s")
-@click.option("--seconds", default=4.0, show_default=True, help="Length of each of a round's six windows.")
-@click.option("--rounds", default=5, show_default=True)
+@click.option("--k", default=8, show_default=True, help="Size k of the FatTree.")
+@click.option("--subflows", default=8, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--rate", "rate_mbps", default=5.0, show_default=True, help="Link rate in Mb/s.")
+@click.option("--seconds", default=4.0, show_default=True, help="Length of each window.")
+@click.option("--rounds", default=5, show_default=True, help="Rounds of six windows.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(k: int, subflows: int, rate_mbps: float, seconds: float, rounds: int, as_json: bool) -> None:
     """Measure the cost of sampling and print it."""

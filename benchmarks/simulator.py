@@ -112,12 +112,14 @@ def report(spec: RunSpec, stack: str, runs: int) -> dict[str, Any]:
 
 @click.command()
 @click.option("--k", "sizes", default="8", show_default=True, help="FatTree sizes, comma-separated.")
-@click.option("--subflows", default=8, show_default=True)
-@click.option("--cc", default="lia", show_default=True)
-@click.option("--stack", type=click.Choice(list(STACKS)), default="htsim", show_default=True)
-@click.option("--seconds", default=2.0, show_default=True, help="Simulated time.")
-@click.option("--seed", default=1, show_default=True)
-@click.option("--runs", default=1, show_default=True)
+@click.option("--subflows", default=8, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--cc", default="lia", show_default=True, help="Congestion control.")
+@click.option(
+    "--stack", type=click.Choice(list(STACKS)), default="htsim", show_default=True, help="TCP model."
+)
+@click.option("--seconds", default=2.0, show_default=True, help="Simulated time, in seconds.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the point.")
+@click.option("--runs", default=1, show_default=True, help="Report medians of this many runs.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout, one per size.")
 def main(sizes: str, runs: int, as_json: bool, **point: Any) -> None:
     """Measure the simulator and print the results."""

@@ -195,13 +195,13 @@ def medians(costs: list[Cost]) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--k", default=4, show_default=True)
-@click.option("--subflows", default=1, show_default=True, help="1 is plain TCP")
-@click.option("--rate", "rate_mbps", default=10.0, show_default=True, help="Mb/s")
-@click.option("--workload", default="one_to_one", show_default=True)
+@click.option("--k", default=4, show_default=True, help="Size k of the FatTree.")
+@click.option("--subflows", default=1, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--rate", "rate_mbps", default=10.0, show_default=True, help="Link rate in Mb/s.")
+@click.option("--workload", default="one_to_one", show_default=True, help="Traffic matrix.")
 @click.option("--traffic", "only", type=click.Choice(DRIVERS), help="Measure only this driver.")
-@click.option("--warmup", "warmup_s", default=5.0, show_default=True)
-@click.option("--seconds", default=10.0, show_default=True)
+@click.option("--warmup", "warmup_s", default=5.0, show_default=True, help="Warm-up of each run, in seconds.")
+@click.option("--seconds", default=10.0, show_default=True, help="Measured time of each run, in seconds.")
 @click.option("--runs", default=3, show_default=True, help="Runs per driver.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(runs: int, only: str | None, as_json: bool, **options: Any) -> None:

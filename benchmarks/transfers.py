@@ -69,7 +69,9 @@ def between(stack: StackSpec, minutes: float) -> tuple[int, list[float]]:
 
 
 @click.command()
-@click.option("--minutes", default=10.0, show_default=True, type=click.FloatRange(min=1))
+@click.option(
+    "--minutes", default=10.0, show_default=True, type=click.FloatRange(min=1), help="Simulated minutes."
+)
 def main(minutes: float) -> None:
     """Print mean Mb/s between racks by TCP, MPTCP 2 and 4, and the gain of MPTCP 4 over TCP."""
     for name, stack in stacks():

@@ -80,14 +80,16 @@ def report(spec: RunSpec, short: RunResult, results: list[RunResult]) -> dict[st
 
 
 @click.command()
-@click.option("--k", default=4, show_default=True)
-@click.option("--subflows", default=8, show_default=True)
-@click.option("--cc", default="lia", show_default=True)
-@click.option("--rate", "rate_mbps", default=10.0, show_default=True, help="Mb/s")
-@click.option("--warmup", "warmup_s", default=5.0, show_default=True)
-@click.option("--seconds", default=10.0, show_default=True)
-@click.option("--traffic", default=USUAL_TRAFFIC, show_default=True, type=click.Choice(TRAFFIC))
-@click.option("--runs", default=2, show_default=True)
+@click.option("--k", default=4, show_default=True, help="Size k of the FatTree.")
+@click.option("--subflows", default=8, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--cc", default="lia", show_default=True, help="Congestion control.")
+@click.option("--rate", "rate_mbps", default=10.0, show_default=True, help="Link rate in Mb/s.")
+@click.option("--warmup", "warmup_s", default=5.0, show_default=True, help="Simulated warm-up, in seconds.")
+@click.option("--seconds", default=10.0, show_default=True, help="Simulated measured time, in seconds.")
+@click.option(
+    "--traffic", default=USUAL_TRAFFIC, show_default=True, type=click.Choice(TRAFFIC), help="Traffic driver."
+)
+@click.option("--runs", default=2, show_default=True, help="Runs of full length.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(runs: int, as_json: bool, **options: Any) -> None:
     """Time one one_to_one point in a guest."""

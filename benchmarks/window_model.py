@@ -65,9 +65,9 @@ def _after(cc: str, windows: Sequence[float], i: int, lost: bool) -> float:
 
 
 @click.command()
-@click.option("--loss", "loss_pct", default=0.1, show_default=True, help="% of packets")
-@click.option("--rounds", default=60_000, show_default=True, help="Round trips.")
-@click.option("--seed", default=1, show_default=True)
+@click.option("--loss", "loss_pct", default=0.1, show_default=True, help="Lose this percentage of packets.")
+@click.option("--rounds", default=60_000, show_default=True, help="Simulated round trips.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the losses.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(loss_pct: float, rounds: int, seed: int, as_json: bool) -> None:
     """Print the share of each algorithm beside the share at the fixed point."""

@@ -79,8 +79,8 @@ def read_bytes(path: Path, limit: int) -> bytes:
 
 
 def write_bytes(path: Path, data: bytes, to: ownership.Heir | None = None) -> None:
-    """Write a new file, give it to its heir and fsync it. All writes of the store use this function, so tests
-    can fail them. Raises OSError, also if there is something of that name."""
+    """Write a new file, give it to user and group `to`, and fsync it. Raises OSError, also if there is
+    something of that name. All writes of the store use this function, so tests can make them fail."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
         file.write(data)

@@ -62,7 +62,7 @@ def _target(entry: int, path: Path) -> str | None:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder and its missing parents, each given to its heir. Raises OSError."""
+    """Create the folder and its missing parents; each gets the owner that `heir` returns. Raises OSError."""
     missing: list[str] = []
     base = path
     while True:

@@ -51,7 +51,7 @@ def home() -> Path:
 
 
 def heir(folder: int | Path) -> Heir | None:
-    """Return who gets what this process makes in `folder`, a descriptor or a path; None if it keeps it.
+    """Return user and group for what this process makes in `folder`, a descriptor or a path; None: its own.
 
     Raises OSError.
     """
@@ -62,8 +62,8 @@ def heir(folder: int | Path) -> Heir | None:
 
 
 def give(handle: int, to: Heir | None) -> None:
-    """Give an open file or folder to its heir. Shared folders of virtual machines and servers that map root
-    to nobody refuse it; it then keeps its owner. Raises other OSErrors."""
+    """Give an open file or folder to a user and group. Shared folders of virtual machines, and servers that
+    map root to nobody, refuse it; it then keeps its owner. Raises other OSErrors."""
     if to is not None:
         with contextlib.suppress(PermissionError):
             os.fchown(handle, *to)

@@ -34,8 +34,8 @@ def python() -> tuple[str, ...]:
 def ending_with_us() -> tuple[str, ...]:
     """Return the beginning of a command that the kernel kills when the thread that starts it ends.
 
-    A program that asks for this itself (prctl(2), PR_SET_PDEATHSIG) may be stopped before it has asked, and
-    would stay for ever. setpriv(1) asks first. Empty on a system without setpriv(1).
+    A program that sets this itself (prctl(2), PR_SET_PDEATHSIG) may be suspended before it does so, and would
+    then never end. setpriv(1) sets it before the program starts. Empty on a system without setpriv(1).
     """
     setpriv = shutil.which("setpriv", path=SYSTEM_PATH)
     return () if setpriv is None else (setpriv, "--pdeathsig", "KILL")

@@ -94,11 +94,11 @@ REAL = "real hosts"
 """Stands for any engine with real hosts."""
 IDEAL, LINERATE, MINTCP, DCTCP, TCP = "ideal", "linerate", "mintcp", "dctcp", "tcp"
 ARMS: dict[str, Arm] = {
-    IDEAL: Arm("Ideal", "#111111", "x", "srpt", MINTCP_STACK, engine="ideal"),
+    IDEAL: Arm("Ideal", "#111111", "p", "srpt", MINTCP_STACK, engine="ideal"),
     LINERATE: Arm("LineRate + pFabric", "#CC3377", "^", "linerate", LINERATE_STACK),
     MINTCP: Arm("minTCP + pFabric", "#0072B2", "o", "mintcp", MINTCP_STACK),
     DCTCP: Arm(
-        "DCTCP", "#882255", "*", "dctcp", TCP_STACK, FIFO, TCP_QUEUE_BYTES, DCTCP_MARKS_FROM,
+        "DCTCP", "#882255", "H", "dctcp", TCP_STACK, FIFO, TCP_QUEUE_BYTES, DCTCP_MARKS_FROM,
         USUAL_ROUTING, 100,
     ),
     TCP: Arm(
@@ -138,11 +138,20 @@ ARMS: dict[str, Arm] = {
         nic_queue_pkts=_KERNEL_QUEUE, paced_rto=True,
     ),
     "star-tcp": Arm(
-        "TCP, drop-tail", "#D55E00", "s", BASELINE, _STAR_TCP, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING, 100
+        "TCP (CUBIC), drop-tail", "#D55E00", "s", "cubic", _STAR_TCP, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING,
+        100,
     ),
     "star-mintcp": Arm("minTCP + pFabric", "#0072B2", "o", "mintcp", _STAR_MINTCP),
+    "star-exact": Arm(
+        "exact order, 1.5 MB, drop-tail", "#E69F00", "D", "mintcp", _STAR_MINTCP, SCHEDULING, BANDS_BYTES
+    ),
+    "star-short-bands": Arm("16 bands, 36 kB, drop-tail", "#56B4E9", "v", "mintcp", _STAR_MINTCP, BANDS),
     "star-bands": Arm(
         "minTCP + 16 bands, drop-tail", "#009E73", "P", "mintcp", _STAR_MINTCP, BANDS, BANDS_BYTES
+    ),
+    "star-patient-bands": Arm(
+        "16 bands, 1.5 MB, RTO 200 ms", "#44AA99", "d", "mintcp",
+        {**_STAR_MINTCP, "min_rto_ms": LINUX.min_rto_ms}, BANDS, BANDS_BYTES,
     ),
     "new": Arm("new connections", "#6b6b6b", ">", "mintcp", {**MINTCP_STACK, "connections": NEW}),
 }  # fmt: skip
@@ -153,6 +162,8 @@ ON_LINUX = ("linux-tcp", "linux-mintcp", "linux-bands")
 TWINS = ("twin-tcp", "twin-mintcp", "twin-bands")
 """Simulated at the rate and delays of the real hosts, each with the stack that is closest to the kernel's."""
 ON_STAR = ("star-tcp", "star-mintcp", "star-bands")
+STAR_PARTS = ("star-mintcp", "star-exact", "star-short-bands", "star-bands", "star-patient-bands")
+"""What lies between pFabric's queue and that of the reproduction, one step at a time."""
 _PATHS = ("transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "routing", "stack")
 
 

@@ -6,6 +6,7 @@ every run of the same spec.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -104,8 +105,33 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
     """Return the workload's flows in the order of the matrix, with ports.
 
     Each flow takes the next free ports of its hosts; after `MAX_FLOWS_A_HOST` flows the port numbers
-    repeat. Raises UsageError as `build` does.
+    repeat. The flows of the last two points are kept, because the steps of a run ask for the same ones.
+    Raises UsageError as `build` does.
     """
+    return _planned(_Point(spec, topology))
+
+
+class _Point:
+    """A spec on a network. Two are equal if the specs are, sampling aside, and the network is the same."""
+
+    def __init__(self, spec: RunSpec, topology: Topology) -> None:
+        self.spec = spec
+        self.topology = topology
+
+    def __hash__(self) -> int:
+        return hash(self.spec.content_hash())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Point)
+            and self.topology is other.topology
+            and self.spec.content_hash() == other.spec.content_hash()
+        )
+
+
+@functools.lru_cache(maxsize=2)
+def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
+    spec, topology = point.spec, point.topology
     flows = drawn_flows(spec, topology)
     address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
     sent: Counter[str] = Counter()

@@ -54,11 +54,6 @@ def _traced(topology: Topology) -> npt.NDArray[np.intp]:
     return np.flatnonzero(np.repeat(between, 2))
 
 
-def settings_in_use(link: LinkSpec) -> list[str]:
-    """Return the fields of `link` that turn on disciplines which decide on arrival."""
-    return [name for name, _ in admission_settings() if getattr(link, name)]
-
-
 def by_rank(discipline: str) -> bool:
     """Return whether the discipline sorts packets by the rank that senders give them."""
     return discipline.startswith("pfabric")

@@ -1,12 +1,14 @@
-"""Ranges of numbers, and how a field of a spec states its own. Pure."""
+"""Ranges of numbers, and how a field of a spec states its own range and its words. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-RANGE = "range"
-"""The key of a field's range in its metadata."""
+RANGE, WORDS = "range", "words"
+"""The keys of a field's range and of its words in its metadata."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9
@@ -50,6 +52,11 @@ class Limits:
 def within(least: float, most: float, unit: str = "", *, zero: bool = False) -> dict[str, Limits]:
     """Return the metadata of a field with this range. Its type determines whether numbers are whole."""
     return {RANGE: Limits(least, most, unit, zero=zero)}
+
+
+def called(words: Callable[[Any], str]) -> dict[str, Callable[[Any], str]]:
+    """Return the metadata of a field whose unusual values have these words in labels (model/words.py)."""
+    return {WORDS: words}
 
 
 def exact_digits(value: float) -> str:

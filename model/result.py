@@ -174,8 +174,9 @@ CALL_COLUMNS: Mapping[str, tuple[str, ...]] = {
 class RunResult:
     """Rows, samples and metrics of one point.
 
-    `metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops, retransmits,
-    astray (frames lost outside queues), packet_hops, setup_s, startup_s and others. `subflow_idle_pct` is
+    `metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops, pushed_out (of the
+    drops, those that made room for other packets), retransmits, astray (frames lost outside queues),
+    packet_hops, setup_s, startup_s and others. `subflow_idle_pct` is
     the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged.
     analysis/steadiness.py defines `delivered_over_carried_pct`.
 

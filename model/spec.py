@@ -3,7 +3,8 @@
 A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a stored result can
 be found by its spec. Names contain units: Mb/s, microseconds, packets, seconds. There is one root `seed`;
 every random decision derives its own generator from it by name (`sub_seed`). Every number states its range
-(`within`), which model/limits.py checks.
+(`within`), which model/limits.py checks, and fields that labels name state their words (`called`), which
+model/words.py reads.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +29,7 @@ from model.ranges import (
     MAX_SEGMENTS,
     MAX_TIME_S,
     MIN_QUEUE_BYTES,
+    called,
     within,
 )
 
@@ -54,7 +57,9 @@ _LATER = {"later": True}
 _TIME_MS = within(0, 1000 * MAX_TIME_S, "ms")
 _RTO_MS = within(0, MAX_RTO_MS, "ms")
 _SEGMENTS = within(0, MAX_SEGMENTS, "segments")
+_DELAY_US = within(0, 10_000_000.0, "us")
 _PACKETS = within(0, MAX_QUEUE_PKTS, "packets")
+_QUEUE_BYTES = within(MIN_QUEUE_BYTES, MAX_QUEUE_BYTES, "bytes", zero=True)
 _FRAME = within(1, MAX_FRAME_BYTES, "bytes")
 _SAMPLE_MS = within(0, 10**9, "ms")
 
@@ -97,16 +102,20 @@ class LinkSpec:
     """
 
     rate_mbps: float = field(metadata=within(0.01, 400_000.0, "Mb/s"))
-    delay_us: float = field(default=0.0, metadata=within(0, 10_000_000.0, "us"))
+    delay_us: float = field(default=0.0, metadata=_DELAY_US | called("{:g} us per link".format))
     queue_pkts: int = field(default=100, metadata=within(0, MAX_QUEUE_PKTS, "packets (0: unbounded)"))
-    queue_bytes: int = field(default=0, metadata=within(MIN_QUEUE_BYTES, MAX_QUEUE_BYTES, "bytes", zero=True))
+    queue_bytes: int = field(default=0, metadata=_QUEUE_BYTES | called("queues of {} bytes".format))
     nic_queue_pkts: int = field(default=100, metadata=_PACKETS)
-    loss: float = field(default=0.0, metadata=within(0, 0.5))
-    ecn_pkts: int = field(default=0, metadata=_PACKETS)
-    random_pkts: int = field(default=0, metadata=_PACKETS)
-    discipline: str = FIFO
-    host_queue: str = PORT
-    host_delay_us: float = field(default=0.0, metadata=_LATER | within(0, 10_000_000.0, "us"))
+    loss: float = field(
+        default=0.0, metadata=within(0, 0.5) | called(lambda share: f"{100 * share:g} % random loss")
+    )
+    ecn_pkts: int = field(default=0, metadata=_PACKETS | called("ECN from {} packets".format))
+    random_pkts: int = field(default=0, metadata=_PACKETS | called("random drop in the last {} slots".format))
+    discipline: str = field(default=FIFO, metadata=called("{} queues".format))
+    host_queue: str = field(default=PORT, metadata=called(lambda _: "host queues in the kernel"))
+    host_delay_us: float = field(
+        default=0.0, metadata=_LATER | _DELAY_US | called("{:g} us more in hosts".format)
+    )
     trace: str = field(default="", metadata=_LATER)
 
     def __post_init__(self) -> None:
@@ -128,7 +137,9 @@ class TransportSpec:
     subflows: int = field(default=1, metadata=within(1, MAX_SUBFLOWS))
     cc: str = "reno"
     sysctls: Mapping[str, str] = field(default_factory=dict)
-    write_bytes: int = field(default=0, metadata=within(0, 1 << 20, "bytes"))
+    write_bytes: int = field(
+        default=0, metadata=within(0, 1 << 20, "bytes") | called("writes of {} bytes".format)
+    )
     join_after_ms: float = field(default=0.0, metadata=_LATER | _TIME_MS)
     join_after_bytes: int = field(default=0, metadata=_LATER | within(0, 1 << 50, "bytes"))
     algorithm: str = field(default="", metadata=_LATER)
@@ -170,9 +181,9 @@ class AgentSpec:
     that is not 0.
     """
 
-    delay_us: float = field(default=280.0, metadata=within(0, 10_000_000.0, "us"))
-    jitter_us: float = field(default=0.0, metadata=within(0, 10_000_000.0, "us"))
-    report_us: int = field(default=0, metadata=within(0, 10_000_000, "us"))
+    delay_us: float = field(default=280.0, metadata=_DELAY_US | called("agent {:g} us away".format))
+    jitter_us: float = field(default=0.0, metadata=_DELAY_US | called("agent jitter {:g} us".format))
+    report_us: int = field(default=0, metadata=_DELAY_US | called("reports every {} us".format))
 
     def __post_init__(self) -> None:
         as_floats(self)
@@ -259,13 +270,6 @@ class StackSpec:
         as_floats(self)
 
 
-def stack_words(stack: StackSpec) -> str:
-    """Return the options that differ from the defaults, as typed (`acks=at_once min_rto_ms=10`), or ""."""
-    usual = StackSpec()
-    told = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
-    return " ".join(f"{name}={typed(value)}" for name, value in told if value != getattr(usual, name))
-
-
 def typed(value: object) -> str:
     """Return a field's value as the user types it."""
     if isinstance(value, bool):
@@ -280,9 +284,11 @@ class OpenFlowSpec:
     All are names of model/openflow.py.
     """
 
-    controller: str = "osken"
-    mode: str = "reactive"
-    datapath: str = "auto"
+    controller: str = field(
+        default="osken", metadata=called(lambda name: f"--controller {shlex.quote(name)}")
+    )
+    mode: str = field(default="reactive", metadata=called("--mode {}".format))
+    datapath: str = field(default="auto", metadata=called("--datapath {}".format))
 
 
 @dataclass(frozen=True)
@@ -381,8 +387,8 @@ class RunSpec:
     workload: WorkloadSpec = field(default_factory=WorkloadSpec)
     engine: str = "mininet"
     dataplane: str = "fabric"
-    routing: str = "hashed"
-    traffic: str = "iperf3"
+    routing: str = field(default="hashed", metadata=called("{} routing".format))
+    traffic: str = field(default="iperf3", metadata=called("{} traffic".format))
     warmup_s: float = field(default=10.0, metadata=within(0, MAX_TIME_S, "s"))
     seconds: float = field(default=40.0, metadata=within(1e-6, MAX_TIME_S, "s"))
     seed: int = field(default=1, metadata=within(0, 10**15))
@@ -392,7 +398,7 @@ class RunSpec:
     openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec, metadata=_LATER)
     scheduler: SchedulerSpec = field(default_factory=SchedulerSpec, metadata=_LATER)
     noise: NoiseSpec = field(default_factory=NoiseSpec, metadata=_LATER)
-    clock: str = field(default=ELASTIC, metadata=_LATER)
+    clock: str = field(default=ELASTIC, metadata=_LATER | called("{} clock".format))
     agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
 
     def __post_init__(self) -> None:

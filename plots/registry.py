@@ -195,6 +195,12 @@ CHARTS: dict[str, Chart] = _charts(
         "The further right a mark, the more the changed part matters.",
     ),
     Chart(
+        "pfabric.normalised_by_flow",
+        "Linux hosts and simulated ones, flow by flow",
+        "Each dot is one flow: its completion time over its time alone between Linux hosts and between "
+        "simulated ones. On the dashed line both are equal.",
+    ),
+    Chart(
         "pfabric.normalised_sensitivity",
         "Sensitivity to buffer and timeout",
         "Above, completion times by the size of a port's buffer; below, by the length of a timeout. Where a "

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import topos
 from common.errors import BusyError, HostUnfitError, RefabricError
 from engines.emulation.calibration import calibrate, here
 from engines.emulation.congestion import support as bpf
@@ -49,12 +50,19 @@ from model.spec import (
     LinkSpec,
     RunSpec,
     SamplingSpec,
+    StackSpec,
     TopologySpec,
     TransportSpec,
     WorkloadSpec,
 )
+from topos.topology import Node
+from workloads import trace
+from workloads.flow import Flow
 
 RATE_MBPS = 20.0
+SHORT_S, SHORT_AT_S, MAX_TIMES_ALONE = 0.3, 1.0, 1.5
+"""Seconds that the payload of a short flow takes and at which it begins, and how many times its time alone it
+may take."""
 TOLERANCE = 0.02
 SUBFLOWS = 4
 OVS_MBPS, OVS_QUEUE_PKTS = 5.0, 30
@@ -309,27 +317,44 @@ def _shaping(engine: Engine) -> Check:
 
 
 def _ranks(engine: Engine) -> Check:
-    """Check that hosts stamp the rank of its flow on every packet, for queues that sort by it."""
+    """Check that a host stamps ranks and sends by them: a short flow must end as if a long one from the same
+    host were not there."""
     name = "pFabric's ranks"
     lack = "only --discipline pfabric between real hosts is unavailable; simulated hosts have it"
     if reason := unsupported():
         return Check(name, False, reason, lack, needed=False)
+    topology = TopologySpec("star", {"n": 2})
+    src, dst = (node.name for node in _hosts(topology))
+    short = Flow(src, dst, round(SHORT_S * RATE_MBPS * 1e6 / 8), SHORT_AT_S)
+    flows = trace.written([Flow(src, dst), short])
     spec = RunSpec(
         link=LinkSpec(RATE_MBPS, discipline="pfabric"),
-        topology=TopologySpec("star", {"n": 2}),
+        topology=topology,
         transport=TransportSpec(1, MINTCP),
-        workload=WorkloadSpec("reference"),
+        workload=WorkloadSpec(trace.NAME, {"name": "doctor", "flows": flows}),
         traffic="native",
+        stack=StackSpec(initial_window=12, min_rto_ms=30, delayed_ack_ms=0, max_window=15),
         warmup_s=0.5,
-        seconds=1.5,
+        seconds=2.0,
     )
+    return replace(_judged(name, engine, spec, lambda result: judge_ranks(name, result, lack)), needed=False)
 
-    def judge(result: RunResult) -> Check:
-        stamped, sent = result.provenance["stamp"]["stamped"], result.ports[0].tx_packets
-        seen = f"by BPF: {stamped} segments stamped, congestion control {result.flows[0].cc}"
-        return Check(name, stamped > 0 and sent > 0 and result.flows[0].cc == MINTCP, seen, lack)
 
-    return replace(_judged(name, engine, spec, judge), needed=False)
+def _hosts(topology: TopologySpec) -> list[Node]:
+    built = topos.build(topology.kind, topology.params)
+    return [built.nodes[host] for host in built.hosts]
+
+
+def judge_ranks(name: str, result: RunResult, lack: str) -> Check:
+    """Judge the two flows of `_ranks`: with equal shares the short one would take twice its time alone."""
+    stamped = result.provenance["stamp"]["stamped"]
+    long, short = sorted(result.flows, key=lambda flow: flow.size_bytes)
+    times = short.completed_s / SHORT_S
+    seen = (
+        f"by BPF: {stamped} segments stamped; a short flow beside a long one took {times:.2f} times its time "
+        f"alone, congestion control {long.cc}"
+    )
+    return Check(name, stamped > 0 and times <= MAX_TIMES_ALONE and long.cc == MINTCP, seen, lack)
 
 
 def _open_vswitch(engine: Engine) -> Check:

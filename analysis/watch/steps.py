@@ -173,7 +173,7 @@ def stored(samples: Mapping[str, Table], shown: Shown, most: int) -> list[Step]:
 
 @dataclass(frozen=True, eq=False)
 class _Binned:
-    """Tables by the step that each row belongs to: the first that ends at its time or later."""
+    """Tables whose rows belong to steps: a row belongs to the first step that ends at its time or later."""
 
     ends: Floats
     shown: Shown

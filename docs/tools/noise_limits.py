@@ -90,10 +90,18 @@ def _name(series: Series, several: bool) -> str:
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
-@click.option("--engine", default=SIMULATOR, show_default=True)
-@click.option("--experiment", default="noise,noise-short", show_default=True)
-@click.option("--scale", type=click.Choice(sorted(SCALES)), default="delay", show_default=True)
+@click.option(
+    "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+    help="Read the results in this folder.",
+)  # fmt: skip
+@click.option("--engine", default=SIMULATOR, show_default=True, help="Use the points of this engine.")
+@click.option(
+    "--experiment", default="noise,noise-short", show_default=True, help="Experiments, comma-separated."
+)
+@click.option(
+    "--scale", type=click.Choice(sorted(SCALES)), default="delay", show_default=True,
+    help="Divide lateness by the delay of a path with one full queue, or by the time of that queue alone.",
+)  # fmt: skip
 def main(results: Path, engine: str, experiment: str, scale: str) -> None:
     """Print both tables."""
     try:

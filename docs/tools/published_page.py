@@ -8,27 +8,25 @@ may show it, and so does one that only names a congestion control or an engine b
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from experiments.cs244_2013.statements import CS244
 from experiments.registry import EXPERIMENTS
-from harness.claims.published import UNPUBLISHED, Published
+from harness.claims.published import UNPUBLISHED, Published, Source
 from harness.claims.verdicts import place
 from harness.experiment import Experiment, Figure
 from model.transports import transport
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "published.md"
 MARK = "<!-- numbers -->\n"
-HEAD = (
-    "| section or figure | what it says | metric | network, workload | transport | value | source "
-    "| tolerance |\n|---|---|---|---|---|---|---|---|"
-)
-_POST_FIGURE = re.compile(r"cs244-fig(\d+)")
+QUOTES = "the source's words"
+COLUMNS = (
+    "section or figure", "what it says", QUOTES, "metric", "network, workload", "transport", "value",
+    "source", "tolerance",
+)  # fmt: skip
 Shown = dict[Published, list[Figure]]
 """Statements, and the figures that show each."""
 
@@ -62,19 +60,26 @@ def _unprefixed(row: Published) -> str:
 
 
 def section_of(row: Published, figures: Sequence[Figure]) -> str:
-    """Return the figure of the post, the section of the paper, else the figure of refabric that shows it."""
-    of_post = [_POST_FIGURE.fullmatch(figure.name) for figure in figures if row.citation == CS244]
-    if found := next(filter(None, of_post), None):
-        return f"figure {found.group(1)}"
+    """Return the section or figure of the source, else the figure of refabric that shows the statement."""
     unknown = "" if row.source in UNPUBLISHED else "section not known, "
-    return next((figure.section for figure in figures if figure.section), f"{unknown}`{figures[0].name}`")
+    sections = (row.section, *(figure.section for figure in figures))
+    return next(filter(None, sections), f"{unknown}`{figures[0].name}`")
+
+
+def quoted(row: Published) -> str:
+    """Return the source's words, or why there are none."""
+    if row.source is Source.FIGURE:
+        return "read from a figure"
+    return "recalled" if row.source is Source.RECALLED else row.quote or "-"
 
 
 def table_row(row: Published, figures: Sequence[Figure]) -> str:
+    """Return a statement as a row of COLUMNS; what was not published has no words of a source."""
     about, unit = metric_of(row)
     cells = (
         section_of(row, figures),
         row.words,
+        *([quoted(row).replace("<", "&lt;")] if row.source not in UNPUBLISHED else []),
         f"{about} ({unit})" if unit else about,
         f"{place(row)}, `{row.workload}`",
         transport(row.algorithm, row.subflows) if row.algorithm else _plain_transport(row.subflows),
@@ -98,13 +103,15 @@ def numbers(shown: Shown) -> str:
     published = {row: figures for row, figures in shown.items() if row.source not in UNPUBLISHED}
     others = {row: figures for row, figures in shown.items() if row.source in UNPUBLISHED}
     theory = "## Theory, expectations and references"
-    parts = ("## Published numbers", *_tables(published), theory, *_tables(others))
+    others_have = [name for name in COLUMNS if name != QUOTES]
+    parts = ("## Published numbers", *_tables(published, COLUMNS), theory, *_tables(others, others_have))
     return "\n\n".join(parts)
 
 
-def _tables(shown: Shown) -> list[str]:
+def _tables(shown: Shown, columns: Sequence[str]) -> list[str]:
+    head = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     citations = dict.fromkeys(row.citation for row in shown)
-    return ["\n".join([f"### {each}", "", HEAD, *_rows(shown, each)]) for each in citations]
+    return ["\n".join([f"### {each}", "", head, *_rows(shown, each)]) for each in citations]
 
 
 def _rows(shown: Shown, citation: str) -> list[str]:

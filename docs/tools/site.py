@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
+
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RunError
@@ -107,17 +109,16 @@ def build(output: Path) -> str:
     return done.stdout + done.stderr
 
 
-def main(argv: list[str]) -> int:
-    if len(argv) != 1:
-        print(__doc__, file=sys.stderr)
-        return 2
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def main(folder: Path) -> None:
+    """Build the documentation's site in FOLDER."""
     try:
-        build(Path(argv[0]))
+        build(folder)
     except RunError as error:
         print(f"refabric: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.registry import EXPERIMENTS
@@ -36,7 +38,13 @@ def stored(results: Path, name: str) -> dict[str, remembered.Remembered]:
     return rows
 
 
+@click.command()
+@click.argument("results", metavar="FOLDER", type=click.Path(path_type=Path))
+@click.argument(
+    "names", metavar="EXPERIMENT...", nargs=-1, required=True, type=click.Choice(list(EXPERIMENTS))
+)
 def main(results: Path, names: Sequence[str]) -> None:
+    """Store the verdicts on the results of EXPERIMENT in FOLDER as the baseline of later versions."""
     found = remembered.read()
     for name in names:
         found |= stored(results, name)
@@ -45,4 +53,4 @@ def main(results: Path, names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main()

@@ -21,7 +21,7 @@ from topos.topology import Topology
 
 ALARMS_A_SUBFLOW = 8
 """Descriptors: one per kind of timer, and outdated timers that are still in the calendar."""
-LEAST_PACKETS = 1 << 20
+MIN_PACKETS = 1 << 20
 PACKETS_A_SUBFLOW = 32
 """Further descriptors: the packets in flight of 65 536 subflows in slow start. Memory is used only when
 needed."""
@@ -76,5 +76,5 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
         queue_pkts[plan.nic_uplink] = 0
         discipline[plan.nic_uplink] = 0
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
-    most = max(plan.max_packets, LEAST_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
+    most = max(plan.max_packets, MIN_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     return dataclasses.replace(plan, queue_pkts=queue_pkts, discipline=discipline, max_packets=most)

@@ -8,10 +8,23 @@ from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
 from model.flows import PlannedFlow
-from model.network_plan import settings_in_use
 from model.noise import noisy
 from model.schedulers import scheduled
 from model.spec import ELASTIC, FIFO, PORT, RunSpec
+from model.words import beyond
+
+OF_LINKS = frozenset(
+    {"rate_mbps", "delay_us", "host_delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts"}
+)
+"""Fields of a LinkSpec that are accepted. Only the rate has an effect: steady rates here depend neither on
+queues nor on round-trip times, which all count as equal (docs/flow-level.md)."""
+OF_STACKS = frozenset(
+    {
+        "payload_bytes", "header_bytes", "ack_bytes", "mptcp_bytes", "mptcp_ack_bytes", "ack_gaps",
+        "delayed_ack_ms", "acks", "replacement",
+    }
+)  # fmt: skip
+"""Fields of a StackSpec that the models have: bytes on the wire, acknowledgements, the choice of paths."""
 
 
 def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
@@ -23,17 +36,18 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         "CPUs that stall": noisy(spec),
         f"the {spec.clock} clock": spec.clock != ELASTIC,
         "random loss": link.loss > 0,
-        "ECN": link.ecn_pkts > 0,
-        "random drop": link.random_pkts > 0,
-        "links that follow a trace": bool(link.trace),
-        **{f"queues with {name}": True for name in settings_in_use(link)},
-        f"queue discipline {link.discipline}": link.discipline != FIFO,
-        f"host queue {link.host_queue}": link.host_queue != PORT,
+        "ECN (--ecn)": link.ecn_pkts > 0,
+        "random drop (--random-drop)": link.random_pkts > 0,
+        "links that follow a trace (--link-trace)": bool(link.trace),
+        f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
+        f"host queue {link.host_queue} (--host-queue)": link.host_queue != PORT,
         "queue samples": spec.sampling.queues_ms > 0,
         "per-packet routing": per_packet(spec.routing),
         "flows of constant rate": any(flow.rate_mbps for flow in flows),
         "subflows that join later": spec.transport.joins_late,
         "flows that begin or end": any(f.size_bytes or f.start_s or f.after is not None for f in flows),
+        **dict.fromkeys(beyond(OF_LINKS, spec, "link"), True),
+        **dict.fromkeys(beyond(OF_STACKS, spec, "stack"), True),
     }
     for what, given in asked.items():
         if given:

@@ -13,7 +13,7 @@ from model.flows import PlannedFlow, check_ports
 from model.link_events import check_events
 from model.network_plan import by_rank, check_discipline, check_trace
 from model.schedulers import check_scheduler, scheduled, scheduler_words
-from model.spec import HOST_QUEUES, RunSpec
+from model.spec import HOST_QUEUES, PORT, RunSpec
 from topos.topology import Topology
 
 TRAFFIC = ("iperf3", "native")
@@ -68,6 +68,11 @@ def _check_ranks(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     what = f"queue discipline {spec.link.discipline} (--discipline)"
     if spec.traffic != "native":
         raise UsageError(f"{what}: iperf3 does not report the sizes of flows; choose --traffic native")
+    if spec.link.host_queue != PORT:
+        raise UsageError(
+            f"{what}: a kernel's own queue sends in order of arrival; leave out --host-queue "
+            f"{spec.link.host_queue}"
+        )
     if any(flow.mptcp for flow in flows):
         raise UsageError(f"{what}: real hosts stamp ranks on TCP alone; choose --subflows 1")
 

@@ -28,7 +28,7 @@ from model.result import (
     Status,
     Table,
 )
-from model.spec import RunSpec
+from model.spec import FIFO, RunSpec
 from topos.topology import Topology
 
 NO_SPREAD = (NO_VALUE, NO_VALUE)
@@ -57,16 +57,17 @@ def summarise(
     rows = _flow_rows(spec, flows, ideal_s, recording, samples)
     over_carried = _over_carried(flows, recording)
     reasons = () if spec.events else unsteady_reasons(over_carried)
-    halves = drift_reasons(_halves_pct(spec, flows, recording))
+    drifts = drift_reasons(_halves_pct(spec, flows, recording))
     return RunResult(
         status=Status.SUSPECT if reasons else Status.OK,
         reasons=reasons,
-        cautions=tuple(replace(drift, doubts=(GOODPUT,)) for drift in halves),
+        cautions=tuple(replace(drift, doubts=(GOODPUT,)) for drift in drifts),
         flows=tuple(rows),
         ports=tuple(_port_rows(spec, topology, rates_bps, recording)),
         samples=samples,
         metrics={
             **_counts(recording),
+            **_pushed_out(spec, recording),
             "retransmits": sum(row.retransmits for row in rows),
             **_idle_pct(flows, recording),
             **over_carried,
@@ -92,6 +93,14 @@ def _counts(recording: Recording) -> dict[str, float]:
         "marked": int((closed.ports["marks"] - opened.ports["marks"]).sum()),
         "timeouts": int(closed.subflows["timeouts"].sum() - opened.subflows["timeouts"].sum()),
     }
+
+
+def _pushed_out(spec: RunSpec, recording: Recording) -> dict[str, float]:
+    """Return how many of the dropped packets made room for others; {} if the discipline never does that."""
+    if spec.link.discipline == FIFO:
+        return {}
+    opened, closed = recording.opened.ports["pushed_out"], recording.closed.ports["pushed_out"]
+    return {"pushed_out": int((closed - opened).sum())}
 
 
 def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:

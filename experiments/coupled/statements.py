@@ -1,5 +1,5 @@
 """What theory predicts for the coupled experiments, as statements. These numbers were not published: they are
-fixed points (analysis/theory.py), and their source is `theory`."""
+fixed points (analysis/theory.py), and their source is `theory`. docs/published.md lists them."""
 
 from __future__ import annotations
 

@@ -20,11 +20,12 @@ from experiments.pfabric.points import (
     HOST_DELAY_US,
     LINK_DELAY_US,
     LOADS,
-    SIZES,
+    MINING_STEPS,
     SMALL_LEAF_SPINE,
     SMALL_STAR,
     STAR,
     WEB_SEARCH,
+    WEB_STEPS,
     Settings,
     of_arms,
     one_of,
@@ -34,7 +35,7 @@ from experiments.pfabric.points import (
 )
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import ENGINE, Defaults, SweepOptions
-from model.arms import ARMS, ON_LINUX, ON_STAR, TWINS, Arm
+from model.arms import ARMS, ON_LINUX, ON_STAR, STAR_PARTS, TWINS, Arm
 from model.spec import RunSpec, StackSpec, TopologySpec
 
 NAME = "cs244-2017"
@@ -101,29 +102,43 @@ def _networks(options: SweepOptions) -> list[TopologySpec]:
 
 
 _figure = functools.partial(Figure, sized=False, relative=False, options=OPTIONS)
+POST_DEFAULTS = Defaults(
+    ks=(STAR.k,),
+    workloads=tuple(workload(sizes, load) for sizes in (WEB_STEPS, MINING_STEPS) for load in LOADS),
+    subflows=(1,),
+    rate_mbps=POST_MBPS,
+    delay_us=POST_DELAY_US,
+    seconds=POST_S,
+    warmup_s=POST_WARMUP_S,
+    whole_s=POST_WHOLE_S,
+    engines=(SIMULATOR,),
+)
 POST = _figure(
     name=f"{NAME}-post",
     title="The post's network: a star of 28 hosts at 100 Mb/s",
     about=(
-        "TCP with drop-tail, minTCP over pFabric's queue, and minTCP over what the post's code ran "
+        "TCP (CUBIC) with drop-tail, minTCP over pFabric's queue, and minTCP over what the post's code ran "
         "instead: 16 bands of priority, linear in the remaining size, of a thousand packets and without "
-        "priority dropping. What the bands and the queue do not share is due to the bands."
+        "priority dropping. Sizes are the published points alone, as the post drew them."
     ),
-    defaults=Defaults(
-        ks=(STAR.k,),
-        workloads=tuple(workload(sizes, load) for sizes in SIZES for load in LOADS),
-        subflows=(1,),
-        rate_mbps=POST_MBPS,
-        delay_us=POST_DELAY_US,
-        seconds=POST_S,
-        warmup_s=POST_WARMUP_S,
-        whole_s=POST_WHOLE_S,
-        engines=(SIMULATOR,),
-    ),
+    defaults=POST_DEFAULTS,
     topologies=_STAR,
     points=points_on(_STAR, of_arms(ON_STAR)),
     charts=("normalised_by_load", "normalised_by_size"),
     published=FINDINGS,
+)
+STEPS = _figure(
+    name=f"{NAME}-parts",
+    title="From pFabric's queue to that of the post's code",
+    about=(
+        "minTCP on the post's network at a load of 80 %, with pFabric's queue and with that of the post's "
+        "code. The others have one of its changes: a long queue in the exact order without priority "
+        "dropping, bands with pFabric's buffer, and bands with Linux's minimum RTO."
+    ),
+    defaults=replace(POST_DEFAULTS, workloads=(workload(WEB_STEPS, HIGHEST_LOAD),)),
+    topologies=_STAR,
+    points=points_on(_STAR, of_arms(STAR_PARTS)),
+    charts=("normalised_parts",),
 )
 HOSTS = _figure(
     name=f"{NAME}-hosts",
@@ -136,7 +151,7 @@ HOSTS = _figure(
     defaults=_on_linux(LINUX_LOADS),
     topologies=_STAR,
     points=beside_each_other(_STAR),
-    charts=("normalised_by_load", "normalised_by_size"),
+    charts=("normalised_by_load", "normalised_by_size", "normalised_by_flow"),
     published=BETWEEN_HOSTS,
 )
 HUNDRED = _figure(
@@ -150,7 +165,7 @@ HUNDRED = _figure(
     defaults=replace(_on_linux((MIDDLE, HIGHEST_LOAD), FASTER), engines=(SIMULATOR,)),
     topologies=_STAR,
     points=beside_each_other(_STAR, FASTER),
-    charts=("normalised_by_load", "normalised_by_size"),
+    charts=("normalised_by_load", "normalised_by_size", "normalised_by_flow"),
     published=BETWEEN_HOSTS,
 )
 FABRICS = _figure(
@@ -163,9 +178,9 @@ FABRICS = _figure(
     defaults=_on_linux((60,)),
     topologies=_networks,
     points=beside_each_other(_networks),
-    charts=("normalised_by_load",),
+    charts=("normalised_by_load", "normalised_by_flow"),
 )
-FIGURES = (POST, HOSTS, HUNDRED, FABRICS)
+FIGURES = (POST, STEPS, HOSTS, HUNDRED, FABRICS)
 EXPERIMENT = Experiment(
     name=NAME,
     title="pFabric beside TCP on a star, between Linux hosts and simulated ones (CS244 2017)",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from analysis.agreement import rank_correlation
 from analysis.normalised import ALL, LARGE, counted
-from experiments.pfabric.metrics import ValueOf, growth, is_low, mean_of, over, setting
+from experiments.pfabric.metrics import Reading, growth, is_low, mean_of, over, p99_of, setting
 from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
 from harness.claims.metric import Metric
 from harness.results.summary import Judged
@@ -17,6 +17,7 @@ from model.arms import arm_of
 from model.spec import RunSpec
 
 _MEAN = "the mean normalised completion time of all flows"
+MEAN, P99 = mean_of(ALL), p99_of(ALL)
 _LARGE = "the mean normalised completion time of flows above 10 MB"
 
 
@@ -29,17 +30,17 @@ def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
     return Metric(name, unit, about, over=measure, setting=_setting)
 
 
-def at_load(arm: str, value_of: ValueOf) -> Measure:
+def at_load(arm: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` one arm."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [p for p in points if is_about(subject, p) and arm_of(p.spec) == arm]
-        return measured_over((value_of(point), [point]) for point in chosen)
+        return measured_over(((value_of(point), [point]) for point in chosen), value_of.unfinished_pct)
 
     return measure
 
 
-def with_load(arm: str, value_of: ValueOf) -> Measure:
+def with_load(arm: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` one arm over the same at a load of 20 %, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
@@ -50,7 +51,7 @@ def with_load(arm: str, value_of: ValueOf) -> Measure:
             for point in mine
             if is_about(subject, point) and point.spec.seed in low
         ]
-        return measured_over(rows)
+        return measured_over(rows, value_of.unfinished_pct)
 
     return measure
 
@@ -66,7 +67,7 @@ def flows_alike(one: str, other: str) -> Measure:
             for (name, seed), point in arms.items()
             if name == one and (other, seed) in arms
         ]
-        return measured_over((_alike(*pair), pair) for pair in pairs)
+        return measured_over(((_alike(*pair), pair) for pair in pairs), MEAN.unfinished_pct)
 
     return measure
 
@@ -84,8 +85,9 @@ def _times(point: Judged) -> dict[int, float]:
     return {flow.flow: flow.completed_s / flow.ideal_s for flow in flows if math.isfinite(flow.completed_s)}
 
 
-def p99_steps_back(arm: str) -> Measure:
-    """Return a measure: the share of steps between loads at which the 99th percentile falls, in percent."""
+def p99_against_mean(arm: str) -> Measure:
+    """Return a measure: the share of steps between loads, in percent, at which the mean and the 99th
+    percentile of the times move in opposite directions."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         sizes = {point.spec.workload.params.get("sizes") for point in points if is_about(subject, point)}
@@ -94,23 +96,20 @@ def p99_steps_back(arm: str) -> Measure:
             fits = point.spec.workload.params.get("sizes") in sizes and subject.is_on(point.spec.topology)
             if fits and arm_of(point.spec) == arm:
                 seeds.setdefault(point.spec.seed, []).append(point)
-        return measured_over((_steps_back_pct(of), of) for of in seeds.values())
+        return measured_over(((_opposite_pct(of), of) for of in seeds.values()), MEAN.unfinished_pct)
 
     return measure
 
 
-def _steps_back_pct(points: Sequence[Judged]) -> float | None:
+def _opposite_pct(points: Sequence[Judged]) -> float | None:
     ordered = sorted(points, key=lambda point: int(point.spec.workload.params["load"]))
-    found = [_p99(point) for point in ordered]
-    known = [value for value in found if value is not None]
-    if len(known) < 2:
+    found = [(MEAN(point), P99(point)) for point in ordered]
+    known = [(mean, p99) for mean, p99 in found if mean is not None and p99 is not None]
+    steps = list(itertools.pairwise(known))
+    if not steps:
         return None
-    return 100 * statistics.fmean(after < before for before, after in itertools.pairwise(known))
-
-
-def _p99(point: Judged) -> float | None:
-    values = sorted(_times(point).values())
-    return values[math.ceil(0.99 * len(values)) - 1] if len(values) >= 100 else None
+    opposite = [(after[0] > before[0]) != (after[1] > before[1]) for before, after in steps]
+    return 100 * statistics.fmean(opposite)
 
 
 TCP_OVER_QUEUE = _metric(
@@ -149,9 +148,9 @@ TIMES_ALONE_OF_BANDS = _metric(
     "star_times_alone_bands", "x alone", f"{_MEAN} under minTCP + 16 bands",
     at_load("star-bands", mean_of(ALL)),
 )  # fmt: skip
-P99_STEPS_BACK = _metric(
-    "star_p99_steps_back", "%", "steps to a higher load at which the 99th percentile falls, 16 bands",
-    p99_steps_back("star-bands"),
+P99_AGAINST_MEAN = _metric(
+    "star_p99_against_mean", "%", "steps of the load at which mean and 99th percentile part, 16 bands",
+    p99_against_mean("star-bands"),
 )  # fmt: skip
 LINUX_TCP_OVER_MINTCP = _metric(
     "linux_tcp_over_mintcp", "x minTCP + pFabric", f"{_MEAN} under TCP, between real hosts",

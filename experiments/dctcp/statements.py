@@ -14,6 +14,7 @@ def _dctcp(metric: Metric, bound: tuple[Relation, float], words: str) -> Publish
     return Published(
         metric, "star", 5, "one_to_several:4:servers=1", 1, *bound, Source.RECALLED, words, "DCTCP'10",
         DCTCP10, *A_BOUND, algorithm="dctcp",
+        section="Queue and throughput of long flows",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What the slides say on each step of the ladder, in both engines."""
+"""What the slides say on each step of the ladder, in both engines. docs/published.md lists it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ OURS = (
     "The slides state no service times. Ours put the published loads between the computed knees, so which "
     "function overloads follows from them; how it looks does not."
 )
+QUOTES = {
+    FIRST: "S-CSCF: blocking look-ups of user data in the database; fails to serve some calls",
+    SECOND: "P-CSCF: non-blocking proxy; the latency of requests rises drastically",
+    THIRD: "P-CSCF again",
+    NEXT: "S-CSCF is next if the load goes on rising",
+}
+"""The slides' words on a step as our notes have them."""
 SIGN = 0.0, "the order alone is judged"
 SOME = 1.0, "more than one call in a hundred"
 STEP_BEFORE = {
@@ -55,6 +62,7 @@ def _row(
     simulated = Published(
         metric, TOPOLOGY, HOSTS, step.workload(), 1, relation, value, Source.TEXT, words,
         "HKU 2015", CITATION, 0.0, because, engine=SIMULATOR, caveat=OURS,
+        section="Overload and scaling", quote=QUOTES.get(step, ""),
     )  # fmt: skip
     scaled = replace(simulated, workload=step.workload(REAL_SCALE))
     return (simulated, replace(scaled, engine=""))
@@ -62,7 +70,7 @@ def _row(
 
 def _expected(rows: tuple[Published, ...]) -> tuple[Published, ...]:
     """Return the rows with source EXPECTED: the mechanism implies them, the slides do not state them."""
-    return tuple(replace(row, source=Source.EXPECTED) for row in rows)
+    return tuple(replace(row, source=Source.EXPECTED, section="", quote="") for row in rows)
 
 
 PUBLISHED = (

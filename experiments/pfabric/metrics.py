@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from analysis.normalised import ALL, LARGE, SMALL, Normalised, Range, normalised
 from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
@@ -13,7 +14,6 @@ from model.spec import RunSpec
 
 Arms = Mapping[str, Judged]
 """The points of one seed by the name of their arm."""
-ValueOf = Callable[[Judged], float | None]
 _APART = (
     "engine", "transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "link.nic_queue_pkts",
     "routing", "stack", "warmup_s", "seconds",
@@ -27,31 +27,47 @@ def setting(spec: RunSpec) -> RunSpec:
     return spec.neutral(*_APART)
 
 
-def _of(point: Judged, of: Range) -> Normalised:
-    return normalised(point.point.flows, point.spec.seconds, of)
+@dataclass(frozen=True)
+class Reading:
+    """A number of a point's flows in a range of sizes, and how many of these had not ended."""
+
+    of: Range
+    read: Callable[[Normalised], float | None]
+
+    def __call__(self, point: Judged) -> float | None:
+        """Return the number; None if the point has too few such flows."""
+        return self.read(self._times(point))
+
+    def unfinished_pct(self, point: Judged) -> float | None:
+        """Return the share of these flows that had not ended, in percent; None without any."""
+        return self._times(point).unfinished_pct
+
+    def _times(self, point: Judged) -> Normalised:
+        return normalised(point.point.flows, point.spec.seconds, self.of)
 
 
-def mean_of(of: Range) -> ValueOf:
-    """Return the mean normalised completion time of a point's flows in a range of sizes."""
-    return lambda point: _of(point, of).mean
+def mean_of(of: Range) -> Reading:
+    """Return the reading of the mean normalised completion time of flows in a range of sizes."""
+    return Reading(of, lambda times: times.mean)
 
 
-def p99_of(of: Range) -> ValueOf:
-    """Return the 99th percentile of the same."""
-    return lambda point: _of(point, of).p99
+def p99_of(of: Range) -> Reading:
+    """Return the reading of the 99th percentile of the same."""
+    return Reading(of, lambda times: times.p99)
 
 
-def over(one: str, other: str, value_of: ValueOf) -> Measure:
+def over(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` arm `one` over `value_of` arm `other`, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         seeds = _seeds([point for point in points if is_about(subject, point)])
-        return measured_over(_ratio(arms, one, other, value_of) for arms in seeds.values())
+        rows = (_ratio(arms, one, other, value_of) for arms in seeds.values())
+        return measured_over(rows, value_of.unfinished_pct)
 
     return measure
 
 
-def growth(one: str, other: str, value_of: ValueOf) -> Measure:
+def growth(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `over` at the subject's load, divided by `over` at a load of 20 %."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
@@ -62,7 +78,7 @@ def growth(one: str, other: str, value_of: ValueOf) -> Measure:
             at, behind = _ratio(here[seed], one, other, value_of)
             below, more = _ratio(low[seed], one, other, value_of)
             rows.append((ratio(at, below), [*behind, *more]))
-        return measured_over(rows)
+        return measured_over(rows, value_of.unfinished_pct)
 
     return measure
 
@@ -85,7 +101,7 @@ def _seeds(points: Sequence[Judged]) -> dict[int, dict[str, Judged]]:
     return seeds
 
 
-def _ratio(arms: Arms, one: str, other: str, value_of: ValueOf) -> tuple[float | None, list[Judged]]:
+def _ratio(arms: Arms, one: str, other: str, value_of: Reading) -> tuple[float | None, list[Judged]]:
     if one not in arms or other not in arms:
         return None, []
     return ratio(value_of(arms[one]), value_of(arms[other])), [arms[one], arms[other]]

@@ -21,9 +21,11 @@ HIGHEST_LOAD = 80
 """In percent. SECONDS and WARMUP_S are for this load."""
 WEB_SEARCH, DATA_MINING = "websearch", "datamining"
 SIZES = (WEB_SEARCH, DATA_MINING)
+WEB_STEPS, MINING_STEPS = "websearch-steps", "datamining-steps"
+"""The same without sizes between the published points, as the CS244 2017 reproduction drew them."""
 SECONDS, WARMUP_S, WHOLE_S = 0.05, 0.01, 0.2
 """About 4000 flows of web search, and 17 000 in the profile `paper`."""
-SIZE_PARTS = {DATA_MINING: 2.0}
+SIZE_PARTS = {DATA_MINING: 2.0, MINING_STEPS: 2.0}
 """Factor by which points with these sizes run longer, because their flows are fewer and larger."""
 BRIEF_PART = 0.4
 """Fraction of the seconds in a brief profile, which only tests that everything works."""

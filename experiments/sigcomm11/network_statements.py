@@ -1,13 +1,14 @@
 """What SIGCOMM 2011 says about oversubscribed and dual-homed FatTrees and BCube.
 
 The paper gives no digits, so signs are judged. Matrices and loads are our choice: they have their bottleneck
-where the paper says it is.
+where the paper says it is. docs/published.md lists the statements.
 """
 
 from __future__ import annotations
 
 import functools
 
+from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.statements import (
     ABOUT,
     ABOVE,
@@ -38,7 +39,8 @@ def _over_tcp(
     row = Published(
         metric, "fat_tree", 8, workload, 8, relation, 1, source, words, "SIGCOMM'11", SIGCOMM11, *tolerance
     )  # fmt: skip
-    return row.on(oversubscription=4).of(BY_MATRIX if source is Source.TEXT else "")
+    row = row.on(oversubscription=4)
+    return row.of(BY_MATRIX).stated(quotes.BY_MATRIX) if source is Source.TEXT else row
 
 
 _gain = functools.partial(_over_tcp, GOODPUT_OVER_TCP)
@@ -76,7 +78,7 @@ def _two_nics(
     """About 8 subflows on the dual-homed FatTree, over 8 on the FatTree with equal ports per host."""
     return Published(
         GOODPUT_OVER_SINGLE_HOMED, "dual_homed_fat_tree", 12, workload, 8, relation, 1, Source.TEXT, words,
-        "SIGCOMM'11", SIGCOMM11, *tolerance,
+        "SIGCOMM'11", SIGCOMM11, *tolerance, quote=quotes.TWO_NICS,
     )  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def _bcube(
     row = Published(
         metric, "bcube", 5, workload, 3, relation, 1, source, words, paper, citation, *SIGN
     )  # fmt: skip
-    return row.on(k=2)
+    return row.on(k=2).stated(quotes.BCUBE if source is Source.TEXT else "")
 
 
 BCUBE_BY_MATRIX = (

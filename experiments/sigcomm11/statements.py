@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from experiments.sigcomm11 import quotes
 from harness.claims.metric import Metric
 from harness.claims.metrics import (
     FCT_MS_MEAN,
@@ -60,17 +61,24 @@ KERNEL_LEVEL = (
     "scheduler leaves subflows without data (docs/fidelity.md)."
 )
 ONE_TO_ONE = (
-    _paper(GOODPUT_PCT_MEAN, 1, (BELOW, 50), "mean goodput of TCP is below 50 % of optimal"),
+    _paper(GOODPUT_PCT_MEAN, 1, (BELOW, 50), "mean goodput of TCP is below 50 % of optimal").stated(
+        quotes.TCP_MEAN
+    ),
     _paper(GOODPUT_PCT_MEAN, 8, (ABOUT, 95), 'levels off about 95 %; "approaches 100 %"')
     .within(*LEVEL)
+    .stated(quotes.MPTCP_MEAN)
     .explained(emulated=KERNEL_LEVEL),
     _paper(GOODPUT_PCT_MIN, 8, (AT_LEAST, 70), "all flows reach at least 70 %")
     .explained(SAME_PATH_TWICE)
+    .stated(quotes.MPTCP_RANK)
     .of(RANK),
     _paper(GOODPUT_PCT_MEDIAN, 8, (AT_LEAST, 90), "more than half of the flows reach 90 %")
     .explained(emulated=KERNEL_LEVEL)
+    .stated(quotes.MPTCP_RANK)
     .of(RANK),
-    _paper(GOODPUT_PCT_MIN, 1, (ABOUT, 10), "some flows about 10 %, very few near 100 %").within(*HALF),
+    _paper(GOODPUT_PCT_MIN, 1, (ABOUT, 10), "some flows about 10 %, very few near 100 %")
+    .within(*HALF)
+    .stated(quotes.TCP_RANK),
 )
 
 
@@ -88,7 +96,8 @@ def _two_nics(workload: str, subflows: int, bound: Bound, words: str) -> Publish
     return Published(
         GOODPUT_OVER_SINGLE_HOMED, "dual_homed_fat_tree", 4, workload, subflows, *bound, Source.TEXT,
         f"{subflows} subflows: {words}", "SIGCOMM'11", SIGCOMM11, *SIGN,
-        sentence=TWO_NICS if bound[0] is ABOVE else TWO_NICS_FULL,
+        sentence=TWO_NICS if bound[0] is ABOVE else TWO_NICS_FULL, quote=quotes.TWO_NICS,
+        section="Dual-homed FatTree",
     )  # fmt: skip
 
 
@@ -105,30 +114,41 @@ DUAL_HOMED = (
 
 
 def _elsewhere(
-    metric: Metric, topology: str, k: int, workload: str, bound: Bound, words: str, **shape: int
+    metric: Metric,
+    network: tuple[str, int],
+    workload: str,
+    bound: Bound,
+    words: str,
+    quote: str,
+    **shape: int,
 ) -> Published:
     """SIGCOMM 2011 on other topologies, in words only; the sizes are our choice."""
     row = Published(
-        metric, topology, k, workload, 8, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN
+        metric, *network, workload, 8, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN, quote=quote
     )  # fmt: skip
     return row.on(**shape)
 
 
 OTHER_NETWORKS = (
-    _elsewhere(JAIN_OVER_TCP, "vl2", 4, "one_to_one", (ABOVE, 1), "VL2: fairness improves", di=6),
-    _elsewhere(GOODPUT_OVER_TCP, "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: throughput improves"),
-    _elsewhere(JAIN_OVER_TCP, "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: fairness improves too").of(
-        BCUBE_FAIRER
+    _elsewhere(
+        JAIN_OVER_TCP, ("vl2", 4), "one_to_one", (ABOVE, 1), "VL2: fairness improves", quotes.VL2, di=6
     ),
     _elsewhere(
-        GOODPUT_OVER_TCP, "fat_tree", 6, "one_to_one", (ABOVE, 1),
-        "oversubscribed: a gain where flows meet in the core", oversubscription=4,
+        GOODPUT_OVER_TCP, ("bcube", 12), "one_to_one", (ABOVE, 1), "BCube: throughput improves", quotes.BCUBE
+    ),
+    _elsewhere(
+        JAIN_OVER_TCP, ("bcube", 12), "one_to_one", (ABOVE, 1), "BCube: fairness improves too", quotes.BCUBE
+    ).of(BCUBE_FAIRER),
+    _elsewhere(
+        GOODPUT_OVER_TCP, ("fat_tree", 6), "one_to_one", (ABOVE, 1),
+        "oversubscribed: a gain where flows meet in the core", quotes.BY_MATRIX, oversubscription=4,
     ).of(BY_MATRIX),
 )  # fmt: skip
 OVERSUBSCRIBED_LOCALLY = (
     _elsewhere(
-        GOODPUT_OVER_TCP, "fat_tree", 6, "stride:1", (ABOUT, 1),
-        "oversubscribed: no gain where hosts' own links are the bottleneck", oversubscription=4,
+        GOODPUT_OVER_TCP, ("fat_tree", 6), "stride:1", (ABOUT, 1),
+        "oversubscribed: no gain where hosts' own links are the bottleneck", quotes.BY_MATRIX,
+        oversubscription=4,
     ).within(0.1, "a tenth: one flow in twelve still crosses the core").of(BY_MATRIX),
 )  # fmt: skip
 SHORT_WORKLOAD = "short_and_long:33"
@@ -146,7 +166,7 @@ def _beside_long(metric: Metric, cc: str, value: float, within: tuple[float, str
     row = Published(
         metric, "fat_tree", 8, SHORT_WORKLOAD, 1 if cc in SINGLE_PATH else 8, ABOUT, value, source,
         f"long flows over {title(cc)}: {SHORT_WORDS[metric]}", "SIGCOMM'11", SIGCOMM11, *within,
-        algorithm=cc,
+        algorithm=cc, quote=quotes.SHORT_FLOWS if source is Source.TEXT else "",
     )  # fmt: skip
     return row.on(oversubscription=4).explained(WHY_NOT[metric])
 
@@ -176,7 +196,9 @@ SHORT_BESIDE_LONG = tuple(
     )
     for metric, value, within in ((FCT_MS_MEAN, ms, SHORT_MS), (LINKS_USED_PCT, used, CORE_PCT))
 ) + tuple(
-    dataclasses.replace(_beside_long(FCT_VARIATION_PCT, cc, percent, VARIATION), source=Source.RECALLED)
+    dataclasses.replace(
+        _beside_long(FCT_VARIATION_PCT, cc, percent, VARIATION), source=Source.RECALLED, quote=""
+    )
     for cc, percent in ((TCP, 100), (SCATTER, 50), ("lia", 100))
 )
 """What the paper calls core utilisation is not defined there (docs/experiments/short-flows.md)."""
@@ -184,6 +206,7 @@ STAR = (
     Published(
         GOODPUT_OVER_TCP, "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,
         "no gain where the hosts' own links are the bottleneck", "SIGCOMM'11", SIGCOMM11, 0.1,
-        "a tenth: more ACKs and their scheduling have a cost",
+        "a tenth: more ACKs and their scheduling have a cost", section="Oversubscribed FatTree",
+        quote=quotes.BY_MATRIX,
     ),
 )  # fmt: skip

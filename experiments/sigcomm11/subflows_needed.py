@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from engines.registry import FLOW_LEVEL, SIMULATOR
+from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.statements import ANY_SIZE, SIGCOMM11
 from experiments.sigcomm11.topologies import as_routed
 from harness.claims.metrics import GOODPUT_PCT_MEAN
@@ -102,7 +103,7 @@ def needed(k: int, engine: str = FLOW_LEVEL) -> Published:
     return Published(
         GOODPUT_PCT_MEAN, "fat_tree", k, "one_to_one", AT_MOST, Relation.AT_LEAST, ENOUGH_PCT, Source.TEXT,
         f"{k**3 // 4} hosts: 90 % with at most {AT_MOST} subflows", "SIGCOMM'11", SIGCOMM11,
-        *A_BOUND, engine=engine, differs=LARGE, sentence=ANY_SIZE,
+        *A_BOUND, engine=engine, differs=LARGE, sentence=ANY_SIZE, quote=quotes.SUBFLOWS,
     )  # fmt: skip
 
 

@@ -1,5 +1,8 @@
-"""What arithmetic and theory predict for the validation experiments, as statements: exact for simulated
-hosts, and within the limits of a machine's clock and kernel for real ones."""
+"""What arithmetic and theory predict for the validation experiments, as statements.
+
+They are exact for simulated hosts, and hold within the limits of a machine's clock and kernel for real ones.
+docs/published.md lists them.
+"""
 
 from __future__ import annotations
 

@@ -148,5 +148,5 @@ class Point:
 
     def _repr_html_(self) -> str:
         """Return its settings and numbers as a table, for notebooks."""
-        told = [(name, value) for name, value in self.record().items() if value not in (None, "")]
-        return html_table((self.label, ""), told)
+        shown = [(name, value) for name, value in self.record().items() if value not in (None, "")]
+        return html_table((self.label, ""), shown)

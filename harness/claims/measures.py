@@ -34,7 +34,8 @@ class Measured:
     n: int
     suspect: bool
     unfinished_pct: float | None = None
-    """Share of started flows that did not complete, where the metric is over completed flows."""
+    """Share of the flows that had not ended, where the metric leaves them out or counts them with a lower
+    bound."""
 
     @property
     def half(self) -> float | None:
@@ -87,8 +88,14 @@ def _chosen(points: Sequence[Judged], subject: Subject) -> list[Judged]:
     return [seed[subject.subflows] for seed in _seeds(points, subject) if subject.subflows in seed]
 
 
-def measured_over(values: Iterable[tuple[float | None, Iterable[Judged]]]) -> Measured | None:
-    """Average the values that are not None, each given with the points behind it; None without any."""
+def measured_over(
+    values: Iterable[tuple[float | None, Iterable[Judged]]], unfinished_pct: OfPoint | None = None
+) -> Measured | None:
+    """Average the values that are not None, each given with the points behind it; None without any.
+
+    `unfinished_pct` reads the share of a point's flows that had not ended. The largest one of each value's
+    points is averaged.
+    """
     known = [(value, list(behind)) for value, behind in values if value is not None]
     if not known:
         return None
@@ -98,7 +105,14 @@ def measured_over(values: Iterable[tuple[float | None, Iterable[Judged]]]) -> Me
         statistics.stdev(numbers) if len(numbers) > 1 else None,
         len(numbers),
         any(point.status is Status.SUSPECT for _, behind in known for point in behind),
+        _unfinished(unfinished_pct, [behind for _, behind in known]) if unfinished_pct else None,
     )
+
+
+def _unfinished(share_of: OfPoint, groups: Sequence[Sequence[Judged]]) -> float | None:
+    shares = [[share for point in group if (share := share_of(point)) is not None] for group in groups]
+    largest = [max(of) for of in shares if of]
+    return statistics.fmean(largest) if largest else None
 
 
 def each(value_of: OfPoint) -> Measure:

@@ -121,6 +121,10 @@ class Published:
     """What a reader must know whatever the verdict."""
     incomparable: str = ""
     """Why no agreement or difference can be concluded; empty if one can."""
+    section: str = ""
+    """Where the source says it: section, table or figure. Empty: the section of the figure that shows it."""
+    quote: str = ""
+    """The source's words as our notes have them, verbatim in quotation marks; empty if none are known."""
 
     @property
     def network(self) -> TopologySpec:
@@ -153,6 +157,10 @@ class Published:
     def with_caveat(self, caveat: str) -> Published:
         """Return the same statement with what a reader must know whatever the verdict."""
         return dataclasses.replace(self, caveat=caveat)
+
+    def stated(self, quote: str, section: str = "") -> Published:
+        """Return the same statement with the source's words, and where the source has them."""
+        return dataclasses.replace(self, quote=quote, section=section or self.section)
 
     def of_saturated(self) -> Published:
         """Return the same as a statement about a saturated machine."""

@@ -42,12 +42,12 @@ def recorded(name: str) -> OfPoint:
 
 
 def flows_started(point: Judged) -> int | None:
-    """Sized flows that started in the measured window."""
+    """Return the number of sized flows that started in the measured window."""
     return point.point.completions.started or None
 
 
 def flows_completed(point: Judged) -> int | None:
-    """Those of them that completed."""
+    """Return how many of the flows that started in the measured window completed."""
     completions = point.point.completions
     return len(completions.completed) if completions.started else None
 

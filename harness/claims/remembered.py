@@ -43,8 +43,8 @@ class Compared:
             return ""
         if not self.changed:
             return f"All {self.known} verdicts are as in {FILE.parent.name}/{FILE.name}."
-        told = f"{len(self.changed)} of {self.known} verdicts have changed"
-        return "\n  ".join([f"{told} since {FILE.parent.name}/{FILE.name}:", *self.changed])
+        head = f"{len(self.changed)} of {self.known} verdicts have changed"
+        return "\n  ".join([f"{head} since {FILE.parent.name}/{FILE.name}:", *self.changed])
 
 
 def rows(figure: Figure, found: Iterable[Verdict]) -> dict[str, Remembered]:
@@ -58,8 +58,8 @@ def rows(figure: Figure, found: Iterable[Verdict]) -> dict[str, Remembered]:
     }
 
 
-def _key(told: Mapping[str, Any], seeds: int) -> str:
-    return json.dumps([told["figure"], *(told[name] for name in _IDENTITY), told["setting"], seeds])
+def _key(row: Mapping[str, Any], seeds: int) -> str:
+    return json.dumps([row["figure"], *(row[name] for name in _IDENTITY), row["setting"], seeds])
 
 
 def read(file: Path = FILE) -> dict[str, Remembered]:

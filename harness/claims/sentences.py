@@ -1,4 +1,4 @@
-"""The score of a paper by its sentences: one sentence counts once, however many claims speak of it. Pure."""
+"""The score of a paper by its sentences: a sentence counts once, with any number of claims. Pure."""
 
 from __future__ import annotations
 

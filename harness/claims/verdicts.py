@@ -21,7 +21,10 @@ from model.transports import algorithm, title
 
 AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
 UNDECIDED = "undecided"
-"""The interval holds values that agree and values that differ: more seeds are needed."""
+"""The interval holds values that agree and values that differ: more seeds are needed. Or most flows had not
+ended: longer runs are needed."""
+MAX_UNFINISHED_PCT = 50.0
+"""If more of the flows had not ended, their number is no result."""
 WORDS: Mapping[bool | None, str] = {True: AGREES, False: DIFFERS, None: UNDECIDED}
 
 
@@ -117,6 +120,10 @@ def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
         return Verdict(row, None, NOT_MEASURED, _unseen(row, group), setting)
+    unfinished = measured.unfinished_pct or 0.0
+    if unfinished > MAX_UNFINISHED_PCT:
+        why = f"{unfinished:.0f} % of the flows had not ended: give more --seconds"
+        return Verdict(row, measured, UNDECIDED, why, setting)
     agrees = row.relation.verdict(measured, row.value, row.tolerance)
     why = _explained(row, measured.value, agrees is True)
     return Verdict(row, measured, WORDS[agrees], why, setting)

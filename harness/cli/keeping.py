@@ -27,7 +27,9 @@ def size(of: float) -> str:
     return f"{of:.1f} GB"
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True, short_help="List stored experiments with their sizes, or remove them."
+)
 @stored_option
 @json_option
 @click.pass_context
@@ -79,7 +81,7 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
         click.echo(f"removed {each.path.name}{kept}")
 
 
-@click.command()
+@click.command(short_help="Write one zip with report, charts and provenance.")
 @click.argument("experiment", metavar="EXPERIMENT")
 @stored_option
 @click.option(

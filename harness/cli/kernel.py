@@ -19,12 +19,12 @@ BUILD = "refabric kernel build"
 NOTE_PCT = 10
 
 
-@click.group()
+@click.group(short_help="Build, show or remove the kernel of --engine linux.")
 def kernel() -> None:
     """Build, show or remove the kernel that --engine linux runs in virtual time."""
 
 
-@kernel.command()
+@kernel.command(short_help="Build the kernel: about 8 minutes on two CPUs.")
 @click.option("--any-version", is_flag=True, help=f"Accept another version of {PACKAGE} than {VERSION}.")
 @click.option("--force", is_flag=True, help="Build it even if it is built already.")
 @json_option
@@ -43,7 +43,7 @@ def build(any_version: bool, force: bool, as_json: bool) -> None:
     _show((built,), as_json)
 
 
-@kernel.command()
+@kernel.command(short_help="Show the built kernels.")
 @json_option
 def status(as_json: bool) -> int:
     """Show the built kernels; exit with 1 if none fits this version of refabric."""

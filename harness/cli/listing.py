@@ -25,7 +25,7 @@ from workloads.matrices import MATRICES
 LIST_WIDTH = 28
 
 
-@click.command("list")
+@click.command("list", short_help="List experiments, charts, topologies, workloads, engines.")
 @json_option
 @click.pass_obj
 def list_(catalogue: Catalogue, as_json: bool) -> None:

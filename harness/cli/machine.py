@@ -28,7 +28,7 @@ from harness.streams import write_json
 from model.spec import TopologySpec
 
 
-@click.command()
+@click.command(short_help="Test whether this machine can run experiments.")
 @json_option
 def doctor(as_json: bool) -> int:
     """Test whether this machine can run experiments, and say what to install if not."""
@@ -58,7 +58,7 @@ def _shell_in_a_guest(topology: str, rate: float, queue: int, chosen: Given) -> 
     return prompt.main(topology, rate, queue)
 
 
-@click.command()
+@click.command(short_help="Open Mininet's prompt on a running network.")
 @click.argument("topology")
 @typed(Option("rate", "MBPS", "Set the link rate in Mb/s. [default: 10]", _mbps, default=10.0))
 @typed(
@@ -92,7 +92,7 @@ def shell(
     return prompt.main(topology, rate, queue, dataplane=dataplane, openflow=openflow_of(chosen))
 
 
-@click.command()
+@click.command(short_help="Measure the highest link rate that this machine carries.")
 @typed(replace(K, help="Measure for FatTrees of these sizes. [default: 8]", default=(8,)))
 @json_option
 def calibrate(k: tuple[int, ...], as_json: bool) -> None:

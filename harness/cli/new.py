@@ -15,12 +15,12 @@ TEMPLATE = Path(__file__).resolve().parents[1] / "own" / "template.txt"
 TEMPLATE_NAME = "NAME"
 
 
-@click.group()
+@click.group(short_help="Write the template of an experiment of your own.")
 def new() -> None:
     """Write the template of an experiment of your own."""
 
 
-@new.command()
+@new.command(short_help="Write a commented experiment to FILE, which ends in .py.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_obj
 def experiment(catalogue: Catalogue, file: Path) -> None:

@@ -30,7 +30,7 @@ from harness.results import store
 from harness.streams import fitted, write_json
 
 
-@click.command(cls=Configurable)
+@click.command(cls=Configurable, short_help="Show the points of a run, with their expected times.")
 @experiment_argument
 @config_options
 @sweep_options

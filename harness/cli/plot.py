@@ -32,7 +32,7 @@ from harness.results.load import load
 from harness.streams import write_json
 
 
-@click.command()
+@click.command(short_help="Show and draw every stored point.")
 @experiment_argument
 @typed(replace(SUBFLOWS, help="Show these subflow counts on the axes, measured or not."))
 @stored_option

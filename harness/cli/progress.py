@@ -46,8 +46,8 @@ def verdict(judged: summary.Judged, place: Place) -> str:
         return f"attempt {place.attempt}: {runs[-1].status}: {texts(runs[-1].reasons)}; {kept}{again}"
     retried = f", {attempts.words(runs)}" if place.attempt > 1 else ""
     off = texts(runs[-1].reasons) if runs and runs[-1].status is Status.OK else ""
-    told = ", ".join(filter(None, (_number(judged), _told(judged))))
-    return f"{told}{f', but {off}' if off else ''}{again}{retried}"
+    state = ", ".join(filter(None, (_number(judged), _state(judged))))
+    return f"{state}{f', but {off}' if off else ''}{again}{retried}"
 
 
 def _number(judged: summary.Judged) -> str:
@@ -62,7 +62,7 @@ def _number(judged: summary.Judged) -> str:
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
 
 
-def _told(judged: summary.Judged) -> str:
+def _state(judged: summary.Judged) -> str:
     """Return `ok`, or the problem: `suspect: frames were late`; with the metrics that may be off."""
     if judged.reasons:
         return f"{judged.state}: {texts(judged.reasons)}"
@@ -151,7 +151,7 @@ class RichProgress:
         self._running: dict[str, tuple[Job, float]] = {}
         """Running jobs and their start times, by name."""
         self._place = Place(0, 0, 0.0)
-        self._told = time.monotonic()
+        self._heard_s = time.monotonic()
         self._phase = ""
         self._phase_s = 0.0
         self._phase_began = time.monotonic()
@@ -174,8 +174,8 @@ class RichProgress:
             self._console.print(Text(line, style), soft_wrap=True)
 
     def start(self, job: Job, place: Place) -> None:
-        self._place, self._phase, self._told = place, "", time.monotonic()
-        self._running[job.name] = job, self._told
+        self._place, self._phase, self._heard_s = place, "", time.monotonic()
+        self._running[job.name] = job, self._heard_s
 
     def phase(self, name: str, seconds: float) -> None:
         self._phase, self._phase_s, self._phase_began = name, seconds, time.monotonic()
@@ -189,7 +189,7 @@ class RichProgress:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
-        self._place, self._told = place, time.monotonic()
+        self._place, self._heard_s = place, time.monotonic()
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
         self._print(self._lines.finished(judged, place), colour)
 
@@ -212,7 +212,7 @@ class RichProgress:
         what = self._lines.name(latest[0].spec) if latest else ""
         others = len(self._running) - 1
         phase = f"and {others} more" if others > 0 else phase
-        left_s = self._place.eta_s - (now - self._told)
+        left_s = self._place.eta_s - (now - self._heard_s)
         left = f"{duration(left_s)} left" if left_s >= 1 else "longer than expected"
         for _ in range(5):
             line.add_column(no_wrap=True, overflow="ellipsis")

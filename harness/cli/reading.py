@@ -23,7 +23,7 @@ from harness.streams import write_json
 _folder = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(short_help="Write one HTML page of published and measured numbers.")
 @optional_experiment
 @stored_option
 @click.option(
@@ -81,7 +81,7 @@ def _report_on_two(folders: tuple[Path, Path], output: Path | None, as_json: boo
     return 1 if broken else 0
 
 
-@click.command()
+@click.command(short_help="Compare two results folders.")
 @click.argument("a", type=_folder)
 @click.argument("b", type=_folder)
 @json_option

@@ -228,7 +228,7 @@ def how_to_continue(outcome: Outcome, directory: Path) -> str:
     )
 
 
-@click.command(cls=Configurable)
+@click.command(cls=Configurable, short_help="Run the unfinished points, then show and draw the results.")
 @experiment_argument
 @config_options
 @sweep_options

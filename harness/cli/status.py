@@ -31,7 +31,7 @@ from model.reasons import texts
 INDENT = 9
 
 
-@click.command(cls=Configurable)
+@click.command(cls=Configurable, short_help="Show which points are ok, suspect, failed or missing.")
 @experiment_argument
 @config_options
 @sweep_options
@@ -63,8 +63,8 @@ def _print_others(others: Sequence[summary.Judged]) -> None:
     """Say how to ask about stored points that these options do not plan."""
     if others:
         engines = ",".join(sorted({judged.spec.engine for judged in others}))
-        told = f"{points(len(others))} {are(len(others))} not of this plan"
-        click.echo(fitted(f"{told}: give the options of their run, such as --engine {engines}", 2))
+        head = f"{points(len(others))} {are(len(others))} not of this plan"
+        click.echo(fitted(f"{head}: give the options of their run, such as --engine {engines}", 2))
 
 
 def _print_state(
@@ -75,8 +75,8 @@ def _print_state(
         write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
         return
     reasons = texts(judged.reasons) if judged else ""
-    told = judged.state if judged else "missing"
-    line = f"{told:8} {name}{'' if planned else '  (not of this plan)'}"
+    state = judged.state if judged else "missing"
+    line = f"{state:8} {name}{'' if planned else '  (not of this plan)'}"
     click.echo(line)
     if reasons:
         click.echo(fitted(f"{' ' * INDENT}{reasons}", INDENT))

@@ -12,7 +12,7 @@ from harness.cli.options import interruptible, json_option
 from harness.streams import write_json
 
 
-@click.command()
+@click.command(short_help="Show running and finished points on a live page.")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"), metavar="[FOLDER]")
 @click.option(
     "--port",

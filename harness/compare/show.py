@@ -243,7 +243,7 @@ def _same_measurement(pair: Pair) -> bool:
 
 
 def _others(group: Sequence[Compared]) -> Table:
-    """A and B side by side for all other metrics that any row has; a suspect side is marked."""
+    """Return a table of A and B side by side for all other metrics with a value; suspect ones are marked."""
     known = {m for one in group for m, d in one.others if d.a.mean is not None or d.b.mean is not None}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("A | B", no_wrap=True)

@@ -1,7 +1,8 @@
 """One record for each option of a sweep. Pure.
 
-An option that sets a field of the spec names the field, and says how labels, comparisons and commands write
-its value. Everything outside the engines that handles such a field uses its record.
+An option that sets a field of the spec names the field, and says how comparisons and commands write its
+value. The words of labels and charts belong to the field (model/words.py). Everything outside the engines
+that handles such a field uses its record.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,20 +24,18 @@ from harness.plan.parsers import Parser
 from harness.plan.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.link_events import event_text
-from model.link_events import words as event_words
 from model.link_traces import FORMS as TRACE_FORMS
-from model.link_traces import words as trace_words
 from model.noise import parse_stalls, stalls_words
 from model.openflow import CONTROLLERS, DATAPATHS, MODES, OWN, is_own
 from model.schedulers import NAMES as SCHEDULERS
-from model.schedulers import parse_scheduler, scheduler_title, scheduler_words
-from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec, stack_words
+from model.schedulers import parse_scheduler, scheduler_words
+from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec
 from model.transports import SCATTER
+from model.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
 
 Text = str | tuple[str, ...]
 TRAFFIC = ("iperf3", "native")
-USUAL_TRAFFIC = "native"
-"""For real hosts. One process that sends and reads for all hosts takes less CPU time than two per flow."""
+USUAL_TRAFFIC = str(USUAL_OF_REAL_HOSTS["traffic"])
 MAX_SEEDS = 1000
 _SPEC = RunSpec(LinkSpec(0.0))
 _OPENFLOW = OpenFlowSpec()
@@ -83,17 +81,13 @@ def _text(value: Any) -> Text:
 class SpecField(Option):
     """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
 
-    `text` is the inverse of `parse`. `words` describes an unusual value in labels of points and charts;
-    without it labels omit the value. `usual` is the value if neither an option nor a figure chooses one,
-    where it differs from the default of the spec. Commands that repeat a run contain the option if the value
-    is not the default, or `always`, provided that `written` is true for the point. If `engines_own` is true,
-    points of other engines in the same sweep keep the default of the spec.
+    `text` is the inverse of `parse`. Commands that repeat a run contain the option if the value is not the
+    default, or `always`, provided that `written` is true for the point. If `engines_own` is true, points of
+    other engines in the same sweep keep the default of the spec.
     """
 
     path: str = ""
     text: Callable[[Any], Text] = _text
-    words: Callable[[Any], str] | None = None
-    usual: Any = None
     always: bool = False
     written: Callable[[RunSpec], bool] = lambda _spec: True
     hosts: Hosts = Hosts.ALL
@@ -110,9 +104,15 @@ class SpecField(Option):
         """Return the field's value in `spec`."""
         return operator.attrgetter(self.path)(spec)
 
-    def usual_in(self, spec: RunSpec) -> Any:
-        """Return the value that labels of points of this engine omit."""
-        return self.default_value if self.usual is None or spec.engine in SIMULATED_HOSTS else self.usual
+    @property
+    def words(self) -> Callable[[Any], str] | None:
+        """Describes an unusual value in labels and charts; None for a value that they show anyway."""
+        return WORDS.get(self.path)
+
+    @property
+    def usual(self) -> Any:
+        """The value for real hosts if neither an option nor a figure chooses one; None for the default."""
+        return USUAL_OF_REAL_HOSTS.get(self.path)
 
     def argv(self, spec: RunSpec) -> list[str]:
         """Return the arguments that give this field its value in `spec`; empty if none are needed."""
@@ -166,27 +166,26 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         f"Program Open vSwitch with this controller: {_names(CONTROLLERS)}, {OWN}. "
         f"[default: {_OPENFLOW.controller}]",
         _controller,
-        path="openflow.controller", words=lambda name: f"--controller {shlex.quote(name)}", hosts=Hosts.REAL,
-        engines_own=True,
+        path="openflow.controller", hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "mode", "NAME",
         f"Install OpenFlow rules in this mode: {_names(MODES)}. [default: {_OPENFLOW.mode}]",
         parsers.choice(lambda: MODES),
-        path="openflow.mode", words=lambda name: f"--mode {name}", hosts=Hosts.REAL, engines_own=True,
+        path="openflow.mode", hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "datapath", "NAME",
         f"Use this datapath of Open vSwitch: {_names(DATAPATHS)}. [default: {_OPENFLOW.datapath}]",
         parsers.choice(lambda: DATAPATHS),
-        path="openflow.datapath", words=lambda name: f"--datapath {name}", hosts=Hosts.REAL, engines_own=True,
+        path="openflow.datapath", hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "routing", "NAME",
         f"Choose paths by this policy: {_names(POLICIES)}; {SCATTER} chooses one per packet. "
         f"[default: {_SPEC.routing} or the figure's]",
         parsers.choice(lambda: POLICIES),
-        path="routing", words=lambda name: f"{name} routing", always=True,
+        path="routing", always=True,
     ),
     SpecField(
         "queue", "PKTS",
@@ -198,41 +197,39 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "delay", "US", "Delay packets on every link by US microseconds. [default: 0 or the figure's]",
         parsers.limited("link.delay_us"),
-        path="link.delay_us", words=lambda us: f"{us:g} us per link", always=True,
+        path="link.delay_us", always=True,
     ),
     SpecField(
         "host_delay", "US",
         "Delay packets on hosts' links by US microseconds more, in each direction. "
         "[default: 0 or the figure's]",
         parsers.limited("link.host_delay_us"),
-        path="link.host_delay_us", words=lambda us: f"{us:g} us more in hosts",
+        path="link.host_delay_us",
     ),
     SpecField(
         "queue_bytes", "BYTES", "Limit the queues of switches to BYTES bytes instead of packets.",
         parsers.limited("link.queue_bytes"),
-        path="link.queue_bytes", words=lambda size: f"queues of {size} bytes",
+        path="link.queue_bytes",
     ),
     SpecField(
         "traffic", "NAME",
         f"Generate the traffic of real hosts by this program: {_names(TRAFFIC)} (one process for all hosts). "
         f"[default: {USUAL_TRAFFIC} or the figure's]",
         parsers.choice(lambda: TRAFFIC),
-        path="traffic", words=lambda name: f"{name} traffic", usual=USUAL_TRAFFIC, always=True,
-        hosts=Hosts.REAL, engines_own=True,
+        path="traffic", always=True, hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "loss", "PERCENT",
         "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
         parsers.percent("link.loss"),
         path="link.loss", text=lambda share: exact(100 * share),
-        words=lambda share: f"{100 * share:g} % random loss",
     ),
     SpecField(
         "link_trace", "TRACE",
         f"Let links between switches carry packets at the delivery opportunities of TRACE instead of their "
         f"rate: {TRACE_FORMS} (milliseconds, one per line). [default: none, or the figure's]",
         parsers.link_trace,
-        path="link.trace", words=trace_words,
+        path="link.trace",
     ),
     SpecField(
         "ecn", "PKTS",
@@ -245,41 +242,39 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "random_drop", "PKTS",
         "Drop packets at random in the last PKTS slots of each switch queue. [default: 0]",
         parsers.limited("link.random_pkts"),
-        path="link.random_pkts", words=lambda slots: f"random drop in the last {slots} slots",
+        path="link.random_pkts",
     ),
     SpecField(
         "discipline", "NAME",
         f"Schedule the packets of each switch port by this queue discipline: {_names(disciplines())}. "
         f"Open vSwitch has {_SPEC.link.discipline} only. [default: {_SPEC.link.discipline} or the figure's]",
         parsers.choice(disciplines),
-        path="link.discipline", words=lambda name: f"{name} queues",
+        path="link.discipline",
     ),
     SpecField(
         "host_queue", "NAME",
         f"Queue the packets of a real host in a {HOST_QUEUES[0]} of the fabric or in a {HOST_QUEUES[1]} of "
         f"its kernel. [default: {_SPEC.link.host_queue}; with Open vSwitch {HOST_QUEUES[1]}]",
         parsers.choice(lambda: HOST_QUEUES),
-        path="link.host_queue", words=lambda _name: "hosts' queues in their kernels", hosts=Hosts.REAL,
-        written=_is_fabric,
+        path="link.host_queue", hosts=Hosts.REAL, written=_is_fabric,
     ),
     SpecField(
         "event", "S:NODE-NODE[:SHARE]",
         "Cut the link between two nodes S seconds after the start of traffic, or leave it SHARE of its rate. "
         "Repeatable.",
         parsers.events,
-        multiple=True, path="events", text=lambda events: tuple(map(event_text, events)), words=event_words,
+        multiple=True, path="events", text=lambda events: tuple(map(event_text, events)),
     ),
     SpecField(
         "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
         parsers.limited("transport.write_bytes"),
-        path="transport.write_bytes", words=lambda size: f"writes of {size} bytes", hosts=Hosts.REAL,
+        path="transport.write_bytes", hosts=Hosts.REAL,
     ),
     SpecField(
         "sysctl", "NAME=VALUE", "Set the sysctl NAME (net.*) in every real host. Repeatable.",
         parsers.sysctls,
         multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
         text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
-        words=lambda values: ", ".join(f"{name}={value}" for name, value in sorted(values.items())),
     ),
     SpecField(
         "scheduler", "NAME[:MS|:ideal]",
@@ -287,37 +282,37 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "responsive:2:gap=0.15 adds subflows to connections below their demand. "
         "[default: none or the figure's]",
         lambda _flag, text: parse_scheduler(text),
-        path="scheduler", text=scheduler_words, words=scheduler_title,
+        path="scheduler", text=scheduler_words,
     ),
     SpecField(
         "stalls", "WHERE:EVERY:MIN-MAX",
         "Stall the CPUs of fabric, hosts or all every EVERY ms on average, for MIN to MAX ms each.",
         lambda _flag, text: parse_stalls(text),
-        path="noise", text=stalls_words, words=lambda noise: f"stalls {stalls_words(noise)}",
+        path="noise", text=stalls_words,
     ),
     SpecField(
         "clock", "NAME",
         f"Run the fabric by this clock: {CLOCKS[0]} (stops while the machine stalls) or {CLOCKS[1]}. "
         f"[default: {_SPEC.clock}]",
         parsers.choice(lambda: CLOCKS),
-        path="clock", words=lambda name: f"{name} clock",
+        path="clock",
     ),
     SpecField(
         "agent_delay", "US",
         "Answer the reports of simulated datapaths under an agent (--cc ccp:NAME) after US microseconds.",
         parsers.limited("agent.delay_us"),
-        path="agent.delay_us", words=lambda us: f"agent {us:g} us away", hosts=Hosts.SIMULATED,
+        path="agent.delay_us", hosts=Hosts.SIMULATED,
     ),
     SpecField(
         "agent_jitter", "US", "Delay a simulated agent's answers by a random time of up to US microseconds.",
         parsers.limited("agent.jitter_us"),
-        path="agent.jitter_us", words=lambda us: f"agent jitter {us:g} us", hosts=Hosts.SIMULATED,
+        path="agent.jitter_us", hosts=Hosts.SIMULATED,
     ),
     SpecField(
         "report_interval", "US",
-        "Let datapaths under an agent report every US microseconds instead of once per round trip (0).",
+        "Let datapaths under an agent report every US microseconds; 0: once per round trip.",
         parsers.limited("agent.report_us"),
-        path="agent.report_us", words=lambda us: f"reports every {us} us",
+        path="agent.report_us",
     ),
     SpecField(
         "stack", "NAME=VALUE",
@@ -325,11 +320,10 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         f"{stack_options.usual()}.",
         stack_options.parse_stack,
         multiple=True, path="stack", text=lambda stack: tuple(stack_words(stack).split()),
-        words=lambda stack: f"stack {stack_words(stack)}", hosts=Hosts.SIMULATED, engines_own=True,
-        merges=True,
+        hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
-"""Options that give all points of a sweep one value of a field, in the order in which labels show them."""
+"""Options that give all points of a sweep one value of a field."""
 
 K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
 SUBFLOWS = Option(

@@ -7,15 +7,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import topos
-from engines.registry import LINUX, SIMULATOR, STEADY_STATE
+from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
 from harness.plan.baseline import is_reference
-from harness.plan.fields import SPEC_FIELDS
 from harness.plan.rate import named
 from model import transports, tuning
 from model.congestion import BASELINE, described
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec
+from model.words import unusual
 from workloads import matrices
 
 _IN_VIRTUAL_TIME = {SIMULATOR: ", simulated", LINUX: ", virtual time"}
@@ -48,17 +47,8 @@ def settings(spec: RunSpec) -> str:
 
     Points that differ in it must not share a curve.
     """
-    link = spec.link
-    lanes = spec.topology.number(topos.LANES, 1)
-    parts = (
-        f"{spec.warmup_s:g} s warm-up",
-        f"host queues of {link.nic_queue_pkts} packets" if link.nic_queue_pkts != link.queue_pkts else "",
-        *(f.words(f.of(spec)) for f in SPEC_FIELDS if f.words and f.of(spec) != f.usual_in(spec)),
-        f"further subflows join {tuning.joins(spec.transport)}" if spec.transport.joins_late else "",
-        f"{topos.LANES}={lanes}" if lanes > 1 else "",
-        matrices.param_words(spec.workload.matrix, spec.workload.params),
-    )
-    return ", ".join(filter(None, parts))
+    words = unusual(spec, simulated=spec.engine in SIMULATED_HOSTS)
+    return ", ".join([f"{spec.warmup_s:g} s warm-up", *words])
 
 
 def short(subflows: int) -> str:

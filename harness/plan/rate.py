@@ -53,10 +53,10 @@ class Auto:
     def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
         """Return the rate for `topology`, given the rate `carried` on its basis."""
         basis = self.basis(topology)
-        told = "" if basis == topology else f" of {named(basis)}"
+        basis_words = "" if basis == topology else f" of {named(basis)}"
         times = "" if self.overload == 1.0 else f" x {self.overload:g}"
         rate = None if carried.rate_mbps is None else self.overload * carried.rate_mbps
-        return RateChoice(rate, f"auto{told}{times}{carried.how.removeprefix('auto')}", carried.begun)
+        return RateChoice(rate, f"auto{basis_words}{times}{carried.how.removeprefix('auto')}", carried.begun)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ PLACEHOLDER_MBPS = 0.999
 no figure has this rate."""
 
 NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
+NO_LINUX_HOSTS = "its hosts are simulated; leave --engine out"
 
 
 @dataclass(frozen=True)
@@ -102,17 +103,21 @@ class Plan:
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
-            alike.setdefault(_told(choice), []).append(rate.named(topology))
-        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {told}" for told, nets in alike.items()]
+            alike.setdefault(_how(choice), []).append(rate.named(topology))
+        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
 
     def left_out(self) -> list[str]:
         """Return lines on figures that an engine cannot show, and on windows that were shortened."""
-        idle = [part.figure.name for part in self.parts if not part.specs]
+        idle: dict[str, list[str]] = {}
+        for part in self.parts:
+            if not part.specs:
+                linux = any(name in engines.LINUX_HOSTS for name in part.options.engines)
+                idle.setdefault(NO_LINUX_HOSTS if linux else NO_CPU_TO_SATURATE, []).append(part.figure.name)
         capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
-        return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes, *capped]
+        return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
 
 
-def _told(choice: RateChoice) -> str:
+def _how(choice: RateChoice) -> str:
     return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
 
 

@@ -63,12 +63,12 @@ def score(found: Sequence[Claim]) -> str:
     """Return how many sentences of the paper have each outcome; each counts once. Empty without claims."""
     if not found:
         return ""
-    told = sentences(found)
-    count = Counter(sentence.outcome for sentence in told)
+    stated = sentences(found)
+    count = Counter(sentence.outcome for sentence in stated)
     parts = [
         f"{count[outcome]} {OUTCOMES[outcome][count[outcome] > 1]}" for outcome in Outcome if count[outcome]
     ]
-    return f"Of {counted(len(told), 'sentence')} ({counted(len(found), 'claim')}), {joined(parts)}."
+    return f"Of {counted(len(stated), 'sentence')} ({counted(len(found), 'claim')}), {joined(parts)}."
 
 
 def _row(claim: Claim) -> Row:

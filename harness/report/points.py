@@ -204,7 +204,7 @@ def _asked(group: Sequence[Judged]) -> Asked:
                 "link rate",
                 f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
             ),
-            ("queues", f"{link.queue_pkts} packets" if link.queue_pkts else "unbounded"),
+            ("queues", queue_label(spec)),
             ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link{_own_delays(spec.topology)}"),
             ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
             ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
@@ -385,13 +385,13 @@ def missing(shown: Shown) -> list[str]:
     own = bool(shown.figure.file)
     sizes = usual.ks if shown.figure.sized or not own else ()
     workloads = () if own and usual.workloads == (TRACE,) else usual.workloads
-    told = [
+    absent = [
         *_lacking("k=", sizes, {_asked_k(shown.figure, j.spec.topology) for j in points}),
         *_lacking("", workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]
     lacking = [e for e in usual.engines if e not in across.engines(points)] if len(usual.engines) > 1 else []
-    sentences = [f"Usually part of this figure and not run: {', '.join(told)}."] if told else []
+    sentences = [f"Usually part of this figure and not run: {', '.join(absent)}."] if absent else []
     sentences += [
         f"Engine {engine} has run none of it, so there is nothing to compare: "
         f"{'as root, ' if engine == ENGINE else ''}run the same command again for what is missing."

@@ -131,16 +131,16 @@ def summary(loaded: Loaded) -> list[str]:
     """Return plain sentences on all figures together; claims have sentences of their own."""
     verdicts = list(dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts))
     known = list(dict.fromkeys(row for shown in loaded.figures for row in shown.figure.published))
-    told = in_short.sentences(loaded.points, known)
+    sentences = in_short.sentences(loaded.points, known)
     if not any(shown.claims for shown in loaded.figures):
-        told += in_short.score(verdicts, "the table below")
+        sentences += in_short.score(verdicts, "the table below")
     empty = [shown.figure.name for shown in loaded.figures if not shown.points]
     if empty:
-        told.append(f"Nothing was run yet for {joined(empty)}.")
+        sentences.append(f"Nothing was run yet for {joined(empty)}.")
     if loaded.broken:
         broken = counted(len(loaded.broken), "point")
-        told.append(f"{broken} could not be read (named below) and are left out.")
-    return told
+        sentences.append(f"{broken} could not be read (named below) and are left out.")
+    return sentences
 
 
 def findings(loaded: Loaded) -> list[tuple[str, str]]:
@@ -148,8 +148,8 @@ def findings(loaded: Loaded) -> list[tuple[str, str]]:
     that differ."""
     verdicts = dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts)
     judged = [v for v in verdicts if v.word in {AGREES, DIFFERS}]
-    told = judged if len(judged) <= MANY else [v for v in judged if v.word == DIFFERS]
-    return [(v.word, finding(v)) for v in told]
+    chosen = judged if len(judged) <= MANY else [v for v in judged if v.word == DIFFERS]
+    return [(v.word, finding(v)) for v in chosen]
 
 
 def finding(verdict: Verdict) -> str:

@@ -51,12 +51,12 @@ class Loaded:
 
 
 def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
-    """Each figure of `experiment` with its points stored below `results`, which are read for this."""
+    """Read the results folder of `experiment`, and return each of its figures with its stored points."""
     return loaded(experiment, results, plan, store.scan(results / experiment.folder))
 
 
 def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Loaded:
-    """Each figure of `experiment` with its points in `found`, the content of its results folder.
+    """Return each figure of `experiment` with its points in `found`, the content of its results folder.
 
     A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
     runs asked for on its behalf (manifest.py), and those of `plan`, as far as link rates are known.

@@ -341,7 +341,7 @@ def _check_name(point: StoredPoint) -> None:
 
 
 def _grouped(experiment_dir: Path, broken: Iterable[UnreadableError]) -> Iterator[StoreError]:
-    """Yield the errors; more than MOST_NAMED files with the same damage are one error."""
+    """Yield the errors; more than MAX_NAMED files with the same damage are one error."""
     alike: dict[tuple[str, str, str], list[UnreadableError]] = {}
     for error in broken:
         alike.setdefault(error.kind, []).append(error)

@@ -36,7 +36,7 @@ would be 6 and 17 times. Above the second limit all deliveries are late."""
 MIN_RATE_MBPS = 2.0
 """On slower links between real hosts bursts and queues dominate: at 1 Mb/s the 64 kB that MPTCP gives to a
 subflow at once take half a second, and a queue of 100 packets takes 1.2 s."""
-ESTIMATED_HOPS_PER_CPU, ESTIMATED_MOST_HOPS = 300_000.0, 1_000_000.0
+ESTIMATED_HOPS_PER_CPU, ESTIMATED_MAX_HOPS = 300_000.0, 1_000_000.0
 """Estimates at 70 % busy, used without measurements: 2 cores of a cloud VM. One thread carries all packets,
 so more than four CPUs help little."""
 _SAMPLED_FLOWS, _SAMPLED_LINKS = (24, 256), 200_000
@@ -82,7 +82,7 @@ class Capacity:
     @property
     def known(self) -> tuple[Measured, ...]:
         """Return measurements by increasing load, or one estimate if there are none."""
-        most = min(ESTIMATED_MOST_HOPS, ESTIMATED_HOPS_PER_CPU * self.cpus)
+        most = min(ESTIMATED_MAX_HOPS, ESTIMATED_HOPS_PER_CPU * self.cpus)
         return tuple(sorted(self.measured, key=lambda m: m.hops_per_s)) or (Measured(most, FIT_PCT),)
 
     @property

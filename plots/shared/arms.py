@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,17 +21,45 @@ from plots.charts.goodput.throughput import interval_pct
 from plots.data import Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption
+from workloads.sizes import parse as parse_sizes
 
 APART = (
     "engine", "transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "link.nic_queue_pkts",
     "routing", "stack", "traffic", "warmup_s", "seconds", "seed",
 )  # fmt: skip
 """Fields in which the points of one chart may differ, apart from the load."""
-_SIZES = {"websearch": "web search", "datamining": "data mining"}
+_SIZES = {
+    "websearch": "web search",
+    "datamining": "data mining",
+    "websearch-steps": "web search (steps)",
+    "datamining-steps": "data mining (steps)",
+}
 USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0
 """Share of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
 ValueOf = Callable[[Point], float | None]
+HOLLOW = f"Hollow: over {BOUND_PCT:g} % have not ended, a lower bound."
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of several points of one arm: the mean over seeds, half its interval, and whether it is a
+    lower bound because many flows have not ended."""
+
+    mean: float
+    half: float
+    is_bound: bool
+
+
+def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) -> Number | None:
+    """Return the number that `value` reads off points of one arm; None if none has it.
+
+    It is a bound if many of the flows in the range `of` have not ended.
+    """
+    known = _known(value, points)
+    if not known:
+        return None
+    return Number(statistics.fmean(known), interval_pct(known) or 0.0, bool(of and _is_bound(points, of)))
 
 
 @dataclass(frozen=True)
@@ -116,19 +144,21 @@ def curves(axes: Axes, study: Study, value: ValueOf, of: Range | None = None) ->
     Where many of the flows in the range `of` have not ended, the value is a lower bound, and its mark hollow.
     """
     for name in study.arms:
-        arm = ARMS[name]
-        at = {load: _known(value, study.of(name, load)) for load in study.loads}
-        at = {load: known for load, known in at.items() if known}
-        axes.errorbar(
-            list(at), [statistics.fmean(known) for known in at.values()],
-            yerr=[interval_pct(known) or 0.0 for known in at.values()],
-            color=arm.colour, marker=arm.marker, ms=4.5, lw=1.5, capsize=2.5,
-        )  # fmt: skip
-        hollow = {load: at[load] for load in at if of and _is_bound(study.of(name, load), of)}
-        axes.plot(
-            list(hollow), [statistics.fmean(known) for known in hollow.values()], linestyle="none",
-            marker=arm.marker, ms=4.5, color=arm.colour, markerfacecolor="white", zorder=4,
-        )  # fmt: skip
+        found = {load: number_of(study.of(name, load), value, of) for load in study.loads}
+        line(axes, {x: number for x, number in found.items() if number}, ARMS[name].colour, ARMS[name].marker)
+
+
+def line(axes: Axes, at: Mapping[float, Number], colour: str, marker: str) -> None:
+    """Draw numbers by their place: means with intervals; marks of lower bounds are hollow."""
+    axes.errorbar(
+        list(at), [number.mean for number in at.values()], yerr=[number.half for number in at.values()],
+        color=colour, marker=marker, ms=4.5, lw=1.5, capsize=2.5,
+    )  # fmt: skip
+    hollow = {place: number for place, number in at.items() if number.is_bound}
+    axes.plot(
+        list(hollow), [number.mean for number in hollow.values()], linestyle="none",
+        marker=marker, ms=4.5, color=colour, markerfacecolor="white", zorder=4,
+    )  # fmt: skip
 
 
 def _is_bound(points: Sequence[Point], of: Range) -> bool:
@@ -139,8 +169,8 @@ def _is_bound(points: Sequence[Point], of: Range) -> bool:
 
 def reached(study: Study, arm: str, value: ValueOf) -> float | None:
     """Return the mean over seeds at the highest load; None where no point has the value."""
-    known = _known(value, study.of(arm, study.loads[-1]))
-    return statistics.fmean(known) if known else None
+    found = number_of(study.of(arm, study.loads[-1]), value)
+    return found.mean if found else None
 
 
 def _known(value: ValueOf, points: Sequence[Point]) -> list[float]:
@@ -169,9 +199,11 @@ def times_axis(axes: Axes) -> None:
 
 
 def network_words(study: Study) -> str:
-    """Return `Leaf-spine leaves=9, 144 hosts, web search`."""
+    """Return `Leaf-spine leaves=9, 144 hosts, web search sizes (1.67 MB on average)`."""
     hosts = max(point.hosts for point in study.points)
-    return f"{style.network(study.spec)}, {hosts} hosts, {study.sizes} sizes"
+    sizes = parse_sizes(str(study.spec.workload.params.get("sizes", USUAL_SIZES)))
+    mean = f"{sizes.mean_bytes / 1e6:.3g} MB on average"
+    return f"{style.network(study.spec)}, {hosts} hosts, {study.sizes} sizes ({mean})"
 
 
 def caption(study: Study, *notes: str) -> Caption:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
 import topos
 from engines.registry import SIMULATED_HOSTS
-from model import tuning
-from model.link_events import words
-from model.noise import noisy, stalls_words
-from model.openflow import openflow_words
-from model.schedulers import scheduled, scheduler_title
-from model.spec import ELASTIC, FIFO, QDISC, RunSpec, StackSpec, stack_words
-from model.transports import USUAL_ROUTING
-from workloads import matrices
+from model.spec import RunSpec
+from model.words import unusual
 
 MAX_STEM = 160
 """Characters of a chart's file name without its ending; file systems take 255 bytes."""
-_USUAL_TRAFFIC = {True: "iperf3", False: "native"}
-"""Traffic drivers that need no mention, by whether hosts are simulated."""
+_NAMED_APART = frozenset({"link.ecn_pkts"})
+"""Fields with words for which file names, names of settings and captions have a part of their own."""
 PartOf = Callable[[RunSpec], str]
 
 
@@ -29,33 +24,12 @@ def variant(spec: RunSpec) -> str:
 
 
 def special(spec: RunSpec) -> list[str]:
-    """Describe what is unusual in a setting: `["ecmp routing", "1 % random loss"]`."""
-    link, workload, transport = spec.link, spec.workload, spec.transport
-    replicas = spec.topology.number(topos.LANES, 1)
-    params = matrices.param_words(workload.matrix, workload.params)
-    parts: Iterable[tuple[bool, str]] = (
-        (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
-        (link.delay_us != 0, f"{link.delay_us:g} us per link"),
-        (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
-        (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
-        (spec.traffic != _USUAL_TRAFFIC[spec.engine in SIMULATED_HOSTS], f"{spec.traffic} traffic"),
-        (link.loss != 0, f"{100 * link.loss:g} % random loss"),
-        (link.random_pkts != 0, f"random drop in the last {link.random_pkts} slots"),
-        (link.discipline != FIFO, f"{link.discipline} queues"),
-        (link.host_queue == QDISC, "host queues in the kernel"),
-        (bool(spec.events), words(spec.events)),
-        (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
-        (transport.joins_late, f"further subflows join {tuning.joins(transport)}"),
-        (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
-        (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),
-        (scheduled(spec), scheduler_title(spec.scheduler)),
-        (noisy(spec), f"stalls {stalls_words(spec.noise)}"),
-        (spec.clock != ELASTIC, f"{spec.clock} clock"),
-        (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
-        (replicas > 1, f"{replicas} replicas"),
-        (bool(params), params),
-    )
-    return [text for applies, text in parts if applies]
+    """Describe what is unusual in a setting and has no place of its own in names and captions:
+    `["ecmp routing", "1 % random loss"]`."""
+    # The spec of a panel has one subflow, whatever its points have; words on further subflows need several.
+    several = dataclasses.replace(spec.transport, subflows=max(2, spec.transport.subflows))
+    of = dataclasses.replace(spec, transport=several)
+    return unusual(of, simulated=spec.engine in SIMULATED_HOSTS, without=_NAMED_APART)
 
 
 def shape(spec: RunSpec) -> tuple[tuple[str, int], ...]:
@@ -91,9 +65,22 @@ def file_stems(chart: str, of: Sequence[RunSpec], named: PartOf = place) -> list
         lambda s: f"{s.seconds:g}s",
         lambda s: "".join(c if c.isalnum() else "_" for c in variant(s)),
     )
-    return [
-        _storable("-".join(filter(None, [chart, named(spec), *differing])))
+    stems = [
+        "-".join(filter(None, [chart, named(spec), *differing]))
         for spec, differing in zip(of, _differing(of, parts), strict=True)
+    ]
+    return list(map(_storable, _told_apart(stems, of)))
+
+
+def _told_apart(stems: Sequence[str], of: Sequence[RunSpec]) -> list[str]:
+    """Return the stems; where those of different settings are equal, with a digest of the setting: one chart
+    must not overwrite another."""
+    settings: dict[str, set[str]] = {}
+    for stem, spec in zip(stems, of, strict=True):
+        settings.setdefault(stem, set()).add(spec.content_hash())
+    return [
+        f"{stem}-{spec.content_hash()}" if len(settings[stem]) > 1 else stem
+        for stem, spec in zip(stems, of, strict=True)
     ]
 
 

@@ -115,9 +115,9 @@ def theory(axes: Axes, left: float, right: float, value: float) -> None:
     )  # fmt: skip
 
 
-def theory_key(told: str) -> list[Artist]:
+def theory_key(name: str) -> list[Artist]:
     """Return the legend entry of expected values."""
-    return [Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3, label=f"theory: {told}")]
+    return [Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3, label=f"theory: {name}")]
 
 
 def levels_for(levels: Sequence[Level], metric: str, series: Sequence[Series]) -> list[Level]:

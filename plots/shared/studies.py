@@ -85,9 +85,9 @@ class Study:
     @property
     def words(self) -> dict[str, str]:
         """The names of the matrices: their text where that is unique, else as on command lines."""
-        told = {point.matrix: _words(point) for point in self.points}
-        names = list(told.values())
-        return {m: name if name and names.count(name) == 1 else m for m, name in told.items()}
+        labels = {point.matrix: _words(point) for point in self.points}
+        names = list(labels.values())
+        return {m: name if name and names.count(name) == 1 else m for m, name in labels.items()}
 
     @property
     def panels(self) -> list[Panel]:

@@ -123,10 +123,10 @@ def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: i
 
 def absences(why: Mapping[int, str]) -> str:
     """Return `missing: MPTCP 2, 3; failed: TCP`, from the reason at each subflow count."""
-    told: dict[str, list[int]] = {}
+    by_reason: dict[str, list[int]] = {}
     for count, reason in sorted(why.items()):
-        told.setdefault(reason, []).append(count)
-    return "; ".join(f"{reason}: {transports(counts)}" for reason, counts in told.items())
+        by_reason.setdefault(reason, []).append(count)
+    return "; ".join(f"{reason}: {transports(counts)}" for reason, counts in by_reason.items())
 
 
 def transports(counts: Sequence[int]) -> str:
@@ -216,7 +216,7 @@ def _parameters(panel: Panel, congestion: str | None) -> list[str]:
     n = f"n = {len(panel.seeds)}".replace(" ", "\N{NO-BREAK SPACE}")
     return [
         f"links of {spec.link.rate_mbps:g} Mb/s",
-        queue_limit(spec.link.queue_pkts),
+        queue_limit(spec.link.queue_pkts) if not spec.link.queue_bytes else "",
         f"ECN from {panel.ecn_pkts} packets" if panel.ecn_pkts else "",
         f"{spec.seconds:g} s, {n}",
         _congestion(panel) if congestion is None else congestion,
@@ -272,12 +272,12 @@ def name(point: Point) -> str:
     return transport(point.subflows) + (" (suspect)" if point.suspect else "")
 
 
-def with_transports(told: Sequence[tuple[Point, str]]) -> str:
+def with_transports(values: Sequence[tuple[Point, str]]) -> str:
     """Return `47 % with TCP, 88 % with MPTCP 8 (suspect)`, from the value of each point."""
-    if len(told) > 1 and all(point.suspect for point, _ in told):
-        parts = [f"{value} with {transport(point.subflows)}" for point, value in told]
+    if len(values) > 1 and all(point.suspect for point, _ in values):
+        parts = [f"{value} with {transport(point.subflows)}" for point, value in values]
         return f"{', '.join(parts)} (all suspect)"
-    return ", ".join(f"{value} with {name(point)}" for point, value in told)
+    return ", ".join(f"{value} with {name(point)}" for point, value in values)
 
 
 def milliseconds(ms: float) -> str:
@@ -289,8 +289,8 @@ def choice(panel: Panel, shown: Sequence[Point], left_out: Sequence[int]) -> lis
     """Return a sentence on which of several seeds and transports are shown."""
     seeds = f"seed {_ranges(sorted({point.seed for point in shown}))}" if len(panel.seeds) > 1 else ""
     others = f"not: {transports(left_out)}" if left_out else ""
-    told = "; ".join(part for part in (seeds, others) if part)
-    return [f"Shown: {transports([point.subflows for point in shown])} ({told})."] if told else []
+    parts = "; ".join(part for part in (seeds, others) if part)
+    return [f"Shown: {transports([point.subflows for point in shown])} ({parts})."] if parts else []
 
 
 def plain(words: str) -> str:

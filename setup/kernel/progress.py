@@ -40,7 +40,7 @@ class Steps:
         self._before_pct = 0.0
         self._began_s = clock()
         self._made = 0
-        self._told_pct = -1
+        self._shown_pct = -1
 
     def begin(self, step: str) -> None:
         """Begin a step of SHARES, in that order."""
@@ -60,9 +60,9 @@ class Steps:
 
     def _tell(self, share: float) -> None:
         pct = self._before_pct + share * SHARES[self._step]
-        if int(pct) == self._told_pct and share > 0:
+        if int(pct) == self._shown_pct and share > 0:
             return
-        self._told_pct = int(pct)
+        self._shown_pct = int(pct)
         took_s = self._clock() - self._began_s
         left_s = took_s * (1 - share) / share if share >= _ENOUGH else None
         self._report(Moment(self._step, pct, left_s))

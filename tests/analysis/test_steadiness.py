@@ -11,9 +11,9 @@ from model.reasons import DRIFT, SETTLING
     [(108.4, "8 % more was delivered"), (91.0, "9 % less was delivered"), (104.9, ""), (95.1, "")],
 )
 def test_a_window_that_delivers_more_or_less_than_it_carried_is_reported(pct: float, word: str) -> None:
-    told = unsteady({OVER_CARRIED_PCT: pct})
-    assert told.startswith(word)
-    assert bool(told) == bool(word)
+    text = unsteady({OVER_CARRIED_PCT: pct})
+    assert text.startswith(word)
+    assert bool(text) == bool(word)
 
 
 def test_without_the_metric_nothing_is_reported() -> None:

@@ -24,16 +24,16 @@ def result(status: Status, who: str, late_us: float | None = None) -> RunResult:
 def test_the_highest_rate_counts_at_which_most_points_were_ok() -> None:
     ok, bad = result(Status.OK, "fabric", 100.0), result(Status.SUSPECT, "fabric", 9000.0)
     seen = Seen({1.0: [ok, ok, bad], 2.0: [ok, bad, ok], 5.0: [bad, bad, ok]}, "CPU: late")
-    told = row(FABRIC, seen)
-    assert (told["valid_mbps"], told["at_mbps"], told["late_p99_us"]) == (2.0, 1.0, 100.0)
-    assert told["plane_us_a_hop"] == 10.0, "a tenth of a CPU for 10 000 packet-hops a second"
+    found = row(FABRIC, seen)
+    assert (found["valid_mbps"], found["at_mbps"], found["late_p99_us"]) == (2.0, 1.0, 100.0)
+    assert found["plane_us_a_hop"] == 10.0, "a tenth of a CPU for 10 000 packet-hops a second"
 
 
 def test_a_missing_plane_has_a_reason_and_one_without_a_clock_has_no_lateness() -> None:
     assert row(OVS, Seen(why_out="no module"))["not_here"] == "no module"
-    told = row(OVS, Seen({1.0: [result(Status.OK, "ovs")]}))
-    assert told["late_p99_us"] is None
-    assert told["valid_mbps"] == 1.0
+    found = row(OVS, Seen({1.0: [result(Status.OK, "ovs")]}))
+    assert found["late_p99_us"] is None
+    assert found["valid_mbps"] == 1.0
 
 
 def test_the_chart_draws_what_there_is(tmp_path: Path) -> None:

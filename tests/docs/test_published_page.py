@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from docs.tools.published_page import PAGE, section_of, statements, table_row, written
+from docs.tools.published_page import PAGE, quoted, section_of, statements, table_row, written
 from experiments.cs244_2013 import post
 from experiments.cs244_2013.statements import FIGURES
 from experiments.registry import EXPERIMENTS
+from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.statements import ONE_TO_ONE
+from harness.claims.published import UNPUBLISHED, Source
+
+"""Papers whose statements do not yet give a section and the source's words."""
 
 
 def test_the_page_is_current() -> None:
@@ -22,6 +26,20 @@ def test_every_statement_has_words_a_citation_and_a_row() -> None:
     assert len(shown) > 100
     assert [row for row in shown if not (row.words and row.citation)] == []
     assert [row.words for row, figures in shown.items() if table_row(row, figures) not in page] == []
+
+
+def test_every_published_row_says_where_it_is_from_and_in_what_words() -> None:
+    published = {r: f for r, f in statements(EXPERIMENTS.values()).items() if r.source not in UNPUBLISHED}
+    assert len(published) > 100
+    assert [row.words for row, figures in published.items() if "not known" in section_of(row, figures)] == []
+    assert [row.words for row in published if quoted(row) == "-"] == []
+
+
+def test_recalled_and_unpublished_rows_have_no_words_of_a_source() -> None:
+    shown = statements(EXPERIMENTS.values())
+    assert [row.words for row in shown if row.quote and row.source is not Source.TEXT] == []
+    recalled = replace(ONE_TO_ONE[0], source=Source.RECALLED)
+    assert (quoted(ONE_TO_ONE[0]), quoted(recalled)) == (quotes.TCP_MEAN, "recalled")
 
 
 def test_a_prefix_alone_makes_no_second_row() -> None:

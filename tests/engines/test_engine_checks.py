@@ -40,6 +40,25 @@ def test_the_emulator_leaves_to_the_simulator_what_it_cannot_do(
         MininetEngine().check(spec)
 
 
+@pytest.mark.parametrize(
+    ("link", "traffic", "subflows", "words"),
+    [
+        ({}, "iperf3", 1, "iperf3 does not report the sizes of flows; choose --traffic native"),
+        ({}, "native", 2, "real hosts stamp ranks on TCP alone; choose --subflows 1"),
+        ({"host_queue": "qdisc"}, "native", 1, "sends in order of arrival; leave out --host-queue qdisc"),
+    ],
+)
+def test_ranks_need_flow_sizes_plain_tcp_and_queues_that_sort(
+    link: dict[str, Any], traffic: str, subflows: int, words: str
+) -> None:
+    spec = RunSpec(
+        LinkSpec(10.0, discipline="pfabric", **link), TopologySpec("star", {"n": 4}),
+        TransportSpec(subflows, "reno"), traffic=traffic,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match=words):
+        MininetEngine().check(spec)
+
+
 def test_no_shell_opens_where_hosts_forward() -> None:
     with pytest.raises(UsageError, match="do not forward packets"):
         shell.main("bcube,4", 10.0, 100)

@@ -108,6 +108,6 @@ def test_more_subflows_bring_more_as_published() -> None:
 if __name__ == "__main__":
     BASELINES.parent.mkdir(exist_ok=True)
     found = {name: measured(name) for name in NUMBERS}
-    halves = {name: mean_interval(values).half for name, values in found.items()}
-    known = {name: {"values": found[name], "half_95": halves[name]} for name in found}
+    half_widths = {name: mean_interval(values).half for name, values in found.items()}
+    known = {name: {"values": found[name], "half_95": half_widths[name]} for name in found}
     BASELINES.write_text(f"{json.dumps(known, indent=2)}\n")

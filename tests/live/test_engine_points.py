@@ -91,11 +91,9 @@ def test_one_uncongested_flow_fills_the_link(engine: MininetEngine, tmp_path: Pa
     result = run(engine, spec(1, "reference"), tmp_path)
     check_physics(result, 1)
     check_links_are_not_outrun(result, spec(1))
-    # Less than the link only when the machine itself stood still.
-    if result.status is Status.OK:
-        assert result.flows[0].goodput_mbps >= RATE_MBPS * PAYLOAD * 0.9
     assert len(result.samples["goodput"]) == len(result.samples["cpu"]) - 1
     assert set(result.samples["queue_times"]["t_s"].tolist())
+    assert result.flows[0].goodput_mbps >= RATE_MBPS * PAYLOAD * 0.9, result.reasons
 
 
 def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:

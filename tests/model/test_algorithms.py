@@ -9,7 +9,7 @@ from model.congestion import CONGESTION_CONTROLS, UNKNOWN_LOOK
 
 
 @pytest.mark.parametrize(
-    ("cc", "subflows", "routing", "name", "told"),
+    ("cc", "subflows", "routing", "name", "label"),
     [
         ("reno", 1, "hashed", "tcp", "TCP"),
         ("lia", 1, "hashed", "tcp", "TCP"),
@@ -23,9 +23,9 @@ from model.congestion import CONGESTION_CONTROLS, UNKNOWN_LOOK
         ("vegas", 4, "hashed", "vegas", "MPTCP 4 vegas"),
     ],
 )
-def test_what_a_transport_is_called(cc: str, subflows: int, routing: str, name: str, told: str) -> None:
+def test_what_a_transport_is_called(cc: str, subflows: int, routing: str, name: str, label: str) -> None:
     assert transports.algorithm(cc, subflows, routing) == name
-    assert transports.transport(cc, subflows, routing) == told
+    assert transports.transport(cc, subflows, routing) == label
 
 
 def test_every_algorithm_has_a_title_and_looks_of_its_own() -> None:

@@ -52,7 +52,7 @@ def test_a_file_becomes_part_of_the_spec(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
         ("1\ntwo\n", "line 2: 'two' is not a time"),
         ("5\n4\n", r"line 2: times must not fall from line to line \(5, then 4\)"),
@@ -62,8 +62,8 @@ def test_a_file_becomes_part_of_the_spec(tmp_path: Path) -> None:
         ("3600001\n", "to 3600000"),
     ],
 )
-def test_errors_in_files_have_line_numbers(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_errors_in_files_have_line_numbers(tmp_path: Path, text: str, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
         parsed(tmp_path, text)
 
 

@@ -137,7 +137,7 @@ def test_the_more_subflows_share_a_link_the_less_each_may_hold(
 
 @pytest.mark.parametrize("subflows", [2, 8, 32])
 def test_a_receiver_holds_all_that_a_sender_may_have_under_way(subflows: int) -> None:
-    told = default(RunSpec(LinkSpec(10.0), transport=TransportSpec(subflows)))
-    (reserve, _, cap), (_, room, most) = (map(int, told[name].split()) for name in (WMEM, RMEM))
+    sysctls = default(RunSpec(LinkSpec(10.0), transport=TransportSpec(subflows)))
+    (reserve, _, cap), (_, room, most) = (map(int, sysctls[name].split()) for name in (WMEM, RMEM))
     assert room // 2 >= 2 * (reserve + subflows * cap)
     assert most >= room

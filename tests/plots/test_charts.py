@@ -85,14 +85,14 @@ def test_no_points_no_charts(tmp_path: Path) -> None:
 
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
-    told = words_of(
+    text = words_of(
         throughput.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0]
     )
     for words in ("missing", "failed", "SIGCOMM'11 (k=8)", "< 50 %", "about 95 %", "reason of suspect"):
-        assert words in told, words
-    told = words_of(rank.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
+        assert words in text, words
+    text = words_of(rank.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
-        assert words in told, words
+        assert words in text, words
 
 
 def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.plan.fields import changed as with_values
-from model.arms import ARMS, MINTCP, TCP
+from model.arms import ARMS, MINTCP, ON_LINUX, TCP, TWINS
 from model.noise import stalls_of
 from model.result import FlowRow, Status
 from model.spec import (
@@ -69,10 +69,10 @@ def in_engines(*engines: str) -> list[Point]:
     return [changed(point(n), engine=engine) for n in (1, 8) for engine in engines]
 
 
-def of_arms() -> list[Point]:
-    """Points of pFabric and of TCP at a load of 80 %, whose queues were sampled."""
+def of_arms(names: Sequence[str] = (MINTCP, TCP)) -> list[Point]:
+    """Points of these arms at a load of 80 %, whose queues were sampled."""
     found = []
-    for name in (MINTCP, TCP):
+    for name in names:
         point = changed(sampled(1), flows=SIZED, workload=WorkloadSpec("pairs", {"load": 80}))
         found.append(dataclasses.replace(point, spec=with_values(point.spec, ARMS[name].settings)))
     return found
@@ -112,6 +112,7 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "failure": lambda: [changed(sampled(n), events=OUTAGE) for n in (1, 8)],
     "scheduling": lambda: [point(8), changed(point(1), scheduler=SchedulerSpec("first_fit", 500))],
     **{name: of_arms for name in CHARTS if name.startswith("normalised_") or name == "queue_by_arm"},
+    "normalised_by_flow": lambda: of_arms((*ON_LINUX, *TWINS)),
     "by_agent_delay": lambda: [
         changed(point(1), cc="ccp:reno", agent=AgentSpec(delay_us)) for delay_us in (300.0, 3000.0)
     ],

@@ -20,7 +20,7 @@ from tests.support.chart_points import changed, flow_row, point, port_row, sampl
 from tests.support.svg_text import words_of
 
 OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 SUSPECT, FAILED = Status.SUSPECT, Status.FAILED
 EMPTY = {
     "queues": ("t_s", "port", "pkts"),
@@ -64,7 +64,7 @@ def test_whatever_there_is_gives_a_readable_chart(case: str, name: str, tmp_path
     assert len(paths) == (not unsampled)
     for path in paths:
         assert "k=4, 16 hosts" in words_of(path)
-        assert path.stat().st_size < MOST_BYTES
+        assert path.stat().st_size < MAX_BYTES
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
@@ -94,21 +94,21 @@ def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_gaps_and_doubts_are_shown(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2, status=FAILED), sampled(8, status=SUSPECT)]
-    told = words_of(CHARTS[name].draw(points, tmp_path, expected=(1, 2, 4, 8))[0])
+    text = words_of(CHARTS[name].draw(points, tmp_path, expected=(1, 2, 4, 8))[0])
     for words in ("failed: MPTCP 2", "missing: MPTCP 4", "reason of suspect"):
-        assert words in told, words
+        assert words in text, words
 
 
 @pytest.mark.parametrize("name", ("queues", "queue_cdf", "cwnd"))
 def test_a_transport_without_samples_makes_room_for_one_with(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2), sampled(8, without=("queues", "sockets"))]
-    told = words_of(CHARTS[name].draw(points, tmp_path)[0])
-    assert "MPTCP 2" in told and "not sampled: MPTCP 8" in told
+    text = words_of(CHARTS[name].draw(points, tmp_path)[0])
+    assert "MPTCP 2" in text and "not sampled: MPTCP 8" in text
 
 
 def test_a_good_seed_is_shown_before_a_suspect_one(tmp_path: Path) -> None:
-    told = words_of(queues.draw(Inputs([sampled(1, 1, SUSPECT), sampled(1, 2)], tmp_path))[0])
-    assert "Shown: TCP (seed 2)" in told and "(suspect)" not in told
+    text = words_of(queues.draw(Inputs([sampled(1, 1, SUSPECT), sampled(1, 2)], tmp_path))[0])
+    assert "Shown: TCP (seed 2)" in text and "(suspect)" not in text
 
 
 def big(queue_pkts: int) -> Point:
@@ -129,7 +129,7 @@ def big(queue_pkts: int) -> Point:
 @pytest.mark.parametrize("name", ("queues", "queue_cdf"))
 def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path) -> None:
     (path,) = CHARTS[name].draw([big(queue_pkts)], tmp_path)
-    assert path.stat().st_size < MOST_BYTES
+    assert path.stat().st_size < MAX_BYTES
     assert "640 switch queues" in words_of(path)
 
 
@@ -148,7 +148,7 @@ def test_many_flows_stay_small_files(tmp_path: Path) -> None:
     every = changed(point(8), flows=flows)
     for name in ("rtt", "rank"):
         (path,) = CHARTS[name].draw([every], tmp_path)
-        assert path.stat().st_size < MOST_BYTES
+        assert path.stat().st_size < MAX_BYTES
 
 
 def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
@@ -193,8 +193,8 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
     (panel,) = panels([of])
     assert link_utilisation.finding(panel) == "With 8 subflows 50 % of links are above half load"
     level = Level("fat_tree", "one_to_one", "links_busy_pct", 8, ">", 95, 8, "CS244'13", "text")
-    told = words_of(link_utilisation.draw(Inputs([of], tmp_path, levels=[level]))[0])
-    assert "4 links between switches" in told and "CS244'13 (k=8): > 95 % of links above 50 %" in told
+    text = words_of(link_utilisation.draw(Inputs([of], tmp_path, levels=[level]))[0])
+    assert "4 links between switches" in text and "CS244'13 (k=8): > 95 % of links above 50 %" in text
     star = changed(of, topology="star", ports=ports[:4])
     assert "4 links, least" in words_of(link_utilisation.draw(Inputs([star], tmp_path))[0])
 
@@ -210,8 +210,8 @@ def test_titles_of_queues_are_about_switches(tmp_path: Path) -> None:
     of = overflowing(sampled(1), lambda port: port.layer in ("host-edge", "edge-host"))
     assert "Queues that overflow: 20 % with TCP" in words_of(queues.draw(Inputs([of], tmp_path))[0])
     endless = overflowing(sampled(1, queue_pkts=0), lambda _: False)
-    told = words_of(queues.draw(Inputs([endless], tmp_path))[0])
-    assert "Longest queue: 450 packets (1.1 s) with TCP" in told and "unbounded queues" in told
+    text = words_of(queues.draw(Inputs([endless], tmp_path))[0])
+    assert "Longest queue: 450 packets (1.1 s) with TCP" in text and "unbounded queues" in text
 
 
 def test_the_longest_queues_are_named(tmp_path: Path) -> None:
@@ -237,13 +237,13 @@ def rtts(*means: tuple[float, float]) -> Point:
 
 
 def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:
-    told = words_of(rtt.draw(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
-    assert "Mean RTT: 150 ms with TCP" in told and "TCP; 10.0 % of 20 pings lost" in told
-    assert "none came back" not in told and "upwards only" not in told
-    told = words_of(rtt.draw(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
-    assert "none came back" in told and "upwards only" in told and "RTT (s)" in told
-    told = words_of(rtt.draw(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
-    assert "Mean RTT: 60 ms" in told and "kernel" not in told
+    text = words_of(rtt.draw(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
+    assert "Mean RTT: 150 ms with TCP" in text and "TCP; 10.0 % of 20 pings lost" in text
+    assert "none came back" not in text and "upwards only" not in text
+    text = words_of(rtt.draw(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
+    assert "none came back" in text and "upwards only" in text and "RTT (s)" in text
+    text = words_of(rtt.draw(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
+    assert "Mean RTT: 60 ms" in text and "kernel" not in text
 
 
 def test_windows_are_of_the_fastest_median_and_slowest_flow() -> None:
@@ -260,9 +260,9 @@ def test_cpu_is_one_chart_for_all_sizes(tmp_path: Path) -> None:
     points = [sampled(1), sampled(8), sampled(1, k=8), sampled(8, status=FAILED, k=8)]
     paths = cpu.draw(Inputs(points, tmp_path, expected=(1, 8)))
     assert [path.name for path in paths] == ["cpu.svg"]
-    told = words_of(paths[0])
-    assert "k=8: failed: MPTCP 8" in told and "FatTree k=4, 16 hosts / FatTree k=8, 128 hosts" in told
-    assert "CPUs are 23 to 44 % busy" in told
+    text = words_of(paths[0])
+    assert "k=8: failed: MPTCP 8" in text and "FatTree k=4, 16 hosts / FatTree k=8, 128 hosts" in text
+    assert "CPUs are 23 to 44 % busy" in text
 
 
 def test_cpu_means_are_of_the_measured_window() -> None:

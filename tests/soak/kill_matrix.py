@@ -86,7 +86,7 @@ class Attempt:
                 return False
             *lines, self._text = (self._text + chunk).split(b"\n")
             self.seen += [
-                told.get("phase", told["event"]) for told in map(json.loads, lines) if "event" in told
+                each.get("phase", each["event"]) for each in map(json.loads, lines) if "event" in each
             ]
         return True
 

@@ -29,7 +29,7 @@ HANG_S = 240.0
 """No point takes this long, three attempts and all their deadlines included."""
 SETTLED = 10
 """Points after which imports, caches and allocators have settled."""
-MOST_KB_A_POINT = 100.0
+MAX_KB_A_POINT = 100.0
 """The memory that a point's result takes: growth beyond it is a leak."""
 
 
@@ -116,7 +116,7 @@ def findings(seen: Sequence[Footprint]) -> dict[str, Any]:
     )
     faults = [f"point {f.point}: left behind: {line}" for f in seen for line in f.left]
     faults += [f"point {f.point} failed: {'; '.join(f.reasons)}" for f in seen if f.status == Status.FAILED]
-    if rss_kb > MOST_KB_A_POINT and len(settled) > SETTLED:
+    if rss_kb > MAX_KB_A_POINT and len(settled) > SETTLED:
         faults.append(f"memory grows by {rss_kb:.0f} kB per point")
     if settled[-1].fds > settled[0].fds:
         faults.append(f"descriptors grew from {settled[0].fds} to {settled[-1].fds}")

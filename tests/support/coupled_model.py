@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LEAST_WINDOW = 2.0
+MIN_WINDOW = 2.0
 """After a loss, as Linux's reno."""
 
 
@@ -50,12 +50,12 @@ def coupled(paths: Sequence[Path], i: int) -> float:
 
 def coupled_after_loss(paths: Sequence[Path], i: int) -> float:
     """Half of the total window is subtracted from the path that loses."""
-    return max(LEAST_WINDOW, paths[i].window - sum(path.window for path in paths) / 2)
+    return max(MIN_WINDOW, paths[i].window - sum(path.window for path in paths) / 2)
 
 
 def half(paths: Sequence[Path], i: int) -> float:
     """RFC 5681."""
-    return max(LEAST_WINDOW, paths[i].window / 2)
+    return max(MIN_WINDOW, paths[i].window / 2)
 
 
 def balia_alpha(paths: Sequence[Path], i: int) -> float:
@@ -71,7 +71,7 @@ def balia(paths: Sequence[Path], i: int) -> float:
 
 def balia_after_loss(paths: Sequence[Path], i: int) -> float:
     window = paths[i].window
-    return max(LEAST_WINDOW, window - window / 2 * min(balia_alpha(paths, i), 1.5))
+    return max(MIN_WINDOW, window - window / 2 * min(balia_alpha(paths, i), 1.5))
 
 
 def olia(paths: Sequence[Path], i: int) -> float:
@@ -95,4 +95,4 @@ def dctcp_alpha(alpha: float, delivered: int, marked: int) -> float:
 
 
 def dctcp_after_marks(window: float, alpha: float) -> float:
-    return max(LEAST_WINDOW, window * (1 - alpha / 2))
+    return max(MIN_WINDOW, window * (1 - alpha / 2))

@@ -46,11 +46,11 @@ class Lab:
 
     def start_scheduler(self) -> subprocess.Popen[bytes]:
         """Start a scheduler; return once it listens."""
-        told = self.folder / f"scheduler{len(self.processes)}.json"
+        path = self.folder / f"scheduler{len(self.processes)}.json"
         process = self._start(
-            "scheduler", "--host", self.host, "--port", "0", "--no-dashboard", "--scheduler-file", str(told)
+            "scheduler", "--host", self.host, "--port", "0", "--no-dashboard", "--scheduler-file", str(path)
         )
-        text = self._appears(told, process)
+        text = self._appears(path, process)
         self.address = text.partition('"address": "')[2].partition('"')[0]
         return process
 

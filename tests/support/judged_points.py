@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,13 @@ def judged(points: Sequence[StoredPoint]) -> list[Judged]:
     return summary.judge([*points, *extra])
 
 
-def with_times_alone(spec: RunSpec, times_alone: float) -> Judged:
-    """Return a point with 200 flows of 10 kB, each of which takes `times_alone` times as long as alone."""
+def with_times_alone(spec: RunSpec, times_alone: float, unfinished: int = 0) -> Judged:
+    """Return a point with 200 flows of 10 kB, each of which takes `times_alone` times as long as alone;
+    `unfinished` of them have not ended."""
     row = dataclasses.replace(
         flow_row(0, 1.0), size_bytes=10_000, start_s=0.0, completed_s=times_alone * 1e-5, ideal_s=1e-5
     )
-    points_of = judged([dataclasses.replace(stored(spec, [1.0]), flows=(row,) * 200)])
+    late = dataclasses.replace(row, completed_s=math.nan)
+    flows = (row,) * (200 - unfinished) + (late,) * unfinished
+    points_of = judged([dataclasses.replace(stored(spec, [1.0]), flows=flows)])
     return next(point for point in points_of if point.spec == spec)

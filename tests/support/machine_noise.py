@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
+import pytest
 
 from common.errors import StalledFlowError
 from engines.emulation.kernel.cpu import CpuSampler
@@ -19,7 +20,7 @@ from engines.emulation.verdict.idle_probe import PERIOD_US, PRIORITY
 from engines.engine import Engine, Silent
 from fabric import _core
 from model.machine.idle_noise import FLOOR_STEAL_PCT, FLOOR_US
-from model.reasons import DRIFT, REPAIRS, SETTLING, STALLED, UNSTEADY, Reason, texts
+from model.reasons import DRIFT, REPAIRS, SETTLING, STALLED, UNSTEADY, Reason
 from model.result import RunResult
 from model.spec import RunSpec
 
@@ -97,6 +98,14 @@ def only_noise(result: RunResult) -> bool:
     return all(reason.about.machine or reason.kind == REPAIRS for reason in doubts(result))
 
 
+def skip_if_repaired(*results: RunResult) -> None:
+    """Skip the test, with the reason, if the kernel did not always run the BPF program: a repetition of the
+    test would judge the same results."""
+    repairs = [reason.text for result in results for reason in doubts(result) if reason.kind == REPAIRS]
+    if repairs:
+        pytest.skip(repairs[0])
+
+
 def waits(result: RunResult) -> bool:
     """Return whether a flow waits during all of a short window for data on a slow subflow.
 
@@ -123,11 +132,3 @@ def run_once(engine: Engine, wanted: RunSpec, raw: Path) -> RunResult:
     """Run a point on which only the machine may cast doubt; once more if flows stalled or waited."""
     engine.check(wanted)
     return repeated(lambda: engine.run(wanted, Silent(), raw))
-
-
-def noisy(*results: RunResult) -> bool:
-    """Return whether rates and fairness reflect the machine rather than the hosts; warn if they do."""
-    reasons = [reason for result in results for reason in doubts(result)]
-    if reasons:
-        warnings.warn(f"the machine was too busy for this: {texts(reasons)}", stacklevel=2)
-    return bool(reasons)

@@ -31,8 +31,8 @@ def run_isolated(scenario: Callable[[], None], timeout_s: float = 60) -> str:
     argv += [inspect.getfile(scenario), scenario.__name__]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode != 0:
-        told = f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        raise AssertionError(told) if "AssertionError" in done.stderr else RuntimeError(told)
+        output = f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        raise AssertionError(output) if "AssertionError" in done.stderr else RuntimeError(output)
     return done.stdout
 
 

@@ -8,10 +8,10 @@ import topos
 
 
 def test_defaults_are_the_same_given_or_not() -> None:
-    plain, told = {"k": 8}, {"k": 8, "oversubscription": 1}
-    assert topos.identity("fat_tree", plain) == topos.identity("fat_tree", told)
-    assert topos.shape("fat_tree", told) == ()
-    assert topos.size_words("fat_tree", told) == topos.size_words("fat_tree", plain) == ["k=8"]
+    plain, typed = {"k": 8}, {"k": 8, "oversubscription": 1}
+    assert topos.identity("fat_tree", plain) == topos.identity("fat_tree", typed)
+    assert topos.shape("fat_tree", typed) == ()
+    assert topos.size_words("fat_tree", typed) == topos.size_words("fat_tree", plain) == ["k=8"]
 
 
 def test_every_parameter_counts() -> None:

@@ -17,7 +17,7 @@ from workloads.generated import MAX_DSCP
 from workloads.limits import MAX_FLOWS
 from workloads.matrices import MATRICES, Matrix, Value, build
 
-MOST_SUBFLOWS = 32
+MAX_SUBFLOWS = 32
 FLOWS = sorted(name for name, matrix in MATRICES.items() if not matrix.calls and name != "trace")
 """`trace` takes a file's text (tests/harness/plan/files/test_trace_files.py); calls have no flows."""
 IN_ORDER_OF_STARTS = {"poisson", "pairs"}
@@ -76,7 +76,7 @@ def _check(name: str, flows: tuple[Flow, ...], hosts: set[str], traffic: Traffic
         assert flow.size_bytes > 0 or not MATRICES[name].transfers or name == "short_and_long_alike"
         assert 0.0 <= flow.start_s < math.inf
         assert flow.after is None or 0 <= flow.after < number
-        assert 0 <= flow.dscp <= MAX_DSCP and 0 <= flow.subflows <= MOST_SUBFLOWS
+        assert 0 <= flow.dscp <= MAX_DSCP and 0 <= flow.subflows <= MAX_SUBFLOWS
         assert flow.rate_mbps >= 0.0
     constant = [flow.rate_mbps > 0 for flow in flows]
     assert constant == sorted(constant), "flows of constant rate come last"

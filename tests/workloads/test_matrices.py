@@ -162,7 +162,7 @@ def test_a_part_of_the_hosts_are_servers(count: int, servers: int, seed: int) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "params", "told"),
+    ("name", "params", "expected"),
     [
         ("one_to_one", {}, "one_to_one"),
         ("stride", {"i": 0}, "stride:0"),
@@ -171,8 +171,8 @@ def test_a_part_of_the_hosts_are_servers(count: int, servers: int, seed: int) ->
         ("one_to_several", {}, "one_to_several"),
     ],
 )
-def test_labels_show_what_is_not_usual(name: str, params: dict[str, int], told: str) -> None:
-    assert label(name, params) == told
+def test_labels_show_what_is_not_usual(name: str, params: dict[str, int], expected: str) -> None:
+    assert label(name, params) == expected
 
 
 @given(st.integers(2, 40))

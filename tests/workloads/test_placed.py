@@ -71,15 +71,15 @@ def test_an_odd_number_of_hosts_is_permuted_too(count: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "params", "told"),
+    ("name", "params", "text"),
     [
         ("hotspot", {"spots": 8}, "50 % of hosts to 8 spots"),
         ("local", {"rack": 80, "pod": 15}, "80 % in rack, 15 % in pod"),
         ("one_to_several", {"clients": 4}, "one_to_several:4"),
     ],
 )
-def test_words_describe_a_workload(name: str, params: dict[str, int], told: str) -> None:
-    assert words(name, params) == told
+def test_words_describe_a_workload(name: str, params: dict[str, int], text: str) -> None:
+    assert words(name, params) == text
 
 
 @pytest.mark.parametrize("hosts", [["p0e0h0", "p1e0h0"], ["p0e0h0", "p0e0h1"], ["p0e0h0", "p0e1h0"]])

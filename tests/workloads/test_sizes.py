@@ -53,6 +53,12 @@ def test_means_are_those_of_the_public_simulations() -> None:
     assert round(parse("datamining").mean_bytes / 1460) == 5117
 
 
+def test_means_of_the_steps_are_those_of_the_reproduction() -> None:
+    """1620 and 9500 packets in the code of the CS244 2017 reproduction, rounded."""
+    assert parse("websearch-steps").mean_bytes / 1460 == pytest.approx(1620, rel=0.005)
+    assert parse("datamining-steps").mean_bytes / 1460 == pytest.approx(9500, rel=0.005)
+
+
 def test_web_search_is_many_short_flows_and_most_bytes_in_long_ones() -> None:
     rng = random.Random(5)
     drawn = sorted(parse("websearch").draw(rng) for _ in range(20_000))

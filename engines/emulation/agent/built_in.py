@@ -25,7 +25,7 @@ FOLDER = PROC / "ccp"
 WAIT_MS = 25
 """Well below the 200 ms without a heartbeat after which the datapath considers the agent dead."""
 SETS_WINDOW, SETS_RATE, FALLS_BACK = 1, 2, 4
-MOST_EVENTS = 256
+MAX_EVENTS = 256
 _COMMAND = struct.Struct(f"<Q2I3Q{FIELDS}Q")
 
 
@@ -87,7 +87,7 @@ class FileChannel:
         """See Channel."""
         if not self._poller.poll(WAIT_MS):
             return
-        data = os.read(self._fd, MOST_EVENTS * EVENT.size)
+        data = os.read(self._fd, MAX_EVENTS * EVENT.size)
         events = (data[start : start + EVENT.size] for start in range(0, len(data), EVENT.size))
         packed = [
             self._packed(command, due_ns)

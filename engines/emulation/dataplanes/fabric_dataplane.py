@@ -38,7 +38,7 @@ _ASTRAY = {
     "oversized": "the fabric because they held several segments",
 }
 """Counters of frames lost outside all queues, and the place of the loss."""
-LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 150.0
+MIN_QUANTUM_US, MAX_QUANTUM_US = 20.0, 150.0
 
 
 PRIORITY, PROBE_PRIORITY = 10, 20
@@ -83,7 +83,7 @@ def default_tuning(rate_mbps: float, clock: str = ELASTIC) -> Tuning:
     virtual time the clock never pauses, and no CPU is probed.
     """
     frame_us = FRAME_BITS / rate_mbps
-    quantum_us = min(MOST_QUANTUM_US, max(LEAST_QUANTUM_US, frame_us / 8))
+    quantum_us = min(MAX_QUANTUM_US, max(MIN_QUANTUM_US, frame_us / 8))
     if clock == VIRTUAL:
         return Tuning(quantum_us, last_cpu(), PRIORITY, virtual_time=True)
     elastic = clock == ELASTIC
@@ -130,7 +130,7 @@ class FabricDataPlane:
         tuning = self._tuning
         if self._host_queues:
             self._host_queues.make(wiring)
-        with _told("starting the fabric core"):
+        with _core_errors("starting the fabric core"):
             self._core = RealtimeFabric(
                 self._plan,
                 wiring.ifindexes,
@@ -155,7 +155,7 @@ class FabricDataPlane:
             self._host_queues.close()
         core, self._core = self._core, None
         if core is not None:
-            with _told("the fabric core stopped"):
+            with _core_errors("the fabric core stopped"):
                 core.stop()
 
     def set_link(self, link: int, up: bool) -> None:
@@ -172,7 +172,7 @@ class FabricDataPlane:
     def set_share(self, event: LinkEvent) -> None:
         """Carry out a link event now."""
         for port in ports_of(event, self._topology):
-            with _told("the fabric core stopped"):
+            with _core_errors("the fabric core stopped"):
                 self._running.set_port_up(port, event.share > 0)
                 if event.share:
                     rate_bps = round(event.share * int(self._plan.rate_bps[port]))
@@ -180,12 +180,12 @@ class FabricDataPlane:
 
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
         """Send frames of this flow through these ports from now on (engines/scheduling.py)."""
-        with _told("the fabric core stopped"):
+        with _core_errors("the fabric core stopped"):
             self._running.set_path(flow, ports)
 
     def clear_path(self, flow: FiveTupleNumbers) -> None:
         """Let routing choose this flow's path again."""
-        with _told("the fabric core stopped"):
+        with _core_errors("the fabric core stopped"):
             self._running.clear_path(flow)
 
     @contextmanager
@@ -196,7 +196,7 @@ class FabricDataPlane:
 
     def snapshot(self) -> Snapshot:
         """Return the counters since the start. Raises RunError with the reason if the core has died."""
-        with _told("the fabric core stopped"):
+        with _core_errors("the fabric core stopped"):
             return self._running.snapshot()
 
     def reading(self) -> Reading:
@@ -204,6 +204,7 @@ class FabricDataPlane:
         seen = self.snapshot()
         astray = {place: seen[name] for name, place in _ASTRAY.items()}  # type: ignore[literal-required]
         scalars = {name: value for name, value in seen.items() if isinstance(value, int | float)}
+        scalars["pushed_out"] = int(seen["pushed_out"].sum())
         at_hosts = self._host_queues.drops() if self._host_queues else np.uint64(0)
         return Reading(
             now_s=seen["now_s"],
@@ -228,7 +229,7 @@ class FabricDataPlane:
 
     def provenance(self) -> Mapping[str, object]:
         tuning = self._tuning
-        told = {
+        settings = {
             "quantum_us": tuning.quantum_us,
             "cpu": tuning.cpu,
             "priority": tuning.priority,
@@ -242,7 +243,7 @@ class FabricDataPlane:
             "core_cpus": cpus.core_mask,
             "core_share": cpus.core_share,
         }
-        return {"fabric": {**told, **steered}}
+        return {"fabric": {**settings, **steered}}
 
     def restart_maxima(self) -> None:
         self._running.restart_maxima()
@@ -264,7 +265,7 @@ class FabricDataPlane:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _core_errors(what: str) -> Iterator[None]:
     """Raise the core's errors as RunError; any call may raise a failure of its thread."""
     try:
         yield

@@ -20,7 +20,7 @@ from engines.emulation.kernel.netns import HostRef, call_in_netns
 
 CALLEES_PORT = 5070
 FIRST_PORT, FIRST_CONTROL = 5100, 8800
-MOST_CALLS = "50000"
+MAX_CALLS = "50000"
 """SIPp's own limit of open calls, which would throttle the load."""
 _ENV = {"PATH": "/usr/bin:/bin", "TERM": "dumb"}
 _COUNTS = ("TotalCallCreated", "SuccessfulCall(C)", "FailedCall(C)", "Retransmissions(C)")
@@ -104,7 +104,7 @@ class Users:
         path = self._scenario("uas")
         argv = (
             SIPP, "-sf", str(path), "-i", self.address, "-p", str(CALLEES_PORT), "-nostdin",
-            "-l", MOST_CALLS, "-default_behaviors", "none",
+            "-l", MAX_CALLS, "-default_behaviors", "none",
         )  # fmt: skip
         self.callees = self._start("uas", argv)
 
@@ -140,7 +140,7 @@ class Users:
         argv = (
             SIPP, f"{address}:{SIP_PORT}", "-sf", str(path), "-i", self.address,
             "-p", str(FIRST_PORT + number), "-cp", str(control), "-inf", str(self.folder / "users.csv"),
-            "-r", f"{per_s:.3f}", "-rp", "1000", "-l", MOST_CALLS, "-nostdin", "-default_behaviors", "none",
+            "-r", f"{per_s:.3f}", "-rp", "1000", "-l", MAX_CALLS, "-nostdin", "-default_behaviors", "none",
             "-trace_stat", "-fd", "200ms", "-stf", str(statistics), "-trace_rtt", "-rtt_freq", "1",
         )  # fmt: skip
         process = self._start(name, argv)

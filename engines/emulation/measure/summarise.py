@@ -31,7 +31,7 @@ from model.machine.effects import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
 from model.responsive import opens_subflows
 from model.result import FlowRow, PortRow, RunResult
-from model.spec import ELASTIC, VIRTUAL, RunSpec
+from model.spec import ELASTIC, FIFO, VIRTUAL, RunSpec
 from topos.topology import Topology
 
 LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
@@ -257,9 +257,17 @@ def _metrics(
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
         **_over_carried(readings, rows),
+        **_pushed_out(spec, opened, closed),
         **readings.scheduler,
         **timings,
     }
+
+
+def _pushed_out(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:
+    """Return how many of the dropped packets made room for others; {} if the discipline never does that."""
+    if spec.link.discipline == FIFO:
+        return {}
+    return {"pushed_out": closed.scalars["pushed_out"] - opened.scalars["pushed_out"]}
 
 
 def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:

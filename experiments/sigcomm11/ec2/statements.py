@@ -1,10 +1,11 @@
-"""What SIGCOMM 2011 says about sequential transfers on EC2."""
+"""What SIGCOMM 2011 says about sequential transfers on EC2. docs/published.md lists it."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 
+from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.ec2.metrics import GAIN_BETWEEN_RACKS, GAIN_IN_A_RACK
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.claims.published import SIGN, Published, Relation, Source
@@ -19,7 +20,7 @@ EMULATED_WORKLOAD = "in_turn:500"
 def _between(relation: Relation, value: float, tolerance: float, because: str, words: str) -> Published:
     return Published(
         GAIN_BETWEEN_RACKS, "cloud", 40, WORKLOAD, 4, relation, value, Source.TEXT, words, "SIGCOMM'11",
-        SIGCOMM11, tolerance, because,
+        SIGCOMM11, tolerance, because, quote=quotes.CLOUD,
     )  # fmt: skip
 
 
@@ -36,6 +37,7 @@ _THREE_TIMES = dataclasses.replace(_THREE_TIMES, incomparable=_UNKNOWN_WIRING)
 _MORE = _between(Relation.ABOVE, 1, *SIGN, "MPTCP gains where there is path diversity").of(_THREE_TIMES.words)
 _NO_DIVERSITY = dataclasses.replace(
     _MORE, metric=GAIN_IN_A_RACK, relation=Relation.ABOUT, tolerance=0.1, source=Source.RECALLED,
+    quote="",
     because="a tenth: more acknowledgements and their scheduling cost something",
     words="no gain where there is one path",
 )  # fmt: skip

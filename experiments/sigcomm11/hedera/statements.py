@@ -1,4 +1,7 @@
-"""What SIGCOMM 2011 says about a central scheduler, as recalled: signs, and which values are close."""
+"""What SIGCOMM 2011 says about a central scheduler, as recalled: signs, and which values are close.
+
+docs/published.md lists the statements.
+"""
 
 from __future__ import annotations
 

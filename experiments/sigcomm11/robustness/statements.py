@@ -1,4 +1,7 @@
-"""What SIGCOMM 2011 says about robustness, as recalled: directions, judged by ratios, without digits."""
+"""What SIGCOMM 2011 says about robustness, as recalled: directions, judged by ratios, without digits.
+
+docs/published.md lists the statements.
+"""
 
 from __future__ import annotations
 

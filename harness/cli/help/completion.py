@@ -74,7 +74,7 @@ def experiments(context: click.Context, parameter: click.Parameter, incomplete: 
     return [CompletionItem(e.name, help=e.title) for e in context.obj if e.name.startswith(incomplete)]
 
 
-@click.command(epilog=f"\b\n{HOW}")
+@click.command(epilog=f"\b\n{HOW}", short_help="Print the script that completes commands in a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

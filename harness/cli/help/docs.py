@@ -24,7 +24,7 @@ INSTALL_S, BUILD_S = 900.0, 600.0
 ADDRESS = "127.0.0.1"
 
 
-@click.command()
+@click.command(short_help="Build the documentation as a site with a search.")
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("site"), show_default=True,
     metavar="DIR", help="Write the site to this folder.",

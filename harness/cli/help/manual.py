@@ -22,7 +22,7 @@ EXIT_CODES = (
 )
 
 
-@click.command("man")
+@click.command("man", short_help="Write the manual pages of all commands.")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("man1"))
 @click.pass_context
 def manual(context: click.Context, folder: Path) -> None:

@@ -18,7 +18,7 @@ from plots.shared.transports import by_transport, draw_joined
 
 CHART = "windows_beside"
 _HEIGHT_IN = 1.5
-_MOST_CURVES, _MOST_SAMPLES = 4, 400
+_MAX_CURVES, _MAX_SAMPLES = 4, 400
 
 
 def draw(inputs: Inputs) -> list[Path]:
@@ -36,7 +36,7 @@ def mean_pkts(point: Point) -> float | None:
 
 
 def _chart(panel: Panel) -> Figure | None:
-    shown = [group[0] for group in by_transport(panel) if mean_pkts(group[0]) is not None][:_MOST_CURVES]
+    shown = [group[0] for group in by_transport(panel) if mean_pkts(group[0]) is not None][:_MAX_CURVES]
     if len(shown) < 2:
         return None
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(shown))
@@ -64,7 +64,7 @@ def _curve(axes: Axes, point: Point) -> float:
     sockets = point.read_table("sockets")
     assert sockets is not None
     chosen = np.flatnonzero(sockets["flow"] == 0)
-    chosen = chosen[:: max(1, len(chosen) // _MOST_SAMPLES)]
+    chosen = chosen[:: max(1, len(chosen) // _MAX_SAMPLES)]
     t_s, cwnd = sockets["t_s"][chosen], sockets["cwnd_pkts"][chosen]
     dash = style.SUSPECT_DASH if point.suspect else "-"
     axes.plot(t_s, cwnd, color=transports.look(point.cc).colour, lw=1, ls=dash)

@@ -26,7 +26,7 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cross_check"
-MOST_COLUMNS = 3
+MAX_COLUMNS = 3
 _Dashes = tuple[float, tuple[float, ...]]
 _SCATTER_IN, _RANK_IN = 1.35, 1.35
 
@@ -102,7 +102,7 @@ def _standard(points: Iterable[Point]) -> str:
 
 
 def columns_of(panel: Panel) -> list[Column]:
-    """The transports of a panel that both engines ran, TCP first, at most `MOST_COLUMNS`."""
+    """The transports of a panel that both engines ran, TCP first, at most `MAX_COLUMNS`."""
     usable = [point for point in panel.points if point.flows_pct and not point.failed]
     standard = _standard(usable)
     emulated = {_key(point): point for point in usable if point.spec.engine == standard}
@@ -112,7 +112,7 @@ def columns_of(panel: Panel) -> list[Column]:
             rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
             pairs.setdefault(rank, []).append((emulated[_key(point)], point))
     ordered = sorted(pairs.items(), key=lambda item: item[0])
-    return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MOST_COLUMNS]
+    return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MAX_COLUMNS]
 
 
 def _key(point: Point) -> tuple[str, int, int]:
@@ -121,18 +121,18 @@ def _key(point: Point) -> tuple[str, int, int]:
 
 def finding(columns: Sequence[Column]) -> str:
     """Return the title: how far the simulated means are off."""
-    told = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
-    return f"Simulated minus emulated: {', '.join(told)} points"
+    parts = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
+    return f"Simulated minus emulated: {', '.join(parts)} points"
 
 
 def corner(column: Column) -> str:
     """Return the text in the corner of a scatter plot."""
     r, rho = correlation(*column.flows), rank_correlation(*column.flows)
-    told = [
+    lines = [
         f"r {r:.2f}" if r is not None else "",
         f"\N{GREEK SMALL LETTER RHO} {rho:.2f}" if rho is not None else "",
     ]
-    return "\n".join([*filter(None, told), f"mean {column.difference:+.1f}"])
+    return "\n".join([*filter(None, lines), f"mean {column.difference:+.1f}"])
 
 
 def _chart(panel: Panel) -> Figure | None:

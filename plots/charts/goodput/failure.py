@@ -88,9 +88,9 @@ def finding(stalled: Mapping[int, float]) -> str:
     if not stalled:
         return "Goodput while links fail"
     least, most = min(stalled), max(stalled)
-    told = f"{_share(stalled[least])} of the {style.transport(least)} flows"
+    flows = f"{_share(stalled[least])} of the {style.transport(least)} flows"
     besides = f", {_share(stalled[most])} of {style.transport(most)}'s" if most != least else ""
-    return f"While links are down {told} stand still{besides}"
+    return f"While links are down {flows} stand still{besides}"
 
 
 def _share(pct: float) -> str:
@@ -148,9 +148,9 @@ def _lines(
         line = style.line(axes, steps, [mean[0], *mean.tolist()], n, max(panel.subflows), panel.dubious(n))
         line.set(drawstyle="steps-pre", marker="")
         handles.append(line)
-        halves = [interval_pct(column.tolist()) for column in values.T]
-        if all(half is not None for half in halves):
-            half = np.array(halves, float)
+        half_widths = [interval_pct(column.tolist()) for column in values.T]
+        if all(half is not None for half in half_widths):
+            half = np.array(half_widths, float)
             axes.fill_between(
                 times, mean - half, mean + half, color=style.colour(n, max(panel.subflows)), alpha=0.2, lw=0,
                 step="pre",

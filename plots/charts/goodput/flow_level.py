@@ -80,9 +80,9 @@ def finding(panel: Panel) -> str:
     if off is not None:
         return f"Equilibrium minus packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most"
     most = panel.subflows[-1]
-    told = mean_goodput_pct(panel, FLOW_LEVEL, most)
+    mean = mean_goodput_pct(panel, FLOW_LEVEL, most)
     return (
-        "Flow level" if told is None else f"{style.transport(most)} at equilibrium: {told:.0f} % of optimal"
+        "Flow level" if mean is None else f"{style.transport(most)} at equilibrium: {mean:.0f} % of optimal"
     )
 
 

@@ -34,14 +34,14 @@ def draw(inputs: Inputs) -> list[Path]:
 def finding(of: Sequence[PairTransfers]) -> str:
     """Return the title: what the most subflows gain between racks, and inside one."""
     most = max(TRANSPORTS)
-    told = [
+    parts = [
         f"{where} {value:.2f} times TCP"
         for where, some in (("between racks", between_racks(of)), ("inside one", in_one_rack(of)))
         if (value := gain(some, most)) is not None
     ]
-    if not told:
+    if not parts:
         return "Sequential transfers, too few pairs for a mean"
-    return f"{style.transport(most)}: {', '.join(told)}"
+    return f"{style.transport(most)}: {', '.join(parts)}"
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:

@@ -27,10 +27,10 @@ def draw(inputs: Inputs) -> list[Path]:
 
 def finding(spots: Sequence[tuple[str, Spot]]) -> str:
     """Return the title: the share of traffic that each algorithm sends over the more congested path."""
-    told = [f"{transports.title(cc)} {spot.mean:.0f} %" for cc, spot in spots if not spot.suspect]
+    parts = [f"{transports.title(cc)} {spot.mean:.0f} %" for cc, spot in spots if not spot.suspect]
     return (
-        f"Sent over the more congested path: {', '.join(told)}"
-        if told
+        f"Sent over the more congested path: {', '.join(parts)}"
+        if parts
         else "Traffic on the more congested of two paths"
     )
 

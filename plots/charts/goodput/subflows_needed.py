@@ -67,8 +67,8 @@ def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
 
 def finding(found: Mapping[str, Mapping[int, int | None]]) -> str:
     """Return the title: what the largest network of each kind needs."""
-    told = [f"{TOPOLOGIES[kind].title} {of[max(of)] or 'more'}" for kind, of in found.items()]
-    return f"Subflows that the largest need: {', '.join(told)}"
+    parts = [f"{TOPOLOGIES[kind].title} {of[max(of)] or 'more'}" for kind, of in found.items()]
+    return f"Subflows that the largest need: {', '.join(parts)}"
 
 
 def _chart(

@@ -49,12 +49,12 @@ def finding(panel: Panel) -> str:
     shared = not math.isclose(optimum, 100.0)
     unit = "%" if shared else "% of optimal"
     most = f", of at most {optimum:.3g} %" if shared else ""
-    told = f"TCP {known[1]:.0f} %" if 1 in known else ""
+    tcp = f"TCP {known[1]:.0f} %" if 1 in known else ""
     if list(known) == [1]:
         return f"TCP reaches {known[1]:.0f} {unit}{most}"
     count = max(known)
     mptcp = f"MPTCP with {count} subflows reaches {known[count]:.0f} {unit}"
-    return ", ".join(part for part in (mptcp, told) if part) + most
+    return ", ".join(part for part in (mptcp, tcp) if part) + most
 
 
 def _sighting(panel: Panel) -> str:
@@ -64,8 +64,8 @@ def _sighting(panel: Panel) -> str:
         if panel.cell(count).suspect
     }
     ends = sorted({min(seen), max(seen)}) if seen else []
-    told = ", ".join(f"{style.transport(count)} {seen[count]:.0f} %" for count in ends)
-    return f"No finding, all points are suspect; what is seen: {told}" if told else "Mean goodput"
+    values = ", ".join(f"{style.transport(count)} {seen[count]:.0f} %" for count in ends)
+    return f"No finding, all points are suspect; what is seen: {values}" if values else "Mean goodput"
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:

@@ -28,7 +28,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cpu"
 _HEIGHT_IN, _LOW_IN = 2.2, 1.2
-_MOST_BARS = 12
+_MAX_BARS = 12
 _COLUMNS = 3
 _LINE = "#0072B2"
 _PARTS = (("user", "#cfdfee"), ("system", "#86a9cb"), ("softirq", "#2f5d8c"), ("steal", "#D55E00"))
@@ -174,11 +174,11 @@ def _key(of: Sequence[Panel]) -> list[str]:
 
 def _gaps(of: Sequence[Panel], names: Sequence[str]) -> str:
     """Return which points are missing in which setting."""
-    told = []
+    parts = []
     for panel, name in zip(of, names, strict=True):
         why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _mean(panel, n) is None}
-        told += [f"{name}: {style.absences(why)}"] if why else []
-    return textwrap.shorten("; ".join(told), 160, placeholder=" ...")
+        parts += [f"{name}: {style.absences(why)}"] if why else []
+    return textwrap.shorten("; ".join(parts), 160, placeholder=" ...")
 
 
 def _mean(panel: Panel, subflows: int) -> float | None:
@@ -207,8 +207,8 @@ def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
     """Return the points whose use is split: all of one setting; of several, TCP and the most subflows."""
     bars: list[Use] = []
     for panel, name in zip(of, names, strict=True):
-        bars += panel.first_of_each(_MOST_BARS if len(of) == 1 else 2, partial(use, name=name)).items
-    return bars[:_MOST_BARS]
+        bars += panel.first_of_each(_MAX_BARS if len(of) == 1 else 2, partial(use, name=name)).items
+    return bars[:_MAX_BARS]
 
 
 def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:

@@ -71,7 +71,7 @@ def finding(cells: Cells) -> str:
         key: value for key, of in cells.items() if (value := _mean(of, _ALWAYS[2].of)) is not None
     }
     most = max((n for _, n in retransmitted), default=1)
-    told = [
+    parts = [
         f"{name} {retransmitted[key]:.2g}"
         for name, key in (
             (f"MPTCP {most}", (COUPLED_DEFAULT, most)),
@@ -80,7 +80,7 @@ def finding(cells: Cells) -> str:
         )
         if key in retransmitted
     ]
-    return f"Retransmitted per 100 delivered: {', '.join(told)}" if told else "Losses and their cost"
+    return f"Retransmitted per 100 delivered: {', '.join(parts)}" if parts else "Losses and their cost"
 
 
 def _mean(points: Sequence[Point], of: OfPoint) -> float | None:

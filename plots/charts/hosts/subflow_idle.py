@@ -93,13 +93,13 @@ def _starved_pct(point: Point) -> float | None:
 def finding(rows: Mapping[str, Row]) -> str:
     """Return the title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
     ends = dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]])
-    told = []
+    parts = []
     for name in ends:
         idle, goodput = rows[name].mean(rows[name].idle_pct), rows[name].mean(rows[name].goodput_pct)
         if idle is not None:
             reached = f", goodput {goodput:.0f} %" if goodput is not None else ""
-            told.append(f"{name.partition(',')[0]}: subflows idle {idle:.1f} %{reached}")
-    return "; ".join(told) or "No finding, all points are suspect"
+            parts.append(f"{name.partition(',')[0]}: subflows idle {idle:.1f} %{reached}")
+    return "; ".join(parts) or "No finding, all points are suspect"
 
 
 def _chart(panel: Panel, rows: Mapping[str, Row]) -> Figure:

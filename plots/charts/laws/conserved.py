@@ -70,9 +70,11 @@ def _row(axes: Axes, row: int, of: Sequence[Balance]) -> None:
     axes.barh(row + 0.18, sent, 0.26, color=_SENT)
     axes.barh(row + 0.18, dropped, 0.26, left=sent, color=_DROPPED)
     left_over = sum(abs(b.unaccounted) for b in of)
-    told = f"{arrived} = {sent} + {dropped}" if not left_over else f"{left_over} of {arrived} unaccounted for"
+    label = (
+        f"{arrived} = {sent} + {dropped}" if not left_over else f"{left_over} of {arrived} unaccounted for"
+    )
     axes.annotate(
-        told, (0, row + 0.18), (4, 0), textcoords="offset points", va="center", fontsize=8, color="white"
+        label, (0, row + 0.18), (4, 0), textcoords="offset points", va="center", fontsize=8, color="white"
     )
 
 

@@ -95,9 +95,9 @@ def _mark(axes: Axes, point: Point) -> None:
     face = "white" if point.suspect else style.TCP_COLOUR
     axes.plot([point.rate_mbps], [goodput], "s", color=style.TCP_COLOUR, markerfacecolor=face, ms=6, zorder=4)
     missed = round(missed_bytes(point))
-    told = f"{received:,} bytes\n{abs(missed):,} {'more than computed' if missed < 0 else 'missing'}"
+    label = f"{received:,} bytes\n{abs(missed):,} {'more than computed' if missed < 0 else 'missing'}"
     axes.annotate(
-        told.replace(",", "\N{THIN SPACE}"),
+        label.replace(",", "\N{THIN SPACE}"),
         (point.rate_mbps, goodput),
         (6, -4),
         textcoords="offset points",

@@ -119,8 +119,8 @@ def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
         ([laws.padhye_pkts(p, rto_rtts) for p in losses], _MODEL, model),
     )
     return [
-        axes.plot(losses, values, color="black", ls=dashes, lw=1.3, zorder=4, label=f"theory: {told}")[0]
-        for values, dashes, told in curves
+        axes.plot(losses, values, color="black", ls=dashes, lw=1.3, zorder=4, label=f"theory: {name}")[0]
+        for values, dashes, name in curves
     ]
 
 

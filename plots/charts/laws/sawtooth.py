@@ -99,10 +99,10 @@ def _residuals(
 def _theory(axes: Axes, top: float, panel: Panel, start_s: float, until_s: float) -> None:
     t_s, window = textbook(top, laws.packet_ms(panel.spec.link.rate_mbps) / 1000, until_s - start_s)
     axes.plot(np.array(t_s) + start_s, window, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
-    for value, told in ((top, f"W = {top:.0f}"), (0.75 * top, "3/4 W"), (0.5 * top, "W / 2")):
+    for value, label in ((top, f"W = {top:.0f}"), (0.75 * top, "3/4 W"), (0.5 * top, "W / 2")):
         axes.axhline(value, color=style.FAINT, lw=0.6, zorder=1)
         axes.annotate(
-            told, (0, value), (3, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
+            label, (0, value), (3, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
             fontsize=7.5, color=style.FAINT, path_effects=style.halo(), zorder=6,
         )  # fmt: skip
 

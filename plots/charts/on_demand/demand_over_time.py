@@ -145,10 +145,10 @@ def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
         meanwhile = curve.mbps[(middles > down_s[0]) & (middles < down_s[1])]
         if len(meanwhile):
             best[curve.kind] = max(best.get(curve.kind, (0.0, "")), (float(meanwhile.mean()), curve.name))
-    told = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
-    if not told:
+    values = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
+    if not values:
         return "Goodput and subflows over time"
-    return f"Mb/s per flow during the outage, best of each kind: {told}"
+    return f"Mb/s per flow during the outage, best of each kind: {values}"
 
 
 def _rise(of: Sequence[Curve], down_s: tuple[float, float]) -> str:

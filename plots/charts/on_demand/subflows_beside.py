@@ -26,7 +26,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "subflows_beside"
 REAL, SIMULATED = "#D55E00", "#0072B2"
-MOST_FLOWS = 4
+MAX_FLOWS = 4
 STARTS_TOGETHER = "native"
 _HEIGHTS_IN = 2.0, 0.7
 _SPREAD = 0.12
@@ -83,7 +83,7 @@ def subflows_over_time(sockets: Table, flow: int) -> tuple[Series, Series]:
 def shown(pair: Twins) -> list[int]:
     """Return the flows whose subflows are drawn over time: spread over the ranks of real goodput."""
     ranked = sorted(pair.real.flows, key=lambda flow: (flow.goodput_mbps, flow.flow))
-    last, count = len(ranked) - 1, min(MOST_FLOWS, len(ranked))
+    last, count = len(ranked) - 1, min(MAX_FLOWS, len(ranked))
     return [ranked[round(i * last / max(1, count - 1))].flow for i in range(count)]
 
 

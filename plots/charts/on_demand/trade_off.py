@@ -33,7 +33,7 @@ RESPONSIVE, CENTRAL, HASHED = "subflows added on demand", "central scheduler", "
 LOOKS = {RESPONSIVE: ("#D55E00", "o"), CENTRAL: ("#009E73", "*"), HASHED: ("#0072B2", "^")}
 USUAL_MOST = 4
 _HEIGHT_IN = 3.1
-_MOST_LABELS = 12
+_MAX_LABELS = 12
 _SIZE_PT = 290.0, 72 * _HEIGHT_IN
 """The axes' size, for the places of names."""
 
@@ -128,11 +128,11 @@ def finding(of: Sequence[Mark], sized: bool) -> str:
     if not ours:
         return "Subflows and what they carry"
     own = best(ours, key=lambda mark: statistics.fmean(mark.values))
-    told = f"On demand: {_value(own, sized)} with {statistics.fmean(own.subflows):.1f} subflows per flow"
+    on_demand = f"On demand: {_value(own, sized)} with {statistics.fmean(own.subflows):.1f} subflows per flow"
     if not others:
-        return told
+        return on_demand
     first = best(others, key=lambda mark: statistics.fmean(mark.values))
-    return f"{told}; best of the others: {_value(first, sized)} ({first.name})"
+    return f"{on_demand}; best of the others: {_value(first, sized)} ({first.name})"
 
 
 def _value(mark: Mark, sized: bool) -> str:
@@ -151,7 +151,7 @@ def _chart(panel: Panel) -> Figure | None:
     axes.set_xlabel("subflows per flow, mean")
     axes.set_ylabel("completion of a job, s" if sized else "goodput per flow, Mb/s")
     axes.margins(x=0.12, y=0.15)
-    if len(of) <= _MOST_LABELS:
+    if len(of) <= _MAX_LABELS:
         _label(axes, of)
     return sheet.finish(Text(finding(of, sized), _subtitle(panel), _caption(panel)), _legend(of))
 

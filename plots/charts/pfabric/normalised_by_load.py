@@ -40,5 +40,7 @@ def _chart(study: arms.Study) -> Figure:
     axes.set_ylabel("completion time / time alone")
     axes.set_xlabel("load (%)")
     axes.set_xticks(study.loads)
-    words = Text(finding(study), f"{arms.network_words(study)}: mean of all flows", arms.caption(study))
+    words = Text(
+        finding(study), f"{arms.network_words(study)}: mean of all flows", arms.caption(study, arms.HOLLOW)
+    )
     return sheet.finish(words, arms.legend(study))

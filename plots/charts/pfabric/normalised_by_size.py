@@ -52,6 +52,6 @@ def _chart(study: arms.Study) -> Figure:
         row[0].set_ylabel("time / time alone")
     for axes in sheet.axes[1]:
         axes.set_xlabel("load (%)")
-    notes = f"Hollow: over {arms.BOUND_PCT:g} % have not ended, a lower bound. p99 from a hundred flows on."
+    notes = f"{arms.HOLLOW} p99 from a hundred flows on."
     words = Text(finding(study), f"{arms.network_words(study)}: by size of flow", arms.caption(study, notes))
     return sheet.finish(words, arms.legend(study))

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.normalised import ALL, LARGE, SMALL
-from model.arms import ARMS
+from analysis.normalised import ALL, LARGE, SMALL, Range
+from model.arms import ARMS, Arm
 from plots.data import Inputs
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
@@ -17,9 +17,9 @@ from plots.shared.sheet import Sheet, Text
 CHART = "normalised_parts"
 _ROW_IN = 0.2
 _PANELS = (
-    ("all: mean", arms.value_of(ALL, lambda one: one.mean)),
-    ("up to 100 kB: p99", arms.value_of(SMALL, lambda one: one.p99)),
-    ("> 10 MB: mean", arms.value_of(LARGE, lambda one: one.mean)),
+    ("all: mean", ALL, arms.value_of(ALL, lambda one: one.mean)),
+    ("up to 100 kB: p99", SMALL, arms.value_of(SMALL, lambda one: one.p99)),
+    ("> 10 MB: mean", LARGE, arms.value_of(LARGE, lambda one: one.mean)),
 )
 
 
@@ -31,26 +31,24 @@ def draw(inputs: Inputs) -> list[Path]:
 def _chart(study: arms.Study) -> Figure:
     height = 0.15 + _ROW_IN * len(study.arms)
     sheet = Sheet((height, 3))
-    for axes, (title, value) in zip(sheet.axes[0], _PANELS, strict=True):
-        _rows(axes, study, value)
+    for axes, (title, of, value) in zip(sheet.axes[0], _PANELS, strict=True):
+        _rows(axes, study, of, value)
         axes.set_title(title, fontsize=7, loc="left")
     sheet.axes[0][0].set_yticks(range(len(study.arms)), [ARMS[name].label for name in study.arms], fontsize=7)
     sheet.axes[0][1].set_xlabel("completion time / time alone")
     words = Text(
-        _finding(study), f"{arms.network_words(study)}: load {study.loads[-1]} %", arms.caption(study)
+        _finding(study),
+        f"{arms.network_words(study)}: load {study.loads[-1]} %",
+        arms.caption(study, arms.HOLLOW),
     )
     return sheet.finish(words)
 
 
-def _rows(axes: Axes, study: arms.Study, value: arms.ValueOf) -> None:
+def _rows(axes: Axes, study: arms.Study, of: Range, value: arms.ValueOf) -> None:
     for row, name in enumerate(study.arms):
-        found = arms.reached(study, name, value)
+        found = arms.number_of(study.of(name, study.loads[-1]), value, of)
         if found is not None:
-            axes.plot([1, found], [row, row], color=ARMS[name].colour, lw=1.2, alpha=0.5)
-            axes.plot([found], [row], color=ARMS[name].colour, marker=ARMS[name].marker, ms=5)
-            axes.annotate(
-                f"{found:.3g}", (found, row), xytext=(5, -3), textcoords="offset points", fontsize=7
-            )
+            _mark(axes, row, found, ARMS[name])
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     axes.set_xlim(0.95, max(2.5, high * (high / max(low, 0.9)) ** 0.45))
@@ -61,9 +59,19 @@ def _rows(axes: Axes, study: arms.Study, value: arms.ValueOf) -> None:
     axes.set_yticks(range(len(study.arms)), [""] * len(study.arms))
 
 
+def _mark(axes: Axes, row: int, found: arms.Number, arm: Arm) -> None:
+    axes.plot([1, found.mean], [row, row], color=arm.colour, lw=1.2, alpha=0.5)
+    axes.errorbar(
+        [found.mean], [row], xerr=[found.half], color=arm.colour, marker=arm.marker, ms=5, capsize=2.5,
+        markerfacecolor="white" if found.is_bound else arm.colour,
+    )  # fmt: skip
+    at = found.mean + found.half, row
+    axes.annotate(f"{found.mean:.3g}", at, xytext=(5, -3), textcoords="offset points", fontsize=7)
+
+
 def _finding(study: arms.Study) -> str:
     """Return the title: which change costs most, over all flows."""
-    means = {name: arms.reached(study, name, _PANELS[0][1]) for name in study.arms}
+    means = {name: arms.reached(study, name, _PANELS[0][2]) for name in study.arms}
     known = {name: value for name, value in means.items() if value is not None}
     if not known:
         return "What each part of pFabric contributes"

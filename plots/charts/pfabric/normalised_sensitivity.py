@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from plots.shared.sheet import Sheet, Text
 CHART = "normalised_sensitivity"
 _HEIGHT_IN = 1.7
 _CURVES = (
-    ("all flows, mean", "#0072B2", "o", arms.value_of(ALL, lambda one: one.mean)),
-    ("(0, 100 kB], 99th percentile", "#D55E00", "s", arms.value_of(SMALL, lambda one: one.p99)),
-    ("above 10 MB, mean", "#009E73", "^", arms.value_of(LARGE, lambda one: one.mean)),
+    ("all flows, mean", "#0072B2", "o", ALL, arms.value_of(ALL, lambda one: one.mean)),
+    ("(0, 100 kB], 99th percentile", "#D55E00", "s", SMALL, arms.value_of(SMALL, lambda one: one.p99)),
+    ("above 10 MB, mean", "#009E73", "^", LARGE, arms.value_of(LARGE, lambda one: one.mean)),
 )
 
 
@@ -51,24 +50,22 @@ def _chart(study: arms.Study) -> Figure | None:
     _curves(sheet.axes[1][0], timeouts, rto_us)
     sheet.axes[0][0].set_xlabel("buffer of a port (kB of 1024 bytes)")
     sheet.axes[1][0].set_xlabel("timeout (us)")
-    read = _CURVES[0][3]
+    read = _CURVES[0][4]
     means = [value for point in study.points if (value := read(point)) is not None]
     words = Text(
         f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times the time alone",
         f"{arms.network_words(study)}: load {study.loads[-1]} %, minTCP + pFabric",
-        arms.caption(study),
+        arms.caption(study, arms.HOLLOW),
     )
-    handles = [Line2D([], [], color=c, marker=m, ms=4.5, lw=1.5, label=label) for label, c, m, _ in _CURVES]
+    handles = [Line2D([], [], color=c, marker=m, ms=4.5, lw=1.5, label=label) for label, c, m, *_ in _CURVES]
     return sheet.finish(words, handles)
 
 
 def _curves(axes: Axes, points: Sequence[Point], where: Callable[[Point], float]) -> None:
     places = sorted({where(point) for point in points})
-    for _, colour, marker, read in _CURVES:
-        at = {x: [v for p in points if where(p) == x and (v := read(p)) is not None] for x in places}
-        at = {x: of for x, of in at.items() if of}
-        means = [statistics.fmean(of) for of in at.values()]
-        axes.plot(list(at), means, color=colour, marker=marker, ms=4.5, lw=1.5)
+    for _, colour, marker, of, read in _CURVES:
+        found = {x: arms.number_of([p for p in points if where(p) == x], read, of) for x in places}
+        arms.line(axes, {x: number for x, number in found.items() if number}, colour, marker)
     axes.set_xscale("log")
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.xaxis.set_minor_locator(NullLocator())

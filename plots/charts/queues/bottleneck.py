@@ -28,7 +28,7 @@ CHART = "bottleneck"
 _HEIGHT_IN = 1.5
 _NEAR_S, _NEAR_THRESHOLDS = 2.0, 2.5
 """How much of the window, and up to how many thresholds, the magnified picture shows."""
-_MOST_CURVES, _MOST_BINS = 4, 240
+_MAX_CURVES, _MAX_BINS = 4, 240
 _LINEAR_PKTS = 10
 """The axis is linear up to here and logarithmic beyond, to show both a threshold and a full buffer."""
 
@@ -71,7 +71,7 @@ def _chart(panel: Panel) -> Figure | None:
     transports = by_transport(panel)
     queues = [next(filter(None, map(queue, group)), None) for group in transports]
     known = [one for one in queues if one]
-    rows = known[:_MOST_CURVES]
+    rows = known[:_MAX_CURVES]
     if not rows:
         return None
     thresholds = sorted({row.point.spec.link.ecn_pkts for row in rows} - {0})
@@ -89,7 +89,7 @@ def _chart(panel: Panel) -> Figure | None:
     words = Text(
         _finding(rows),
         style.subtitle(panel, f"queue at {rows[0].port.node}\N{RIGHTWARDS ARROW}{rows[0].port.peer}"),
-        _caption(panel, rows, [label(row.point) for row in known[_MOST_CURVES:]]),
+        _caption(panel, rows, [label(row.point) for row in known[_MAX_CURVES:]]),
         f"failed or not sampled: {'; '.join(absent)}" if absent else "",
     )
     return sheet.finish(words, handles)
@@ -102,7 +102,7 @@ def _over_time(
     lines = []
     for row in rows:
         t_s, pkts = row.t_s[row.t_s <= end_s], row.pkts[row.t_s <= end_s]
-        starts = np.unique(np.linspace(0, len(t_s), _MOST_BINS, endpoint=False).astype(int))
+        starts = np.unique(np.linspace(0, len(t_s), _MAX_BINS, endpoint=False).astype(int))
         both = [extreme.reduceat(pkts, starts) for extreme in (np.minimum, np.maximum)]
         lines += axes.plot(
             np.repeat(t_s[starts], 2),
@@ -150,8 +150,8 @@ def _dash(row: Queue) -> str | tuple[int, tuple[int, int]]:
 
 
 def _finding(rows: Sequence[Queue]) -> str:
-    told = (f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
-    return f"Median queue: {'; '.join(told)}"
+    parts = (f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
+    return f"Median queue: {'; '.join(parts)}"
 
 
 def _caption(panel: Panel, rows: Sequence[Queue], left_out: Sequence[str]) -> Caption:

@@ -22,7 +22,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cwnd"
 _HEIGHT_IN = 1.2
-_MOST_COLUMNS, _MOST_SAMPLES = 2, 160
+_MAX_COLUMNS, _MAX_SAMPLES = 2, 160
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def windows(point: Point) -> Windows | None:
 
 
 def _chart(panel: Panel) -> Figure | None:
-    picked = panel.first_of_each(_MOST_COLUMNS, windows)
+    picked = panel.first_of_each(_MAX_COLUMNS, windows)
     columns = picked.items
     if not columns:
         return None
@@ -105,7 +105,7 @@ def _flow(axes: Axes, column: Windows, kind: str) -> None:
     t_s, subflow, cwnd = (column.sockets[name][of_flow] for name in ("t_s", "subflow", "cwnd_pkts"))
     for number in range(point.subflows):
         mine = subflow == number
-        step = max(1, -(-int(mine.sum()) // _MOST_SAMPLES))
+        step = max(1, -(-int(mine.sum()) // _MAX_SAMPLES))
         axes.plot(
             t_s[mine][::step], cwnd[mine][::step], color=_colour(number, point.subflows), linewidth=1,
         )  # fmt: skip

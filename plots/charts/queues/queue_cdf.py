@@ -23,7 +23,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "queue_cdf"
 _HEIGHT_IN, _LAYER_HEIGHT_IN = 2.4, 0.85
-_MOST_CURVES, _COLUMNS = 5, 3
+_MAX_CURVES, _COLUMNS = 5, 3
 _DIRECTIONS = ("host-edge", "edge-agg", "agg-core", "edge-host", "agg-edge", "core-agg")
 """The first row of charts is the way up, the second the way down."""
 Counts = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ def quantile(counts: Counts, share_pct: float) -> int:
 
 
 def _chart(panel: Panel) -> Figure | None:
-    picked = panel.first_of_each(_MOST_CURVES, histogram)
+    picked = panel.first_of_each(_MAX_CURVES, histogram)
     rows = picked.items
     if not rows:
         return None

@@ -30,7 +30,7 @@ CHART = "queues"
 LONGEST = "queue_pkts_max"
 """The metric whose level is drawn."""
 _HEIGHT_IN = 1.55
-_MOST_ROWS, _MOST_BINS = 3, 160
+_MAX_ROWS, _MAX_BINS = 3, 160
 _HEADROOM = 1.22
 """Height of the axes over the longest queue: room for the names of the worst queues."""
 _BANDS = (
@@ -54,8 +54,8 @@ def finding(panel: Panel, points: Sequence[Point]) -> str:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
         return f"Queues that overflow: {style.with_transports(dropping)}"
     longest = [(point, max(port.max_queue_pkts for port in _ports(point))) for point in points]
-    told = [(p, f"{pkts} packets ({style.milliseconds(panel.delay_ms(pkts))})") for p, pkts in longest]
-    return f"Longest queue: {style.with_transports(told)}"
+    values = [(p, f"{pkts} packets ({style.milliseconds(panel.delay_ms(pkts))})") for p, pkts in longest]
+    return f"Longest queue: {style.with_transports(values)}"
 
 
 def _ports(point: Point) -> list[PortRow]:
@@ -63,7 +63,7 @@ def _ports(point: Point) -> list[PortRow]:
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    picked = panel.first_of_each(_MOST_ROWS, _of_switches)
+    picked = panel.first_of_each(_MAX_ROWS, _of_switches)
     rows = picked.items
     if not rows:
         return None
@@ -96,7 +96,7 @@ def _of_switches(point: Point) -> Lengths | None:
 def _row(axes: Axes, row: Lengths) -> None:
     """Draw one transport: bands over all queues, and the longest ones by name."""
     t_s, pkts = row.t_s, row.pkts
-    starts = np.unique(np.linspace(0, len(t_s), _MOST_BINS, endpoint=False).astype(int))
+    starts = np.unique(np.linspace(0, len(t_s), _MAX_BINS, endpoint=False).astype(int))
     shares = np.percentile(pkts, [share for share, _, _ in _BANDS], axis=1)
     for height, (_, grey, _) in zip(np.maximum.reduceat(shares, starts, axis=1), _BANDS, strict=True):
         axes.fill_between(t_s[starts], 0, height, color=grey, linewidth=0)

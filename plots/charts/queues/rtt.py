@@ -30,7 +30,7 @@ ONE_WAY = "one_way_s_max"
 """The metric whose level is drawn."""
 _SIMULATED_PINGS = "Pings: the time of a small packet if no queue had changed meanwhile."
 _HEIGHT_IN = 1.5
-_MOST_ROWS, _MOST_FLOWS = 3, 160
+_MAX_ROWS, _MAX_FLOWS = 3, 160
 _LOG_FROM = 20
 """The axis is logarithmic from this ratio of the slowest flow's mean to the fastest's on."""
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ def _mean_ms(point: Point) -> list[float]:
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    picked = panel.first_of_each(_MOST_ROWS, lambda point: point if _mean_ms(point) else None)
+    picked = panel.first_of_each(_MAX_ROWS, lambda point: point if _mean_ms(point) else None)
     rows = picked.items
     if not rows:
         return None
@@ -94,7 +94,7 @@ def _unlike(rows: Sequence[Point]) -> bool:
 def _row(axes: Axes, point: Point, most: int, log: bool) -> None:
     """Draw the flows of one transport in the order of their mean RTT."""
     flows = sorted(point.flows, key=_order)
-    ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MOST_FLOWS)).round().astype(int))
+    ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MAX_FLOWS)).round().astype(int))
     shown = [flows[rank - 1] for rank in ranks]
     suspect = point.suspect
     mean, low, high = _reach([(flow.srtt_ms_mean, flow.srtt_ms_std) for flow in shown], log)
@@ -176,7 +176,7 @@ def _legend(rows: Sequence[Point]) -> list[Artist]:
 
 
 def _caption(panel: Panel, picked: Picked[Point], log: bool) -> Caption:
-    thinned = any(len(point.flows) > _MOST_FLOWS for point in picked.items)
+    thinned = any(len(point.flows) > _MAX_FLOWS for point in picked.items)
     full = panel.full_queue_ms
     return Caption(
         style.parameters(panel),
@@ -186,6 +186,6 @@ def _caption(panel: Panel, picked: Picked[Point], log: bool) -> Caption:
             *([_SIMULATED_PINGS] if panel.spec.engine in SIMULATED_HOSTS else []),
             *style.choice(panel, picked.items, picked.left_out),
             *(["Deviations are drawn upwards only."] if log else []),
-            *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
+            *([f"{_MAX_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
         ],
     )

@@ -30,7 +30,7 @@ CHART = "fct"
 _HEIGHT_IN = 1.7
 _EDGES = (1, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 10**15)
 """Flow sizes in bytes between which slowdowns are taken together."""
-_LEAST_FOR_P99 = 100
+_MIN_FOR_P99 = 100
 _SHORT_BYTES = 100_000
 
 
@@ -61,7 +61,7 @@ class Bin:
     @property
     def p99(self) -> float | None:
         """The 99th percentile of their slowdowns; None for fewer than a hundred."""
-        if len(self.flows) < _LEAST_FOR_P99:
+        if len(self.flows) < _MIN_FOR_P99:
             return None
         return percentile([slowdown(flow) for flow in self.flows], 99)
 
@@ -185,12 +185,12 @@ def _finding(rows: Sequence[Curve]) -> str:
     """Return the title: the 99th percentile of short flows, or of all where none is short."""
     short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
     which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
-    told = (
+    parts = (
         f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
         f"with {label(row.point)}"
         for row, of_row in zip(rows, flows, strict=True)
     )
-    return f"{which}, 99 of 100 done within: {'; '.join(told)}"
+    return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
 
 
 def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Caption:
@@ -202,7 +202,7 @@ def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Captio
             *style.doubts([row.point for row in rows]),
             f"Flows completed: {completed}.",
             *([f"Unfinished, not in the curves: {'; '.join(unfinished)}."] if unfinished else []),
-            *([f"p99 from {_LEAST_FOR_P99} flows on."] if with_slowdown else []),
+            *([f"p99 from {_MIN_FOR_P99} flows on."] if with_slowdown else []),
             f"Short: below {_SHORT_BYTES // 1000} kB.",
         ],
     )

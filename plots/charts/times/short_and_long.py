@@ -32,7 +32,7 @@ _CURVES_IN, _ROW_IN = 1.7, 0.21
 NEVER = "join never"
 RECALLED = "recalled"
 """The source of a published value whose digits are only recalled."""
-_MOST_SHOWN = 0.99
+_MAX_SHOWN = 0.99
 """The slowest of a hundred flows would leave the others no room."""
 
 
@@ -166,7 +166,7 @@ def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
             took[shown], share[shown], color=row.colour, linewidth=1.6, label=row.name,
             linestyle=style.SUSPECT_DASH if row.points[0].suspect else "-",
         )  # fmt: skip
-    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MOST_SHOWN)) for row in found))
+    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("short flows done (%)")
@@ -243,9 +243,9 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
 def _finding(found: Sequence[Row]) -> str:
     """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
-    told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
-    never = [words for words in told[1:-1] if f"({NEVER})" in words]
-    ends = " to ".join(dict.fromkeys((told[0], told[-1])))
+    times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
+    never = [words for words in times[1:-1] if f"({NEVER})" in words]
+    ends = " to ".join(dict.fromkeys((times[0], times[-1])))
     return f"Short flows take {', '.join([ends, *never])}"
 
 

@@ -61,7 +61,8 @@ def test_a_flow_that_fits_nowhere_stays_where_it_is() -> None:
     usual = {flow: network.path(flow) for flow in network.octets}
     schedulers.make("first_fit", topology, 100.0, 1, ideal=True).tick(network, 0.0)
     moved = [flow for flow in network.octets if network.path(flow) != usual[flow]]
-    assert len(moved) <= 2
+    assert moved == list(network.octets)[:2], "the first two take the uplinks"
+    assert len({network.path(flow)[1:3] for flow in moved}) == network.moves == 2
 
 
 def test_small_flows_are_not_scheduled_and_a_flow_once_large_stays_so() -> None:

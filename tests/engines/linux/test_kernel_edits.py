@@ -11,6 +11,7 @@ from common.errors import RunError
 from engines.linux.kernel import source
 from engines.linux.kernel.edits import EDITS
 from engines.linux.kernel.edits.edit import Edit, after, before
+from model.congestion import CONGESTION_CONTROLS, kernel_name
 
 TEXT = "config HZ\n\tint\n\tdefault 100\n"
 FASTER = Edit("arch/um/Kconfig", "faster timers", "default 100", "default 250")
@@ -99,6 +100,8 @@ def test_our_files_have_the_licence_of_linux() -> None:
 
 def test_every_control_that_bpf_loads_is_compiled_in() -> None:
     text = "".join(path.read_text() for path in source.own_files())
-    ours = [name for name in source.congestion_controls() if name.startswith("rf_")]
-    assert len(ours) == 7
-    assert all(f'"{name}"' in text for name in ours)
+    ours = {name for name in source.congestion_controls() if name not in source.OF_LINUX}
+    by_bpf = {kernel_name(name) for name, control in CONGESTION_CONTROLS.items() if control.bpf}
+    assert "rf_lia" in by_bpf
+    assert by_bpf < ours, "and the datapath of agents"
+    assert [name for name in sorted(ours) if f'"{name}"' not in text] == []

@@ -47,7 +47,7 @@ def made(spec: RunSpec) -> Simulation:
     return Simulation(plan_of(spec, topology), stack_of(spec), *tuples)
 
 
-def told(simulation: Simulation) -> list[tuple[str, bytes]]:
+def readings_of(simulation: Simulation) -> list[tuple[str, bytes]]:
     readings: Sequence[Mapping[str, Any]] = (
         simulation.ports(),
         simulation.flows(),
@@ -61,7 +61,7 @@ def alone(spec: RunSpec) -> list[list[tuple[str, bytes]]]:
     simulation, found = made(spec), []
     for t_ps in STEPS_PS:
         simulation.run_until(t_ps)
-        found.append(told(simulation))
+        found.append(readings_of(simulation))
     return found
 
 
@@ -72,7 +72,7 @@ def test_in_turns() -> None:
     for t_ps in STEPS_PS:
         for simulation, steps in zip(simulations, found, strict=True):
             simulation.run_until(t_ps)
-            steps.append(told(simulation))
+            steps.append(readings_of(simulation))
     assert found == [alone(spec) for spec in specs]
     assert found[0][-1] != found[1][-1]
     assert all(int(np.frombuffer(dict(steps[-1])["hops"], np.int64)[0]) > 10_000 for steps in found)

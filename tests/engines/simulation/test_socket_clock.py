@@ -26,7 +26,7 @@ ROUND_TRIP_PS = 2 * PACKET_PS + 2 * ACK_PS + 4 * DELAY_PS
 """Of a packet over two links and its acknowledgement, alone."""
 
 
-def told(simulation: Simulation, name: str, at_ps: int) -> list[int]:
+def values_at(simulation: Simulation, name: str, at_ps: int) -> list[int]:
     simulation.run_until(at_ps)
     column = simulation.subflows()[name]  # type: ignore[literal-required]
     return [int(value) for value in column]
@@ -35,50 +35,50 @@ def told(simulation: Simulation, name: str, at_ps: int) -> list[int]:
 def test_busy_from_the_first_segment_to_the_last_acknowledgement() -> None:
     simulation = Simulation(network(), stack(), [tcp(pkts=5, start_ps=7 * MS)])
     took_ps = 6 * PACKET_PS + 2 * ACK_PS
-    assert told(simulation, "busy_ps", 5 * MS) == [0]
-    assert told(simulation, "busy_ps", 7 * MS + 1000) == [1000]
-    assert told(simulation, "busy_ps", 7 * MS + took_ps - 1) == [took_ps - 1]
-    assert told(simulation, "busy_ps", 3 * S) == [took_ps]
-    assert told(simulation, "rwnd_limited_ps", 3 * S) == [0]
+    assert values_at(simulation, "busy_ps", 5 * MS) == [0]
+    assert values_at(simulation, "busy_ps", 7 * MS + 1000) == [1000]
+    assert values_at(simulation, "busy_ps", 7 * MS + took_ps - 1) == [took_ps - 1]
+    assert values_at(simulation, "busy_ps", 3 * S) == [took_ps]
+    assert values_at(simulation, "rwnd_limited_ps", 3 * S) == [0]
 
 
 def test_what_the_window_leaves_of_a_file_is_not_sent() -> None:
     simulation = Simulation(network(delay_ps=DELAY_PS), stack(initial_window=2.0), [tcp(pkts=5)])
-    assert told(simulation, "notsent_bytes", 0) == [3 * PAYLOAD]
-    assert told(simulation, "notsent_bytes", ROUND_TRIP_PS - 1) == [3 * PAYLOAD]
-    assert told(simulation, "notsent_bytes", ROUND_TRIP_PS) == [1 * PAYLOAD]  # two more for the first
-    assert told(simulation, "notsent_bytes", ROUND_TRIP_PS + PACKET_PS) == [0]
-    assert told(simulation, "busy_ps", 10 * S) == [2 * ROUND_TRIP_PS + 2 * PACKET_PS]
+    assert values_at(simulation, "notsent_bytes", 0) == [3 * PAYLOAD]
+    assert values_at(simulation, "notsent_bytes", ROUND_TRIP_PS - 1) == [3 * PAYLOAD]
+    assert values_at(simulation, "notsent_bytes", ROUND_TRIP_PS) == [1 * PAYLOAD]  # two more for the first
+    assert values_at(simulation, "notsent_bytes", ROUND_TRIP_PS + PACKET_PS) == [0]
+    assert values_at(simulation, "busy_ps", 10 * S) == [2 * ROUND_TRIP_PS + 2 * PACKET_PS]
 
 
 def test_a_send_buffer_is_full_of_what_is_sent_and_what_is_not() -> None:
     plan = network(delay_ps=DELAY_PS)
     simulation = Simulation(plan, stack(initial_window=2.0, send_buffer_pkts=30), [tcp()])
-    assert told(simulation, "notsent_bytes", 0) == [28 * PAYLOAD]
-    assert told(simulation, "notsent_bytes", ROUND_TRIP_PS) == [27 * PAYLOAD]  # one gone, two sent
-    assert told(simulation, "busy_ps", 5 * S) == [5 * S]
+    assert values_at(simulation, "notsent_bytes", 0) == [28 * PAYLOAD]
+    assert values_at(simulation, "notsent_bytes", ROUND_TRIP_PS) == [27 * PAYLOAD]  # one gone, two sent
+    assert values_at(simulation, "busy_ps", 5 * S) == [5 * S]
 
 
 def test_limited_by_the_receiver_from_when_the_own_window_has_room() -> None:
     # 4 places: the third acknowledgement, of what left a round trip after the start, opens the window to 5.
     options = stack(initial_window=2.0, receive_buffer_pkts=4)
     simulation = Simulation(network(delay_ps=DELAY_PS), options, [tcp()])
-    assert told(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS) == [0]
-    assert told(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS + MS) == [MS]
-    assert told(simulation, "rwnd_limited_ps", 9 * S) == [9 * S - 2 * ROUND_TRIP_PS]
-    assert told(simulation, "busy_ps", 9 * S) == [9 * S]
+    assert values_at(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS) == [0]
+    assert values_at(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS + MS) == [MS]
+    assert values_at(simulation, "rwnd_limited_ps", 9 * S) == [9 * S - 2 * ROUND_TRIP_PS]
+    assert values_at(simulation, "busy_ps", 9 * S) == [9 * S]
 
 
 def test_a_receiver_with_room_limits_no_sender() -> None:
     simulation = Simulation(network(), stack(receive_buffer_pkts=5000), [tcp()])
-    assert told(simulation, "rwnd_limited_ps", 2 * S) == [0]
+    assert values_at(simulation, "rwnd_limited_ps", 2 * S) == [0]
 
 
 def test_of_two_subflows_the_one_without_data_is_idle() -> None:
     simulation = Simulation(network(4), stack(), [tcp(TWO_PATHS, pkts=1)])
-    busy = told(simulation, "busy_ps", S)
+    busy = values_at(simulation, "busy_ps", S)
     assert sorted(busy) == [0, 2 * PACKET_PS + 2 * ACK_PS]
-    assert told(simulation, "notsent_bytes", S) == [0, 0]
+    assert values_at(simulation, "notsent_bytes", S) == [0, 0]
 
 
 @pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "burst"])

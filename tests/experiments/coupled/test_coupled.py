@@ -77,16 +77,16 @@ def test_shift_compares_and_draws(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "error"),
     [
         (["--k", "8"], "--k 8: coupled-shift has one network of its own; leave out --k"),
         (["--workload", "stride"], "no path joins"),
     ],
 )
-def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[str], told: str) -> None:
+def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[str], error: str) -> None:
     done = refabric(tmp_path, "run", "coupled-shift", *SHORT, *options)
     assert done.exit_code == 2
-    assert told in done.output
+    assert error in done.output
     assert not (tmp_path / "coupled-shift").exists()
 
 

@@ -43,6 +43,7 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
         ("reno", 8),
     ]
     assert {len(topos.build(s.topology.kind, s.topology.params).hosts) for s in specs} == {512}
+    assert figure.published
     assert all(any(row.is_on(s.topology) for s in specs) for row in figure.published)
     assert {s.stack.min_rto_ms for s in specs} == {1.0}
     assert {(s.routing, s.stack.dup_threshold) for s in specs} == {("hashed", 0), ("scatter", 19)}
@@ -51,7 +52,7 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
 def test_when_further_subflows_join_is_all_that_differs() -> None:
     figure = CATALOGUE.find("short-joins").figures[0]
     specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
-    told = [tuning.joins(s.transport) for s in specs]
-    assert told == ["", "after 1 MB", "after 100 kB", "after 100 ms", "after 10 ms", "at once"]
+    labels = [tuning.joins(s.transport) for s in specs]
+    assert labels == ["", "after 1 MB", "after 100 kB", "after 100 ms", "after 10 ms", "at once"]
     assert len({s.content_hash() for s in specs}) == len(specs)
     assert len({(s.workload.matrix, s.stack, s.link) for s in specs}) == 1

@@ -95,8 +95,8 @@ def test_a_controller_that_knows_cut_links_moves_subflows(tmp_path: Path) -> Non
     nothing, unless the controller knows."""
     cuts = tuple(LinkEvent(0.3, f"p{pod}a0", "c0") for pod in range(4))
     spec = dataclasses.replace(POINT, events=cuts, seconds=0.6)
-    told = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, links_ms=1.0))
-    blind, knowing = run(spec, tmp_path), run(told, tmp_path)
+    informed = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, links_ms=1.0))
+    blind, knowing = run(spec, tmp_path), run(informed, tmp_path)
     assert blind.metrics["subflows_moved"] == 0 < knowing.metrics["subflows_moved"]
     slowest = [min(flow.goodput_mbps for flow in result.flows) for result in (blind, knowing)]
     assert slowest[1] > slowest[0]

@@ -36,6 +36,7 @@ def test_forty_hosts_for_minutes_and_twelve_hours_in_the_papers_profile() -> Non
 def test_statements_are_about_what_is_run() -> None:
     assert FIGURE.emulated is not None
     run = {"simulator": points(), "mininet": points(FIGURE.emulated)}
+    assert FIGURE.published
     for row in FIGURE.published:
         assert any(row.is_on(spec.topology) for spec in run[row.engine]), row
         assert {spec.transport.subflows for spec in run[row.engine]} == {row.subflows}

@@ -54,6 +54,7 @@ def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
     specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
     for spec in specs:
         make(spec.engine).check(spec)
+    assert figure.published
     for row in figure.published:
         run = [s for s in specs if row.is_on(s.topology) and workload_label(s) == row.workload]
         assert {1, row.subflows} <= {spec.transport.subflows for spec in run}, row.words
@@ -86,5 +87,5 @@ def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(tmp_p
     )
     done = CliRunner().invoke(main, ["run", BCUBE.name, *short, "--results", str(tmp_path), "--json"])
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    told = {e["workload"]: e["verdict"] for e in events if e["event"] == "verdict" and e["measured"]}
-    assert told == {"connections:30": AGREES, "neighbours": AGREES}
+    verdicts = {e["workload"]: e["verdict"] for e in events if e["event"] == "verdict" and e["measured"]}
+    assert verdicts == {"connections:30": AGREES, "neighbours": AGREES}

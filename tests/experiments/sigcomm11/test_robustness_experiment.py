@@ -48,6 +48,7 @@ def test_a_network_without_a_core_has_nothing_to_fail() -> None:
 def test_statements_are_about_what_is_run() -> None:
     for figure in CATALOGUE.find("robustness").figures:
         specs = points(figure)
+        assert figure.published, figure.name
         for row in figure.published:
             assert any(row.is_on(s.topology) and s.transport.subflows == row.subflows for s in specs)
             assert row.source == "recalled", "no digits of the paper are known"

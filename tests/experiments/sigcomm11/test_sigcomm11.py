@@ -158,8 +158,8 @@ class TestBothEngines:
         plan = plan_of("sigcomm11", engine="both")
         (line,) = plan.left_out()
         assert line.endswith(NO_COUNTERPART)
-        told = line.split(":")[0].split(", ")
-        assert told == [f.name for f in PAPER.figures if f.emulated is None]
+        names = line.split(":")[0].split(", ")
+        assert names == [f.name for f in PAPER.figures if f.emulated is None]
         emulated = plan_of("sigcomm11", engine="mininet")
         assert engines_of(emulated) == {"mininet"}
         assert emulated.left_out() == plan.left_out()

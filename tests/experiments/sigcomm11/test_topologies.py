@@ -44,6 +44,7 @@ def test_what_emulated_hosts_cannot_do_has_a_twin_without_it() -> None:
 def test_statements_are_about_networks_that_are_run() -> None:
     options = [resolve(Given(), figure.defaults) for figure in EXPERIMENT.figures]
     for figure, given in zip(EXPERIMENT.figures, options, strict=True):
+        assert figure.published, figure.name
         for row in figure.published:
             assert any(row.is_on(network) for network in figure.topologies(given)), row.words
 

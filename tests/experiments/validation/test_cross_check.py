@@ -74,9 +74,9 @@ def test_without_root_the_simulator_runs_and_reports_what_is_missing(
     monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Unfit("mininet"))
     done = refabric("run", results)
     assert done.exit_code == 1
-    told = [line for line in done.output.splitlines() if "not run: 4 points of engine mininet" in line]
-    assert told
-    assert all(NEEDS_ROOT in line for line in told)
+    lines = [line for line in done.output.splitlines() if "not run: 4 points of engine mininet" in line]
+    assert lines
+    assert all(NEEDS_ROOT in line for line in lines)
     assert {spec.engine for spec in stored(results)} == {"simulator"}
     assert "Engine mininet has run none of it" in (results / "cross-check" / "report.html").read_text()
     states = [

@@ -167,15 +167,15 @@ class TestShown:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
         other = LEVEL.of("another sentence")
         found = [claim_on(LEVEL, *six), claim_on(GAIN, simulated(HIGH)), claim_on(other, simulated(LOW))]
-        assert [told.words for told in sentences(found)] == ["levels off", "another sentence"]
+        assert [sentence.words for sentence in sentences(found)] == ["levels off", "another sentence"]
         assert shown.score(found) == "Of 2 sentences (3 claims), 1 differs and 1 is open."
 
     def test_a_sentence_needs_seeds_and_engines_that_agree(self) -> None:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
 
         def outcome(row: Published, *points: StoredPoint) -> Outcome:
-            (told,) = sentences([claim_on(row, *points)])
-            return told.outcome
+            (sentence,) = sentences([claim_on(row, *points)])
+            return sentence.outcome
 
         recalled = dataclasses.replace(LEVEL, source=Source.RECALLED)
         unlike = dataclasses.replace(LEVEL, incomparable="Its wiring is not known.")
@@ -188,8 +188,8 @@ class TestShown:
         assert outcome(LEVEL) is Outcome.OPEN
 
     def test_a_split_sentence_names_its_engines(self) -> None:
-        (told,) = sentences([claim_on(LEVEL, simulated(HIGH), emulated(LOW))])
-        assert told.judgement == (Outcome.SPLIT, "differs emulated, agrees simulated")
+        (sentence,) = sentences([claim_on(LEVEL, simulated(HIGH), emulated(LOW))])
+        assert sentence.judgement == (Outcome.SPLIT, "differs emulated, agrees simulated")
 
     def test_a_caveat_stands_whatever_the_verdict(self) -> None:
         row = LEVEL.with_caveat("Two emulated runs gave less.")
@@ -197,10 +197,10 @@ class TestShown:
             assert "Two emulated runs gave less." in claim_on(row, simulated(values)).reasons
 
     def test_json_has_both_variants(self) -> None:
-        told = fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))
-        assert (told["colour"], told["simulated"]["verdict"]) == ("green", AGREES)
-        assert told["simulated"]["measured"]["value"] == pytest.approx(96)
-        assert told["emulated"]["network"] == "k=4"
+        shown = fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))
+        assert (shown["colour"], shown["simulated"]["verdict"]) == ("green", AGREES)
+        assert shown["simulated"]["measured"]["value"] == pytest.approx(96)
+        assert shown["emulated"]["network"] == "k=4"
 
     def test_figures_of_one_size_for_all_engines_make_no_claims(self) -> None:
         assert claims(EXPERIMENT.figures[0], judged([simulated(HIGH)])) == []

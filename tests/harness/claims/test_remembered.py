@@ -12,7 +12,7 @@ THEN = Remembered("agrees", 84.2, "%")
 
 
 def name(setting: str = "100 Mb/s links, 50 packet queues, 4 s", seeds: int = 6) -> str:
-    told = {
+    row = {
         "figure": "throughput",
         "quantity": "mean",
         "topology": "fat_tree",
@@ -25,7 +25,7 @@ def name(setting: str = "100 Mb/s links, 50 packet queues, 4 s", seeds: int = 6)
         "value": 90.0,
         "setting": setting,
     }
-    return remembered._key(told, seeds)
+    return remembered._key(row, seeds)
 
 
 def test_the_same_verdict_is_one_line_whatever_the_value() -> None:

@@ -206,8 +206,8 @@ def test_machine_and_software_are_contrasted() -> None:
     comparison = compare(
         side([stored(spec_of(), [1.0], provenance=here)]), side([stored(spec_of(), [1.0], provenance=there)])
     )
-    told = {contrast.fact.name: (contrast.a, contrast.b) for contrast in comparison.provenance}
-    assert told == {
+    values = {contrast.fact.name: (contrast.a, contrast.b) for contrast in comparison.provenance}
+    assert values == {
         "kernel": (("6.1.0",), ("6.18.0",)),
         "iperf3": (("3.12",), ("3.16",)),
         "net.x": (("1",), ()),

@@ -45,7 +45,7 @@ def flaky(store: Store, **changes: object) -> Flaky:
     return Flaky(counters=store.directory.parent / "counters", **changes)  # type: ignore[arg-type]
 
 
-class Told(Recorder):
+class SideBySide(Recorder):
     """A Recorder of points that may run side by side."""
 
     def finish(self, judged: object, place: sweep.Place) -> None:
@@ -55,14 +55,14 @@ class Told(Recorder):
 
 def run(
     store: Store, engine: Flaky, retries: int, cpu_bound: bool = False, force: bool = False
-) -> tuple[Outcome, Told]:
-    told = Told()
+) -> tuple[Outcome, SideBySide]:
+    recorder = SideBySide()
     jobs = sweep.plan(SPECS, engine, cpu_bound=cpu_bound)
     outcome = sweep.run(
-        jobs, ThisMachine(engine).executor, store, store.read(), told, force, Retries.typed(retries)
+        jobs, ThisMachine(engine).executor, store, store.read(), recorder, force, Retries.typed(retries)
     )
     assert leftovers(store.directory) == []
-    return outcome, told
+    return outcome, recorder
 
 
 def stored(store: Store) -> StoredPoint:
@@ -77,52 +77,52 @@ def statuses(store: Store) -> list[Status]:
 def test_a_suspect_point_runs_again_after_all_others_and_its_ok_attempt_counts(
     store: Store, parallel: int
 ) -> None:
-    outcome, told = run(store, flaky(store, parallel=parallel), retries=1)
+    outcome, recorder = run(store, flaky(store, parallel=parallel), retries=1)
     assert outcome.exit_code == 0
-    assert sorted(told.started[:4]) == sorted({*told.started})
-    assert told.started[4:] == [NOISY]
+    assert sorted(recorder.started[:4]) == sorted({*recorder.started})
+    assert recorder.started[4:] == [NOISY]
     assert statuses(store) == [Status.SUSPECT, Status.OK]
     assert stored(store).metrics["run"] == 2
     assert attempts.words(stored(store).attempts) == "attempt 2 of 2"
 
 
 def test_counters_and_time_left_include_the_retry(store: Store) -> None:
-    _, told = run(store, flaky(store), retries=1)
-    places = [(place.index, place.total, place.attempt, place.again) for place in told.places]
+    _, recorder = run(store, flaky(store), retries=1)
+    places = [(place.index, place.total, place.attempt, place.again) for place in recorder.places]
     assert places == [
         (1, 4, 1, False), (1, 4, 1, False), (2, 4, 1, False), (2, 5, 1, True), (3, 5, 1, False),
         (3, 5, 1, False), (4, 5, 1, False), (4, 5, 1, False), (5, 5, 2, False), (5, 5, 2, False),
     ]  # fmt: skip
-    assert told.places[3].eta_s > 0 and told.places[7].eta_s > 0, "as long as points are left"
-    assert told.places[-1].eta_s == 0
+    assert recorder.places[3].eta_s > 0 and recorder.places[7].eta_s > 0, "as long as points are left"
+    assert recorder.places[-1].eta_s == 0
 
 
 def test_where_no_attempt_is_ok_the_first_one_stays(store: Store) -> None:
-    outcome, told = run(store, flaky(store, noisy_runs=9), retries=2)
+    outcome, recorder = run(store, flaky(store, noisy_runs=9), retries=2)
     assert outcome.exit_code == 1
-    assert (len(told.started), statuses(store)) == (6, [Status.SUSPECT] * 3)
+    assert (len(recorder.started), statuses(store)) == (6, [Status.SUSPECT] * 3)
     assert stored(store).metrics["run"] == 1
     assert attempts.words(stored(store).attempts) == "attempt 1 of 3"
 
 
 def test_no_attempt_follows_an_ok_one(store: Store) -> None:
     """A second ok attempt could only serve to choose the better number."""
-    _, told = run(store, flaky(store), retries=9)
-    assert told.started.count(NOISY) == 2
-    _, told = run(store, flaky(store), retries=9)
-    assert told.started == []
+    _, recorder = run(store, flaky(store), retries=9)
+    assert recorder.started.count(NOISY) == 2
+    _, recorder = run(store, flaky(store), retries=9)
+    assert recorder.started == []
 
 
 def test_the_same_command_goes_on_with_the_retries_that_are_left(store: Store) -> None:
     engine = flaky(store, noisy_runs=2)
     run(store, engine, retries=0)
     assert statuses(store) == [Status.SUSPECT]
-    _, told = run(store, engine, retries=1)
-    assert (told.started, statuses(store)) == ([NOISY], [Status.SUSPECT] * 2)
-    _, told = run(store, engine, retries=1)
-    assert told.started == []
-    outcome, told = run(store, engine, retries=2)
-    assert (told.started, outcome.exit_code) == ([NOISY], 0)
+    _, recorder = run(store, engine, retries=1)
+    assert (recorder.started, statuses(store)) == ([NOISY], [Status.SUSPECT] * 2)
+    _, recorder = run(store, engine, retries=1)
+    assert recorder.started == []
+    outcome, recorder = run(store, engine, retries=2)
+    assert (recorder.started, outcome.exit_code) == ([NOISY], 0)
     assert statuses(store) == [Status.SUSPECT, Status.SUSPECT, Status.OK]
 
 
@@ -133,13 +133,13 @@ def test_a_forced_run_begins_its_attempts_anew(store: Store) -> None:
 
 
 def test_what_the_machine_is_not_to_blame_for_is_not_retried(store: Store) -> None:
-    _, told = run(store, flaky(store, reason=NOT_NOISE), retries=1)
-    assert told.started.count(NOISY) == 1
+    _, recorder = run(store, flaky(store, reason=NOT_NOISE), retries=1)
+    assert recorder.started.count(NOISY) == 1
 
 
 def test_points_that_overload_the_machine_on_purpose_are_not_retried(store: Store) -> None:
-    outcome, told = run(store, flaky(store), retries=1, cpu_bound=True)
-    assert (told.started.count(NOISY), outcome.exit_code) == (1, 0)
+    outcome, recorder = run(store, flaky(store), retries=1, cpu_bound=True)
+    assert (recorder.started.count(NOISY), outcome.exit_code) == (1, 0)
 
 
 def test_an_interrupted_retry_leaves_the_first_attempt_and_is_done_by_the_next_run(store: Store) -> None:
@@ -147,8 +147,8 @@ def test_an_interrupted_retry_leaves_the_first_attempt_and_is_done_by_the_next_r
     outcome, _ = run(store, engine, retries=1)
     assert (outcome.interrupted, len(outcome.points)) == (True, 4)
     assert (statuses(store), stored(store).metrics["run"]) == ([Status.SUSPECT], 1)
-    outcome, told = run(store, engine, retries=1)
-    assert (outcome.exit_code, told.started) == (0, [NOISY])
+    outcome, recorder = run(store, engine, retries=1)
+    assert (outcome.exit_code, recorder.started) == (0, [NOISY])
     assert (statuses(store), stored(store).metrics["run"]) == ([Status.SUSPECT, Status.OK], 3)
 
 
@@ -173,8 +173,8 @@ def test_attempts_come_back_as_they_were(store: Store) -> None:
 def test_a_point_of_before_attempts_were_recorded_has_had_one(store: Store) -> None:
     old = put(store, SPECS[0], result_of([1.0], Status.SUSPECT, "CPU: late"))
     assert (old.attempts, old.machine_attempts) == ((), 1)
-    _, told = run(store, flaky(store, noisy_runs=0), retries=1)
-    assert told.started[-1] == NOISY
+    _, recorder = run(store, flaky(store, noisy_runs=0), retries=1)
+    assert recorder.started[-1] == NOISY
     assert stored(store).attempts[0].elapsed_s == old.elapsed_s
 
 
@@ -194,7 +194,7 @@ class TestBaselines:
     def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
         engine = dataclasses.replace(engine, name="mininet", falls_on=is_reference)
         jobs = sweep.plan(self.SPECS, engine, cpu_bound=cpu_bound)
-        sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), Told(), False, retries)
+        sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), SideBySide(), False, retries)
         (baseline,) = (point for point in load(store.directory) if is_reference(point.spec))
         assert len(index(store.directory)) == 2
         return len(baseline.attempts)
@@ -233,7 +233,7 @@ class TestBaselines:
 def test_json_lines_name_their_attempt(store: Store) -> None:
     stream = StringIO()
     engine = flaky(store)
-    progress = JsonProgress(stream, Told(), EXPERIMENT)
+    progress = JsonProgress(stream, SideBySide(), EXPERIMENT)
     sweep.run(
         sweep.plan(SPECS, engine),
         ThisMachine(engine).executor,
@@ -260,8 +260,8 @@ def test_the_bar_grows_with_a_retry(store: Store) -> None:
 
 def test_a_finished_sweep_says_what_is_suspect_and_what_runs_it_again(store: Store) -> None:
     run(store, flaky(store, noisy_runs=9), retries=1)
-    _, told = run(store, flaky(store, noisy_runs=9), retries=1)
-    assert "1 point is suspect: --retry-suspect 2 runs it once more" in told.notes
+    _, recorder = run(store, flaky(store, noisy_runs=9), retries=1)
+    assert "1 point is suspect: --retry-suspect 2 runs it once more" in recorder.notes
 
 
 def test_a_failure_beside_a_kept_result_is_forgotten_when_a_later_attempt_is_stored(store: Store) -> None:
@@ -299,9 +299,9 @@ class TestCommand:
         self, counters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(engines.ENGINES, "fake", lambda: Flaky(counters=counters, stops_on=2))
-        told = self.refabric("run", tmp_path)
-        assert "interrupted: all 4 points are finished" in told
-        assert "100 % is" in told, "the table"
+        output = self.refabric("run", tmp_path)
+        assert "interrupted: all 4 points are finished" in output
+        assert "100 % is" in output, "the table"
 
     def test_a_machine_that_cannot_retry_goes_without(self, store: Store) -> None:
         class Unfit(Flaky):

@@ -46,7 +46,7 @@ def job(wanted: RunSpec, *, cpu_bound: bool = False, known: bool = True) -> Job:
     return Job(wanted, 60.0, choice, cpu_bound)
 
 
-def told(*wanted: RunSpec, capacity: Capacity = TWO_CORES, free_mb: float = ROOMY) -> list[Advice]:
+def advice_on(*wanted: RunSpec, capacity: Capacity = TWO_CORES, free_mb: float = ROOMY) -> list[Advice]:
     return advise([job(one) for one in wanted], Machine(capacity, free_mb))
 
 
@@ -108,26 +108,26 @@ class TestCapacity:
 
 class TestRate:
     def test_what_fits_is_one_line_with_this_machines_figure(self) -> None:
-        (advice,) = told(spec(), spec(subflows=1))
+        (advice,) = advice_on(spec(), spec(subflows=1))
         assert (advice.lesson, advice.severity, advice.urgent) == (Lesson.RATE, Severity.FITS, False)
         assert "k=8 one_to_one with 8 subflows at 5 Mb/s needs 0.47 M packet-hops/s" in advice.text
         assert "this machine carried 0.5 M at 55 % busy" in advice.text
 
     def test_what_does_not_fit_says_what_would(self) -> None:
-        (advice,) = told(spec(12, 10.0), spec(12, 10.0, 1))
+        (advice,) = advice_on(spec(12, 10.0), spec(12, 10.0, 1))
         assert (advice.severity, advice.urgent) == (Severity.WARNING, True)
         assert "needs 3.3 M packet-hops/s; this machine carried 1 M at 84 % busy" in advice.text
         assert "2 of 2 points will be suspect" in advice.text
         k, rate = re.search(r"choose --k (\d+) or --rate ([\d.]+) or --engine linux,", advice.text).groups()  # type: ignore[union-attr]
         for other in (spec(int(k), 10.0), spec(12, float(rate))):
-            assert told(other)[0].severity is Severity.FITS
+            assert advice_on(other)[0].severity is Severity.FITS
 
     def test_a_tight_one_may_be_suspect(self) -> None:
-        (advice,) = told(spec(rate_mbps=10.0), spec(rate_mbps=10.0, subflows=1))
+        (advice,) = advice_on(spec(rate_mbps=10.0), spec(rate_mbps=10.0, subflows=1))
         assert "1 of 2 points may be suspect" in advice.text
 
     def test_an_estimate_is_called_one_and_says_how_to_measure(self) -> None:
-        (advice,) = told(spec(12, 10.0), capacity=Capacity((), 2))
+        (advice,) = advice_on(spec(12, 10.0), capacity=Capacity((), 2))
         assert "never measured (sudo refabric calibrate)" in advice.text
         assert "an estimate from its 2 CPUs" in advice.text
 
@@ -143,28 +143,28 @@ class TestRate:
         assert "the link rate of k=8 is measured first" in advice.text
 
     def test_a_baseline_alone_needs_none(self) -> None:
-        assert told(reference_of(spec())) == []
+        assert advice_on(reference_of(spec())) == []
 
 
 class TestScale:
     def test_more_processes_than_memory(self) -> None:
         wanted = spec(8, 1.0, matrix="all_to_all")
-        scale = next(a for a in told(wanted, free_mb=4000) if a.lesson is Lesson.SCALE)
+        scale = next(a for a in advice_on(wanted, free_mb=4000) if a.lesson is Lesson.SCALE)
         assert (scale.severity, scale.urgent) == (Severity.WARNING, True)
         assert "128 hosts and 32512 iperf3 processes need about" in scale.text
         assert "3.9 GB are free; choose --traffic native" in scale.text
         native = dataclasses.replace(wanted, traffic="native", transport=TransportSpec(1))
-        assert all(a.lesson is not Lesson.SCALE for a in told(native, free_mb=4000))
+        assert all(a.lesson is not Lesson.SCALE for a in advice_on(native, free_mb=4000))
 
     def test_no_rate_is_advised_that_measures_bursts(self) -> None:
-        (advice,) = told(spec(32, 10.0))
+        (advice,) = advice_on(spec(32, 10.0))
         assert "--engine simulator" in advice.text
         assert "--rate" not in advice.text
 
 
 class TestQueues:
     def lines(self, wanted: RunSpec) -> list[Advice]:
-        return [a for a in told(wanted) if a.lesson is Lesson.QUEUES]
+        return [a for a in advice_on(wanted) if a.lesson is Lesson.QUEUES]
 
     def test_in_proportion_there_is_nothing_to_say(self) -> None:
         assert self.lines(spec(rate_mbps=5.0)) == []

@@ -157,9 +157,9 @@ def test_queues_and_events_reach_the_spec_but_no_event_its_baseline() -> None:
 
 def test_mptcp_is_coupled_where_the_machine_can_and_no_option_says_otherwise() -> None:
     typed = [Given.of(subflows="1,8"), Given.of(subflows="1,8", cc="reno")]
-    (unsaid, told), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
+    (unsaid, given), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
     assert {s.transport.cc for s in FIGURE.points(unsaid, lambda _t: 5.0)} == {"lia"}
-    assert {s.transport.cc for s in FIGURE.points(told, lambda _t: 5.0)} == {"reno"}
+    assert {s.transport.cc for s in FIGURE.points(given, lambda _t: 5.0)} == {"reno"}
     unable = resolve(typed[0], FIGURE.defaults, fallback)
     assert {s.transport.cc for s in FIGURE.points(unable, lambda _t: 5.0)} == {fallback}
 

@@ -18,7 +18,8 @@ from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.rate import SIMULATED_MBPS
 from harness.plan.stack_options import FIELDS, usual
 from harness.results.store import load
-from model.spec import StackSpec, stack_words
+from model.spec import StackSpec
+from model.words import stack_words
 from tests.support.svg_text import words_of
 
 (FIGURE,) = EXPERIMENT.figures
@@ -124,6 +125,12 @@ def test_what_a_saturated_machine_does_is_not_simulated(tmp_path: Path) -> None:
     whole = refabric("plan", "cs244", "--engine", "simulator", "--results", str(tmp_path))
     assert whole.exit_code == 0
     assert "cs244-fig5, cs244-fig6, cs244-fig7, cs244-fig8: " in whole.stdout
+
+
+def test_a_figure_of_simulated_hosts_says_so_where_real_ones_were_asked_for(tmp_path: Path) -> None:
+    done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
+    assert done.exit_code == 2
+    assert f"pfabric-overall: {session.NO_LINUX_HOSTS}" in done.stderr
 
 
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def at(pct: float, spec: RunSpec, status: Status = Status.OK, **changes: Any) ->
     return dataclasses.replace(point, **{"metrics": {}, **changes})
 
 
-def told(points: Sequence[StoredPoint]) -> str:
+def summary_of(points: Sequence[StoredPoint]) -> str:
     return " ".join(in_short.sentences(judged(points), FIGURE.published))
 
 
@@ -58,12 +58,12 @@ def runs(*statuses: Status) -> tuple[Attempt, ...]:
 
 
 def test_what_was_found_stands_beside_what_was_published() -> None:
-    found = told([at(58.1, spec_of(1)), at(74.0, spec_of(2)), at(88.5, spec_of(8))])
+    found = summary_of([at(58.1, spec_of(1)), at(74.0, spec_of(2)), at(88.5, spec_of(8))])
     assert "TCP reaches 58.1 % of optimal, MPTCP with 8 subflows 88.5 %." in found
     assert "Published (SIGCOMM'11, k=8): below 50 % and about 95 %." in found
     assert "one permutation" in found
     assert "All 3 points are ok." in found
-    real = told([at(58.1, dataclasses.replace(spec_of(1), engine="mininet"))])
+    real = summary_of([at(58.1, dataclasses.replace(spec_of(1), engine="mininet"))])
     assert real.startswith("TCP reaches 58.1 %"), real
 
 
@@ -78,7 +78,7 @@ def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> StoredPoin
 
 def test_transfers_get_completion_times_and_no_percentages() -> None:
     points = [transfers(spec_of(1), 10.0, 30.0), transfers(spec_of(8), 5.0, 7.0, unfinished=2)]
-    found = told(points)
+    found = summary_of(points)
     assert "Flows take 20 ms under TCP and 6 ms under MPTCP with 8 subflows on average." in found
     assert "2 flows did not end." in found
     assert "one choice of paths" in found
@@ -96,7 +96,7 @@ def test_transfers_get_completion_times_and_no_percentages() -> None:
 def test_simulated_and_real_hosts_stand_beside_each_other() -> None:
     real = dataclasses.replace(spec_of(1), engine="mininet", traffic="native")
     simulated = dataclasses.replace(spec_of(1), engine="simulator", traffic="iperf3")
-    found = told([at(50.0, real), at(60.0, simulated)])
+    found = summary_of([at(50.0, real), at(60.0, simulated)])
     assert "real hosts: TCP reaches 50.0 %" in found
     assert "simulated: TCP reaches 60.0 %" in found
 
@@ -104,13 +104,13 @@ def test_simulated_and_real_hosts_stand_beside_each_other() -> None:
 def test_more_than_the_baseline_is_explained_on_a_network_of_the_user() -> None:
     text = from_file.text_of(topos.build("star", {"n": 2}))
     own = dataclasses.replace(spec_of(1), topology=TopologySpec("file", {"name": "net", "network": text}))
-    assert "At 1 point flows are above 100 %" in told([at(140.0, own)])
-    assert "above 100 %" not in told([at(100.0, own)])
+    assert "At 1 point flows are above 100 %" in summary_of([at(140.0, own)])
+    assert "above 100 %" not in summary_of([at(100.0, own)])
 
 
 def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
     points = [at(pct, spec_of(seed=seed)) for seed, pct in ((1, 50.0), (2, 60.0))]
-    found = told([*points, at(99.0, spec_of(seed=3), Status.SUSPECT)])
+    found = summary_of([*points, at(99.0, spec_of(seed=3), Status.SUSPECT)])
     assert "TCP reaches 55.0 % of optimal." in found
     assert "Numbers are means over 2 permutations" in found
     assert "1 of 3 points is suspect" in found
@@ -118,10 +118,10 @@ def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
 
 def test_noise_is_reported_as_far_as_it_was_measured() -> None:
     spec = dataclasses.replace(spec_of(8), link=LinkSpec(10.0))
-    assert "machine" not in told([at(88.0, spec)])
+    assert "machine" not in summary_of([at(88.0, spec)])
     noisy = {"late_p99_us": 2900.0, "steal_pct": 3.21, "clock_stretch_pct": 1.23}
     noisy["idle_jitter_p99_us"] = 500.0
-    found = told([at(88.0, spec, metrics=noisy), at(50.0, spec_of(), metrics={"late_p99_us": 1000.0})])
+    found = summary_of([at(88.0, spec, metrics=noisy), at(50.0, spec_of(), metrics={"late_p99_us": 1000.0})])
     assert (
         "In the worst run 1 frame in 100 was 2.9 ms late or more, 2.4 % of a full queue's 121 ms, and an "
         "idle CPU woke up 0.5 ms late (1 time in 100); "
@@ -129,15 +129,15 @@ def test_noise_is_reported_as_far_as_it_was_measured() -> None:
         "the fabric's clock stood still for up to 1.2 % of a run." in found
     )
     quiet = {"late_p99_us": 90.0, "steal_pct": 0.0, "clock_stretch_pct": 0.0}
-    assert "hypervisor" not in told([at(88.0, spec, metrics=quiet)])
+    assert "hypervisor" not in summary_of([at(88.0, spec, metrics=quiet)])
 
 
 def test_a_queue_without_limit_is_no_measure_of_lateness() -> None:
     spec = dataclasses.replace(spec_of(), link=LinkSpec(10.0, queue_pkts=0))
     unbounded = at(88.0, spec, metrics={"late_p99_us": 2900.0})
-    assert "1 frame in 100 was 2.9 ms late or more." in told([unbounded])
+    assert "1 frame in 100 was 2.9 ms late or more." in summary_of([unbounded])
     bounded = at(88.0, spec_of(8), metrics={"late_p99_us": 2000.0})
-    assert "1 frame in 100 was 2 ms late or more, 0.83 % of a full queue's 242 ms." in told(
+    assert "1 frame in 100 was 2 ms late or more, 0.83 % of a full queue's 242 ms." in summary_of(
         [unbounded, bounded]
     )
 
@@ -148,30 +148,30 @@ def test_there_is_no_number_where_every_point_is_suspect_or_failed() -> None:
         for n in (1, 2)
     ]
     failed = stored(spec_of(8), [])
-    found = told([*suspect, failed])
+    found = summary_of([*suspect, failed])
     assert found.startswith(
         f"{in_short.NO_NUMBER} Frames were delivered late at 2 of 3 points, for instance: "
         f"CPU: frames were late. What helps: {KINDS[LATE].todo}"
     )
     assert "reaches" not in found
-    assert in_short.NO_NUMBER not in told([*suspect, failed, at(50.0, spec_of(seed=2))])
-    assert f"{in_short.NO_NUMBER} The first failure: CPU: no idle time" in told([failed])
+    assert in_short.NO_NUMBER not in summary_of([*suspect, failed, at(50.0, spec_of(seed=2))])
+    assert f"{in_short.NO_NUMBER} The first failure: CPU: no idle time" in summary_of([failed])
 
 
 def test_points_that_were_run_again_are_counted() -> None:
     once, twice = at(50.0, spec_of()), runs(Status.SUSPECT, Status.OK)
-    assert "run" not in told([once]).split()
-    assert "1 point was run twice; it is ok now." in told([once, at(60.0, spec_of(2), attempts=twice)])
+    assert "run" not in summary_of([once]).split()
+    assert "1 point was run twice; it is ok now." in summary_of([once, at(60.0, spec_of(2), attempts=twice)])
     thrice = runs(*[Status.SUSPECT] * 3)
     both = [at(60.0, spec_of(2), attempts=twice), at(60.0, spec_of(8), Status.SUSPECT, attempts=thrice)]
-    assert "2 points were run up to 3 times; 1 of them is ok now." in told(both)
+    assert "2 points were run up to 3 times; 1 of them is ok now." in summary_of(both)
 
 
 def test_a_caution_names_what_it_doubts_in_one_line_for_all_points() -> None:
     caution = (Reason(LATE, "queues ran 5 ms late", doubts=(RTT, "completion times")),)
     points = [at(50.0, spec_of(n), cautions=caution) for n in (1, 2)]
     line = "RTT and completion times may be off at 2 points, for instance: queues ran 5 ms late."
-    assert told(points).count(line) == 1
+    assert summary_of(points).count(line) == 1
     stream = StringIO()
     table.print_results(stream, judged(points), ())
     assert stream.getvalue().count(line) == 1
@@ -217,8 +217,8 @@ def test_the_line_of_a_point_says_what_was_found(changes: dict[str, Any], place:
 
 def test_two_groups_of_one_network_are_told_apart() -> None:
     simulated = dataclasses.replace(spec_of(8), engine="simulator", link=LinkSpec(100.0), seconds=4.0)
-    assert told([at(90.0, simulated)]).startswith("Simulated: MPTCP with 8 subflows reaches 90.0 %")
-    found = told([at(88.0, spec_of(8)), at(90.0, simulated)])
+    assert summary_of([at(90.0, simulated)]).startswith("Simulated: MPTCP with 8 subflows reaches 90.0 %")
+    found = summary_of([at(88.0, spec_of(8)), at(90.0, simulated)])
     assert "k=4 one_to_one, real hosts, 5 Mb/s, 40 s: MPTCP with 8 subflows reaches 88.0 %" in found
     assert "k=4 one_to_one, simulated, 100 Mb/s, 4 s: MPTCP with 8 subflows reaches 90.0 %" in found
 
@@ -262,5 +262,5 @@ def test_points_that_are_suspect_have_no_cautions() -> None:
 
 def test_a_run_that_needs_too_much_is_not_called_load() -> None:
     heavy = Reason(LATE, "CPU: frames were late", Fault.LOAD)
-    found = told([at(50.0, spec_of(), Status.SUSPECT, reasons=(heavy,))])
+    found = summary_of([at(50.0, spec_of(), Status.SUSPECT, reasons=(heavy,))])
     assert "at 1 of 1 point (this run needs more than the machine has), for instance" in found

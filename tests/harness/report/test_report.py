@@ -289,9 +289,9 @@ def test_a_summary_claims_what_verdicts_say() -> None:
     at_8 = [
         stored(spec_of(n, k=8), [level * REFERENCE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))
     ]
-    told = " ".join(words.summary(loaded(at_8)))
-    assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in told
-    assert "Every number rests on one permutation" in told
+    text = " ".join(words.summary(loaded(at_8)))
+    assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in text
+    assert "Every number rests on one permutation" in text
     findings = words.findings(loaded(at_8))
     assert [word for word, _ in findings].count("agrees") == 1
     assert any("Measured 40.0\xa0% of optimal (1 seed), published < 50\xa0% of optimal: agrees." in sentence
@@ -312,10 +312,10 @@ def test_of_many_statements_the_summary_lists_those_that_differ() -> None:
 
 
 def test_no_point_no_claim() -> None:
-    told = " ".join(words.summary(loaded([stored(spec_of(), [])])))
-    assert "There is no number here to rely on." in told
-    assert "5 published statements are about other sizes, workloads or transports: not measured here" in told
-    assert "1 of 1 point failed" in told
+    text = " ".join(words.summary(loaded([stored(spec_of(), [])])))
+    assert "There is no number here to rely on." in text
+    assert "5 published statements are about other sizes, workloads or transports: not measured here" in text
+    assert "1 of 1 point failed" in text
     assert words.findings(loaded([stored(spec_of(), [])])) == []
 
 
@@ -323,8 +323,8 @@ def test_commands_are_split_where_one_would_run_more() -> None:
     points = [spec_of(1, seed=1), spec_of(8, seed=1), spec_of(1, seed=2), spec_of(1, seed=5),
               dataclasses.replace(spec_of(1), link=LinkSpec(12.345678))]  # fmt: skip
     given = commands(CATALOGUE.find(EXPERIMENT).figures[0], judged([stored(s, [1.0]) for s in points]))
-    told = [(re.search(r"--subflows (\S+) --seed (\S+ --seeds \S+)", c), c) for c in given]
-    assert {(found[1], found[2]) for found, _ in told if found} == {
+    matches = [(re.search(r"--subflows (\S+) --seed (\S+ --seeds \S+)", c), c) for c in given]
+    assert {(found[1], found[2]) for found, _ in matches if found} == {
         ("1,8", "1 --seeds 1"), ("1", "2 --seeds 1"), ("1", "5 --seeds 1"), ("1", "1 --seeds 1"),
     }  # fmt: skip
     assert sum("--rate 12.345678 " in command for command in given) == 1

@@ -49,7 +49,7 @@ def ask(
     return found
 
 
-def told(server: WatchServer, path: str) -> Any:
+def json_of(server: WatchServer, path: str) -> Any:
     status, _, data = ask(server, path, **{TOKEN: server.token})
     assert status == 200, data
     return json.loads(data)
@@ -98,9 +98,9 @@ def test_nothing_but_points_is_served(server: WatchServer, path: str) -> None:
 
 
 def test_stored_points_are_listed_and_served_with_their_steps(server: WatchServer) -> None:
-    listed = told(server, "/points")
+    listed = json_of(server, "/points")
     assert len(listed["points"]) == 2 and len(listed["first"]) == 2
-    shown = [told(server, f"/point?id={of}") for of in listed["first"]]
+    shown = [json_of(server, f"/point?id={of}") for of in listed["first"]]
     assert [each["point"]["subflows"] for each in shown] == [1, 8]
     assert [step["t"] for step in shown[0]["point"]["steps"]] == [-1.0, 0.0, 1.0, 2.0]
     assert len(shown[1]["point"]["paths"]) == 16 * 8
@@ -113,16 +113,16 @@ def test_a_running_point_comes_first_and_grows(server: WatchServer, results: Pat
         show = follower(observer)
         assert show is not None
         show(instant(-2.0))
-        listed = told(server, "/points")
+        listed = json_of(server, "/points")
         first = next(point for point in listed["points"] if point["running"])
         assert listed["points"][0] == first and first["id"] in listed["first"]
-        assert told(server, f"/point?id={first['id']}")["point"]["steps"] == []
+        assert json_of(server, f"/point?id={first['id']}")["point"]["steps"] == []
         show(instant(-1.0))
-        found = told(server, f"/steps?id={first['id']}&round=1&from=0")
+        found = json_of(server, f"/steps?id={first['id']}&round=1&from=0")
         assert [step["t"] for step in found["steps"]] == [-1.0] and found["running"]
-        assert told(server, f"/steps?id={first['id']}&round=1&from=1")["steps"] == []
-    assert told(server, "/points")["points"][0]["running"] is False
-    assert told(server, f"/steps?id={first['id']}&round=1&from=1")["running"] is False
+        assert json_of(server, f"/steps?id={first['id']}&round=1&from=1")["steps"] == []
+    assert json_of(server, "/points")["points"][0]["running"] is False
+    assert json_of(server, f"/steps?id={first['id']}&round=1&from=1")["running"] is False
 
 
 def test_one_point_can_be_watched_alone(results: Path) -> None:

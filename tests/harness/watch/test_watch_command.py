@@ -48,8 +48,8 @@ def test_it_serves_until_it_is_ended(tmp_path: Path, number: signal.Signals) -> 
 def test_json_names_the_address(tmp_path: Path) -> None:
     with started(tmp_path, "--json", "--port", "0") as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        assert told["event"] == "watch" and told["url"].startswith("http://127.0.0.1:")
+        event = json.loads(process.stdout.readline())
+        assert event["event"] == "watch" and event["url"].startswith("http://127.0.0.1:")
         process.terminate()
         process.communicate(timeout=10)
 

@@ -81,8 +81,10 @@ def seconds(browser: Chromium) -> str:
 
 
 def stroke(browser: Chromium, panel: int, half: int) -> list[int]:
-    told = browser.value(f"{PANELS}[{panel}].querySelector('[data-half=\"{half}\"]').getAttribute('stroke')")
-    return [int(number) for number in re.findall(r"\d+", told)]
+    colour = browser.value(
+        f"{PANELS}[{panel}].querySelector('[data-half=\"{half}\"]').getAttribute('stroke')"
+    )
+    return [int(number) for number in re.findall(r"\d+", colour)]
 
 
 def count(browser: Chromium, selector: str) -> int:

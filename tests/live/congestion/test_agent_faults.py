@@ -1,4 +1,4 @@
-"""Faults of agents between real hosts: silly commands, two agents at once, thousands of flows."""
+"""Faults of agents between real hosts: impossible commands, two agents at once, thousands of flows."""
 
 from __future__ import annotations
 

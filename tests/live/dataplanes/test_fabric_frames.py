@@ -264,6 +264,12 @@ def a_cut_link_carries_nothing_until_it_heals() -> None:
         assert fabric.snapshot()["drops"][0] == 1
 
 
+def let_pass(fabric: RealtimeFabric, seconds: float) -> None:
+    """Wait until the fabric's clock has gone on by `seconds`."""
+    end_s = fabric.snapshot()["now_s"] + seconds
+    until(lambda: fabric.snapshot()["now_s"] > end_s, 20.0, f"{seconds:g} s of the fabric's time have passed")
+
+
 def queue_lengths_are_sampled_exactly() -> None:
     plan = one_switch(2, rate_bps=1_000_000)
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
@@ -281,11 +287,10 @@ def queue_lengths_are_sampled_exactly() -> None:
     times, lengths = fabric.take_samples()
     fabric.sample_every(0)
     fabric.take_samples()
-    time.sleep(0.05)
+    let_pass(fabric, 0.05)
     assert not len(fabric.take_samples()[0]), "none after the last"
     fabric.sample_every(5)
-    from_s = fabric.snapshot()["now_s"]
-    until(lambda: fabric.snapshot()["now_s"] > from_s + 0.1, 20.0, "0.1 s of the fabric's time have passed")
+    let_pass(fabric, 0.1)
     again, idle = fabric.take_samples()
     assert np.allclose(np.diff(again), 0.005)
     assert len(idle) == 4 * len(again) > 4 * 10

@@ -17,7 +17,7 @@ from model.spec import (
     TransportSpec,
     WorkloadSpec,
 )
-from tests.support.machine_noise import noisy, run_once
+from tests.support.machine_noise import run_once
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
@@ -51,6 +51,5 @@ def test_first_fit_gives_flows_of_a_stride_links_of_their_own(engine: MininetEng
     assert led.metrics["scheduler_moves"] >= 1 and led.metrics["scheduler_ticks"] >= 5
     assert "scheduler_ticks" not in hashed.metrics
     assert led.metrics["scheduler_looks"] >= 5
-    if not noisy(hashed, led):
-        assert used(led) >= 60 > used(hashed)
-        assert mean_mbps(led) > 1.1 * mean_mbps(hashed)
+    assert used(led) >= 60 > used(hashed), (hashed.reasons, led.reasons)
+    assert mean_mbps(led) > 1.1 * mean_mbps(hashed), (hashed.reasons, led.reasons)

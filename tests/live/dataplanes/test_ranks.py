@@ -16,6 +16,8 @@ from tests.support.scenarios.ranks import Frame
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 LONG, SHORT, SHORTS = 3_000_000, 20_000, 12
+LOSSY = 8, (LONG, 400_000, 4, 0.2)
+FIRST_WINDOW, MAX_WINDOW, MSS, MIN_RTO_S = 12, 15, 1460, 0.03
 LATELY_S = 0.01
 """How long the kernel may take from the tap to its TCP, while another CPU sends."""
 
@@ -45,15 +47,48 @@ def possible(acks: list[tuple[float, int]], at_s: float, size: int, lately_s: fl
     return {stamp(size - acked) for acked in (*before, *lately)}
 
 
-def test_every_segment_has_what_remains_of_its_flow_retransmissions_included() -> None:
+@pytest.fixture(scope="module")
+def lossy() -> dict[str, Any]:
     """The queue has room for 8 packets and two windows of 15 meet there, so segments are lost."""
-    check_frames(run("pfabric", 8, (LONG, 400_000, 4, 0.2)), LATELY_S)
+    return run("pfabric", *LOSSY)
+
+
+def test_every_segment_has_what_remains_of_its_flow_retransmissions_included(lossy: dict[str, Any]) -> None:
+    check_frames(lossy, LATELY_S)
+
+
+def test_the_sender_is_mintcp_as_far_as_the_kernel_goes(lossy: dict[str, Any]) -> None:
+    check_sender(lossy)
+
+
+def check_sender(report: dict[str, Any]) -> None:
+    """The first flow must begin with 12 segments, keep its window to 15, and find its first loss by a
+    timeout: a fast retransmission would come after a round trip, 10 ms and at most 8 packets of 1.2 ms."""
+    frames = [Frame(*frame) for frame in report["frames"] if frame[2] == FIRST_CPORT]
+    (first, *_) = (frame.number for frame in frames if frame.leaves and frame.payload < 0)
+    acked, sent, burst = 0, 0, 0
+    sent_s: dict[int, float] = {}
+    waits_s: list[float] = []
+    for frame in frames:
+        offset = (frame.number - first) % 2**32
+        if not frame.leaves:
+            acked = max(acked, offset) if offset <= LONG else acked
+        elif frame.payload > 0:
+            burst += acked == 0
+            if offset < sent:
+                waits_s.append(frame.t_s - sent_s[offset])
+            sent_s[offset] = frame.t_s
+            sent = max(sent, offset + frame.payload)
+            assert sent - acked <= MAX_WINDOW * MSS
+    assert burst == FIRST_WINDOW
+    assert waits_s and waits_s[0] >= MIN_RTO_S
+    assert report["counts"]["hide_sacks"]["hidden"] > 0
 
 
 def check_frames(report: dict[str, Any], lately_s: float) -> None:
     """Each segment of the first flow must have what remained of it, as its sender knew `lately_s` before."""
-    frames: list[Frame] = [tuple(frame) for frame in report["frames"] if frame[2] == FIRST_CPORT]
-    first = next(sequence for _, leaves, _, sequence, payload, _ in frames if leaves and payload < 0)
+    frames = [Frame(*frame) for frame in report["frames"] if frame[2] == FIRST_CPORT]
+    first = next(frame.number for frame in frames if frame.leaves and frame.payload < 0)
     acks: list[tuple[float, int]] = [(0.0, 0)]
     sent, again, segments = 0, 0, 0
     for t_s, leaves, _, number, payload, identification in frames:

@@ -11,7 +11,7 @@ import pytest
 from engines.linux import guest
 from engines.linux.kernel.store import current
 from tests.live.dataplanes import test_ranks
-from tests.live.dataplanes.test_ranks import LONG, check_completions, check_frames
+from tests.live.dataplanes.test_ranks import LOSSY, check_completions, check_frames, check_sender
 from tests.live.test_virtual_linux import asked
 
 pytestmark = [
@@ -33,12 +33,16 @@ def run(folder: Path, discipline: str, queue_pkts: int, flows: tuple[int, int, i
     return report
 
 
-def test_every_segment_in_a_guest_has_what_remains_of_its_flow(tmp_path: Path) -> None:
-    check_frames(run(tmp_path / "a", "pfabric", 8, (LONG, 400_000, 4, 0.2)), EXACT_S)
+def test_every_segment_in_a_guest_has_what_remains_of_its_flow_and_its_sender_is_mintcp(
+    tmp_path: Path,
+) -> None:
+    report = run(tmp_path / "a", "pfabric", *LOSSY)
+    check_frames(report, EXACT_S)
+    check_sender(report)
 
 
 def test_short_flows_overtake_a_long_one_in_a_guest(tmp_path: Path) -> None:
-    flows = (LONG, test_ranks.SHORT, test_ranks.SHORTS, 0.12)
+    flows = (test_ranks.LONG, test_ranks.SHORT, test_ranks.SHORTS, 0.12)
     ranked, fifo = (
         run(tmp_path / discipline, discipline, 24, flows)["completed_s"] for discipline in ("pfabric", "fifo")
     )

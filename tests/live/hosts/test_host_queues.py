@@ -22,7 +22,7 @@ from tests.support.machine_noise import repeated
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 RATE_MBPS, SAMPLE_MS = 2.0, 10
-TRAIN, MOST_TRAINS = 3, 0.03
+TRAIN, MAX_TRAINS = 3, 0.03
 """Packets more than in the sample before (the link sends 1.7 in that time), and the share of such samples."""
 
 
@@ -52,5 +52,5 @@ def test_packets_leave_a_host_one_by_one(tmp_path: Path) -> None:
     assert looks > 100
     of_port = queues["pkts"][queues["port"] == port]
     assert np.mean(of_port) > 0, "the queue was sampled"
-    assert np.mean(np.diff(of_port.astype(np.int64)) >= TRAIN) < MOST_TRAINS
+    assert np.mean(np.diff(of_port.astype(np.int64)) >= TRAIN) < MAX_TRAINS
     assert flow.goodput_mbps > 1.5

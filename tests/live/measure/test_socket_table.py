@@ -30,6 +30,8 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces"),
 ]
 
+DEADLINE_S = 20.0
+
 
 def hosts_of(made: list[Pair]) -> list[HostRef]:
     return [host for pair in made for host in (pair.client, pair.server)]
@@ -76,32 +78,39 @@ def connected(
         yield client, server
 
 
-def transfer(ends: tuple[socket.socket, socket.socket], size: int) -> None:
-    """Transfer `size` bytes, all of which are acknowledged in the end."""
+def transfer(
+    ends: tuple[socket.socket, socket.socket], size: int, begun: threading.Event | None = None
+) -> None:
+    """Transfer `size` bytes, all of which are acknowledged in the end. Set `begun` after the first tenth."""
     client, server = ends
     sender = threading.Thread(target=client.sendall, args=(bytes(size),))
     sender.start()
-    while size > 0:
-        size -= len(server.recv(1 << 16))
+    left = size
+    while left > 0:
+        left -= len(server.recv(1 << 16))
+        if begun is not None and left <= 0.9 * size:
+            begun.set()
     sender.join()
 
 
 @contextmanager
-def cut_for(seconds: float, host: HostRef) -> Iterator[None]:
-    """Cut the host's link a little later, and bring it back; the body must last longer than that."""
+def cut_for(seconds: float, host: HostRef) -> Iterator[threading.Event]:
+    """Cut the host's link when the event is set, and bring it back; the body must last longer than that."""
+    begun = threading.Event()
 
     def set_link(state: str) -> None:
         call_in_netns(host.pid, lambda: subprocess.run(["ip", "link", "set", "eth0", state], check=True))
 
     def cut() -> None:
-        time.sleep(0.2)
+        if not begun.wait(DEADLINE_S):
+            return  # the link stays up, and the test finds no retransmission
         set_link("down")
         time.sleep(seconds)
         set_link("up")
 
     thread = threading.Thread(target=cut)
     thread.start()
-    yield
+    yield begun
     thread.join()
 
 
@@ -142,8 +151,8 @@ def scenario_tcp() -> None:
         ends = [stack.enter_context(connected(pair, flow, 0)) for flow in (*flows, other, control)]
         before, start_s = table.read(), time.monotonic()
         assert before.counts(2).tolist() == [1, 1]
-        with cut_for(0.5, pair.server):
-            transfer(ends[1], 20_000_000)
+        with cut_for(0.5, pair.server) as begun:
+            transfer(ends[1], 20_000_000, begun)
         transfer(ends[0], 2_000_000)
         transfer(ends[2], 1_000_000)
         seen = table.read()

@@ -126,7 +126,7 @@ def scenario_mptcp_sixteen() -> None:
         assert manager.wait_all(16, 20), manager.reports()
         print(f"16 servers {servers_s:.2f} s, all 128 subflows {time.monotonic() - start:.2f} s")
         for flow in flows:
-            # The server's end of a join is up one ACK after the client's, which the event told of.
+            # The server's end of a join is up one ACK after the client's, which the event reported.
             eventually(lambda: server_sockets(sampler, flow) == (8, 1), f"8 and 1 subflows of {flow}")  # noqa: B023
             eventually(lambda: subflow_counts(sampler, flow) == [1, 8], f"1 and 8 subflows of {flow}")  # noqa: B023
             assert {s.cc for s in sampler.tcp(flow.client) if s.path.lport < 20000} == {"reno"}
@@ -222,7 +222,8 @@ def scenario_full_disk() -> None:
             with Iperf3Driver(flows, sampler, Path(raw), seconds=5) as driver:
                 driver.start_servers()
                 driver.start_clients()
-                time.sleep(0.3)
+                meter = ReceiveMeter(sampler, receiver_paths(flows))
+                eventually(lambda: (meter.sample()[0] or 0) > 0, "data arrives")
                 with pytest.raises(StoreError, match=rf"writing {raw}: No space left on device; free"):
                     driver.stop()
         finally:

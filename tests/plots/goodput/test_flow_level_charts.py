@@ -25,8 +25,8 @@ BOTH = [by(engine, n, more) for engine, more in (("simulator", 0), ("flow-level"
 def test_the_title_tells_how_far_the_model_is_off(tmp_path: Path) -> None:
     (path,) = flow_level.draw(Inputs([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS))
     words = words_of(path)
-    for told in ("+2.0 points on average, +2.0 at most", "-3.0 points on average", "packet level", "max-min"):
-        assert told in words, told
+    for part in ("+2.0 points on average, +2.0 at most", "-3.0 points on average", "packet level", "max-min"):
+        assert part in words, part
 
 
 def test_a_model_alone_tells_what_it_reaches(tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     bound = Level("fat_tree", "one_to_one", "goodput_pct_mean", 8, ">=", 90, 32, "SIGCOMM'11", "text")
     (path,) = subflows_needed.draw(Inputs(points, tmp_path, levels=(bound,)))
     words = words_of(path)
-    for told in (
+    for part in (
         "Subflows that the largest need: FatTree 8, BCube 8",
         "published, SIGCOMM'11",
         "Not reached",
     ):
-        assert told in words, told
+        assert part in words, part

@@ -54,8 +54,8 @@ def test_only_complete_transfers_of_the_window_count() -> None:
 
 
 def test_the_title_tells_what_is_gained_where(tmp_path: Path) -> None:
-    told = finding(pair_transfers(MIN_PAIRS * FLOWS))
-    assert told == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
+    title = finding(pair_transfers(MIN_PAIRS * FLOWS))
+    assert title == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
     assert finding(pair_transfers(FLOWS)) == "Sequential transfers, too few pairs for a mean"
     (path,) = CHARTS["sequential_transfers"].draw([transfers()], tmp_path)
     assert "(in a rack)" in words_of(path) and "n = 1" in words_of(path)

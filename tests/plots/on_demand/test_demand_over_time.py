@@ -84,9 +84,9 @@ def test_the_title_has_the_best_of_each_kind() -> None:
         sampled(SchedulerSpec(), 100, 60),
     ]
     (panel,) = panels(points, ignoring=("scheduler",))
-    told = finding([curve for curve in curves(panel)], (0.1, 0.2))
-    assert told.startswith("Mb/s per flow during the outage, best of each kind: ")
-    assert "80 with 2 ms, gap 0.15" in told and "60 with MPTCP 4" in told
+    title = finding([curve for curve in curves(panel)], (0.1, 0.2))
+    assert title.startswith("Mb/s per flow during the outage, best of each kind: ")
+    assert "80 with 2 ms, gap 0.15" in title and "60 with MPTCP 4" in title
 
 
 def test_points_without_samples_are_left_out(tmp_path: Path) -> None:

@@ -46,9 +46,10 @@ def test_transports_with_one_subflow_have_names_of_their_own() -> None:
 
 def test_the_title_has_the_best_on_demand_and_the_best_of_the_others() -> None:
     (panel,) = panels(BESIDE, ignoring=("scheduler", "transport.cc", "routing", "link.ecn_pkts"))
-    told = finding(marks(panel), False)
+    title = finding(marks(panel), False)
     assert (
-        told == "On demand: 850 Mb/s with 4.0 subflows per flow; best of the others: 900 Mb/s (PacketScatter)"
+        title
+        == "On demand: 850 Mb/s with 4.0 subflows per flow; best of the others: 900 Mb/s (PacketScatter)"
     )
 
 

@@ -39,11 +39,11 @@ ALL = [on_star("reno", 0, 380), on_star("reno", 20, 4), on_star("dctcp", 20, 17)
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
     (path,) = bottleneck.draw(Inputs(ALL, tmp_path))
-    told = words_of(path)
-    assert "Median queue: 380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in told
-    assert "TCP DCTCP, ECN: 4.0 Mb/s" in told
-    assert "s\N{RIGHTWARDS ARROW}h1" in told, "the port that sends most, and no host's own"
-    assert "from 20 packets on" in told.replace("\n", " ") and "reno+dctcp" in told
+    text = words_of(path)
+    assert "Median queue: 380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in text
+    assert "TCP DCTCP, ECN: 4.0 Mb/s" in text
+    assert "s\N{RIGHTWARDS ARROW}h1" in text, "the port that sends most, and no host's own"
+    assert "from 20 packets on" in text.replace("\n", " ") and "reno+dctcp" in text
     assert path.stat().st_size < 100_000
 
 
@@ -57,18 +57,18 @@ def test_only_the_measured_window_counts() -> None:
 def test_gaps_and_doubts_are_shown(tmp_path: Path) -> None:
     points = [ALL[0], on_star("reno", 20, 4, status=Status.SUSPECT), on_star("dctcp", 20, 17)]
     points[2] = changed(points[2], read_table=lambda _: None)
-    told = words_of(bottleneck.draw(Inputs(points, tmp_path))[0])
-    assert "not sampled: TCP DCTCP, ECN" in told
-    assert "TCP, ECN (suspect)" in told and "reason of suspect" in told
+    text = words_of(bottleneck.draw(Inputs(points, tmp_path))[0])
+    assert "not sampled: TCP DCTCP, ECN" in text
+    assert "TCP, ECN (suspect)" in text and "reason of suspect" in text
 
 
 def test_a_good_seed_goes_before_a_suspect_one(tmp_path: Path) -> None:
-    told = words_of(
+    text = words_of(
         bottleneck.draw(
             Inputs([on_star("reno", 0, 9, 1, Status.SUSPECT), on_star("reno", 0, 7, 2)], tmp_path)
         )[0]
     )
-    assert "Median queue: 7 packets with TCP, drop-tail" in told and "suspect" not in told
+    assert "Median queue: 7 packets with TCP, drop-tail" in text and "suspect" not in text
 
 
 def test_another_network_has_another_chart(tmp_path: Path) -> None:

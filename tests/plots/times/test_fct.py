@@ -34,11 +34,11 @@ ALL = [under("reno", 0, 10.0), under("dctcp", 20, 2.0)]
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
     (path,) = fct.draw(Inputs(ALL, tmp_path))
-    told = words_of(path).replace("\n", " ")
+    text = words_of(path).replace("\n", " ")
     assert (
-        "Short flows, 99 of 100 done within: 1.0 ms with TCP, drop-tail; 0.2 ms with TCP DCTCP, ECN" in told
+        "Short flows, 99 of 100 done within: 1.0 ms with TCP, drop-tail; 0.2 ms with TCP DCTCP, ECN" in text
     )
-    assert "Flows completed: 200 of 201, 200 of 201." in told
+    assert "Flows completed: 200 of 201, 200 of 201." in text
     assert path.stat().st_size < 150_000
 
 

@@ -39,10 +39,10 @@ def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path)
         under("reno", 1, 74),
     ]
     (path,) = short_and_long.draw(Inputs(points, tmp_path, levels=[LEVEL]))
-    told = words_of(path).replace("\n", " ")
-    assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in told
-    assert "Short flows completed: 10 of 11, 10 of 11, 10 of 11." in told
-    assert "published" not in told
+    text = words_of(path).replace("\n", " ")
+    assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in text
+    assert "Short flows completed: 10 of 11, 10 of 11, 10 of 11." in text
+    assert "published" not in text
     at_k8 = [changed(point, k=8) for point in points]
     assert "published, SIGCOMM'11" in words_of(
         short_and_long.draw(Inputs(at_k8, tmp_path, levels=[LEVEL]))[0]
@@ -62,10 +62,10 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
         under("lia", 8, 60, join_after_bytes=100_000),
     ]
     (path,) = short_and_long.draw(Inputs(points, tmp_path))
-    told = words_of(path).replace("\n", " ")
-    assert "Short flows take 50 ms (join at once) to 74 ms (join never)" in told
-    assert "join after 100 kB" in told
-    assert "subflows, short flow" in told
+    text = words_of(path).replace("\n", " ")
+    assert "Short flows take 50 ms (join at once) to 74 ms (join never)" in text
+    assert "join after 100 kB" in text
+    assert "subflows, short flow" in text
 
 
 def test_without_short_flows_there_is_no_chart(tmp_path: Path) -> None:

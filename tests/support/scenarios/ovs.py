@@ -72,7 +72,7 @@ def controller_dies(inside: Inside) -> int:
             try:
                 plane.check()
             except RunError as error:
-                inside.report({"told": str(error)})
+                inside.report({"message": str(error)})
                 break
             time.sleep(0.01)
     return 0

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import topos
 from engines.emulation.congestion.built_in import COUNTERS, BuiltIn
@@ -37,8 +38,17 @@ ETH_P_ALL, PACKET_OUTGOING = 3, 4
 END_S = 60.0
 STACK = StackSpec(initial_window=12, min_rto_ms=30, delayed_ack_ms=0, max_window=15)
 
-Frame = tuple[float, bool, int, int, int, int]
-"""Seconds, whether it leaves the host, client port, sequence number or acknowledgement, payload, IPv4 ID."""
+
+class Frame(NamedTuple):
+    """A frame of TCP at a host. `number` is the sequence number of one that leaves, else the acknowledgement;
+    `payload` is -1 of a SYN."""
+
+    t_s: float
+    leaves: bool
+    client_port: int
+    number: int
+    payload: int
+    identification: int
 
 
 def flows(long_bytes: int, short_bytes: int, shorts: int, every_s: float) -> list[PlannedFlow]:
@@ -143,5 +153,5 @@ def _parsed(data: bytes, leaves: bool) -> Frame | None:
     if data[47] & 2:  # SYN: the first byte follows it
         sequence, payload = sequence + 1, -1
     if leaves:
-        return time.monotonic(), True, sport, sequence, payload, identification
-    return time.monotonic(), False, dport, acknowledged, payload, identification
+        return Frame(time.monotonic(), True, sport, sequence, payload, identification)
+    return Frame(time.monotonic(), False, dport, acknowledged, payload, identification)

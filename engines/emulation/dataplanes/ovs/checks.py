@@ -12,12 +12,15 @@ from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
 from engines.emulation.dataplanes.ovs import daemons
 from engines.emulation.kernel import shaping
-from model.network_plan import settings_in_use
 from model.openflow import COMMAND, check_openflow
 from model.schedulers import scheduled, scheduler_words
 from model.spec import FIFO, RunSpec
+from model.words import beyond
 from topos.topology import Topology
 
+HONOURED = frozenset({"rate_mbps", "delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "host_queue"})
+"""Fields of a LinkSpec that the kernel's queue disciplines carry out (engines/emulation/kernel/shaping.py).
+For stacks see FOLLOWED in engines/kernel_hosts/kernel_stack.py: what real hosts follow on any data plane."""
 _LONGEST_NAME = 15
 """Longest name of an interface (IFNAMSIZ)."""
 
@@ -36,8 +39,9 @@ def check(spec: RunSpec, topology: Topology) -> None:
         "an ECN threshold (--ecn)": link.ecn_pkts,
         "random drop in switch queues (--random-drop)": link.random_pkts,
         "links that follow a trace (--link-trace)": link.trace,
-        **{f"a queue with {name}": True for name in settings_in_use(link)},
         f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
+        "a limit in bytes on links with delay (--queue-bytes, --delay)": link.queue_bytes and link.delay_us,
+        **dict.fromkeys(beyond(HONOURED, spec, "link"), True),
     }
     for what, value in asked.items():
         if value:

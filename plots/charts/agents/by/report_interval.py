@@ -104,11 +104,11 @@ def _names(of: Sequence[Curve]) -> str:
 def _curve(axes: Axes, curve: Curve, number: int) -> None:
     at = sorted(curve.ratios)
     means = [statistics.fmean(curve.ratios[us]) for us in at]
-    halves = [interval_pct(curve.ratios[us]) or 0.0 for us in at]
+    half_widths = [interval_pct(curve.ratios[us]) or 0.0 for us in at]
     axes.errorbar(
         at,
         means,
-        yerr=halves,
+        yerr=half_widths,
         color=_COLOURS[number % 4],
         marker=_MARKERS[number % 4],
         ms=4,

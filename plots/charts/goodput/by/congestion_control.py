@@ -225,9 +225,9 @@ def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Co
         return 0.0
     half = interval_pct(good) or 0.0 if good else 0.0
     spread = f" \N{PLUS-MINUS SIGN} {column.shown.format(half)}" if half and column.interval else ""
-    told = column.shown.format(statistics.fmean(good or doubtful)) + (spread if good else "?")
+    label = column.shown.format(statistics.fmean(good or doubtful)) + (spread if good else "?")
     axes.annotate(
-        told, (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
+        label, (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
         fontsize=8, color=style.INK if good else style.FAINT,
     )  # fmt: skip
     if several:

@@ -18,7 +18,7 @@ from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_sender_pct, studies
 
 CHART = "by_matrix"
-_ROW_IN, _LEAST_IN = 0.3, 0.9
+_ROW_IN, _MIN_IN = 0.3, 0.9
 
 
 def draw(inputs: Inputs) -> list[Path]:
@@ -51,7 +51,7 @@ def finding(study: Study) -> str:
 
 def _chart(study: Study) -> Figure:
     rows = list(by_gain(study))
-    height = max(_LEAST_IN, _ROW_IN * len(rows))
+    height = max(_MIN_IN, _ROW_IN * len(rows))
     sheet = Sheet((height, 1), (height, 1))
     throughput, gain = sheet.axes[0][0], sheet.axes[1][0]
     for place, curve in enumerate(study.curves):

@@ -20,7 +20,7 @@ from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_network"
-_ROW_IN, _LEAST_IN = 0.36, 1.0
+_ROW_IN, _MIN_IN = 0.36, 1.0
 _APART = 0.12
 """Rows between the marks of two transports, so that none hides another."""
 _MARKERS = {1: "s", 2: "v", 4: "o", 8: "^"}
@@ -73,7 +73,7 @@ def finding(of: Sequence[Panel]) -> str:
 
 
 def _chart(of: Sequence[Panel]) -> Figure:
-    height = max(_LEAST_IN, _ROW_IN * len(of))
+    height = max(_MIN_IN, _ROW_IN * len(of))
     sheet = Sheet((height, 1), (height, 1))
     goodput, fairness = sheet.axes[0][0], sheet.axes[1][0]
     for axes, value_of in ((goodput, _goodput), (fairness, jain)):

@@ -114,8 +114,8 @@ def test_points_from_before_there_was_openflow_are_found_again() -> None:
         for chosen in (OpenFlowSpec(), OpenFlowSpec(mode="proactive"), OpenFlowSpec(datapath="user"))
     }
     assert len(hashes) == 3
-    told = dataclasses.replace(spec, openflow=OpenFlowSpec(mode="hybrid"))
-    assert RunSpec.from_json(told.to_json()) == told
+    hybrid = dataclasses.replace(spec, openflow=OpenFlowSpec(mode="hybrid"))
+    assert RunSpec.from_json(hybrid.to_json()) == hybrid
 
 
 def test_openflow_options_need_open_vswitch() -> None:

@@ -24,7 +24,7 @@ def driver(*flows: PlannedFlow, hosts: dict[str, HostRef] = HOSTS) -> NativeDriv
 
 
 @pytest.mark.parametrize(
-    ("flow", "told"),
+    ("flow", "error"),
     [
         (replace(FLOW, dst="c"), r"flow 3 \(a 10.0.0.1:1100 -> c 10.0.0.2:5201\): host c does not exist"),
         (replace(FLOW, size_bytes=-1), "negative"),
@@ -34,8 +34,8 @@ def driver(*flows: PlannedFlow, hosts: dict[str, HostRef] = HOSTS) -> NativeDriv
         (replace(FLOW, cport=0), "two ports"),
     ],
 )
-def test_an_impossible_flow_is_refused(flow: PlannedFlow, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_an_impossible_flow_is_refused(flow: PlannedFlow, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
         driver(flow)
 
 

@@ -179,7 +179,7 @@ def test_an_algorithm_that_raises_leaves_reno_and_makes_the_point_suspect(
 
 
 @pytest.mark.parametrize(("value", "packets"), [("0", 2), ("2**63 - 1", None)])
-def test_silly_windows_are_clipped(value: str, packets: int | None, tmp_path: Path) -> None:
+def test_windows_out_of_range_are_clipped(value: str, packets: int | None, tmp_path: Path) -> None:
     result = run(mine(MINE.format(act=f"flow.set(cwnd_bytes={value})"), tmp_path))
     windows = result.samples["sockets"].columns["cwnd_pkts"]
     assert windows[-1] == (packets or 2**20)

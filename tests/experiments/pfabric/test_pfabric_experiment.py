@@ -10,11 +10,15 @@ import pytest
 from common.errors import UsageError
 from engines.engine import Engine
 from engines.registry import SIMULATOR, make
+from experiments.cs244_2017.metrics import P99_AGAINST_MEAN
+from experiments.cs244_2017.statements import FINDINGS
 from experiments.pfabric.metrics import MINTCP_OVER_IDEAL, TCP_GAP_GROWTH
 from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
+from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
 from harness.plan.options import Given, resolve
+from harness.results.summary import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
 from model.spec import RunSpec
 from tests.support.judged_points import with_times_alone
@@ -127,8 +131,41 @@ def test_metrics_compare_arms_of_one_load_and_their_growth_two() -> None:
     assert growth is not None and math.isclose(growth.value, (9.6 / 1.2) / (2.2 / 1.1))
 
 
+@pytest.mark.parametrize(("unfinished", "word"), [(0, AGREES), (80, DIFFERS), (120, UNDECIDED)])
+def test_unfinished_flows_are_said_and_most_of_them_decide_nothing(unfinished: int, word: str) -> None:
+    specs = points("pfabric-overall", workload="pairs:80")
+    found = [
+        with_times_alone(spec, 1.0, unfinished if arm_of(spec) == "mintcp" else 0)
+        for spec in specs
+        if arm_of(spec) in {"mintcp", "ideal"}
+    ]
+    row = next(each for each in OVERALL if each.metric is MINTCP_OVER_IDEAL)
+    verdict = judged(row, found)
+    assert verdict.measured is not None and verdict.word == word
+    assert verdict.measured.unfinished_pct == unfinished / 2
+
+
+def test_a_tail_that_follows_the_mean_is_told_from_one_that_does_not() -> None:
+    specs = [s for s in points("cs244-2017-post", workload="pairs:20,pairs:40,pairs:60,pairs:80")]
+    bands = [spec for spec in specs if arm_of(spec) == "star-bands"]
+    row = next(each for each in FINDINGS if each.metric is P99_AGAINST_MEAN)
+    row = dataclasses.replace(row, workload="pairs:80")
+    for means, tails, apart in (((2, 3, 4, 5), (9, 10, 11, 12), 0.0), ((2, 3, 4, 5), (9, 8, 7, 12), 200 / 3)):
+        found = [_with_tail(*of) for of in zip(bands, means, tails, strict=True)]
+        measured = P99_AGAINST_MEAN.measure(found, row)
+        assert measured is not None and measured.value == pytest.approx(apart)
+
+
+def _with_tail(spec: RunSpec, mean: float, tail: float) -> Judged:
+    """Return a point whose 200 flows have this mean and this 99th percentile of times alone."""
+    point = with_times_alone(spec, (200 * mean - 4 * tail) / 196)
+    slow = dataclasses.replace(point.point.flows[0], completed_s=tail * 1e-5)
+    flows = (*point.point.flows[:196], *(slow,) * 4)
+    return dataclasses.replace(point, point=dataclasses.replace(point.point, flows=flows))
+
+
 def test_every_arm_is_found_by_its_settings() -> None:
-    names = ("pfabric-overall", "pfabric-parts", "cs244-2017-post", "cs244-2017-hosts")
+    names = ("pfabric-overall", "pfabric-parts", "cs244-2017-post", "cs244-2017-parts", "cs244-2017-hosts")
     specs = [spec for name in names for spec in points(name, workload="pairs:80")]
     assert {arm_of(s) for s in specs} == set(ARMS)
 

@@ -1,0 +1,136 @@
+"""What labels, titles and charts call a setting: one record for each field with words. Pure.
+
+A field of a spec states its words beside its range (`called` in model/ranges.py), unless a module of its own
+writes them; those are listed here. What is usual has no words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import topos
+from common.records import default_of
+from model import link_events, link_traces, noise, schedulers, tuning
+from model.ranges import WORDS as IN_METADATA
+from model.spec import LinkSpec, RunSpec, StackSpec, typed
+from workloads import matrices
+
+Words = Callable[[Any], str]
+USUAL_OF_REAL_HOSTS: Mapping[str, Any] = {"traffic": "native"}
+"""Usual values of real hosts, by path, where they are not the defaults of the spec. One process that sends
+and reads for all hosts takes less CPU time than two per flow."""
+_SPEC = RunSpec(LinkSpec(0.0))
+
+
+def stack_words(stack: StackSpec) -> str:
+    """Return the options that differ from the defaults, as typed (`acks=at_once min_rto_ms=10`), or ""."""
+    usual = StackSpec()
+    values = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
+    return " ".join(f"{name}={typed(value)}" for name, value in values if value != getattr(usual, name))
+
+
+def _sysctls(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def _stated(part: Any, at: str = "") -> Iterator[tuple[str, Words]]:
+    """Yield path and words of every field of `part` whose metadata has words."""
+    for field in dataclasses.fields(part):
+        value, path = getattr(part, field.name), f"{at}{field.name}"
+        if words := field.metadata.get(IN_METADATA):
+            yield path, words
+        if dataclasses.is_dataclass(value):
+            yield from _stated(value, f"{path}.")
+
+
+WORDS: Mapping[str, Words] = {
+    **dict(_stated(_SPEC)),
+    "link.trace": link_traces.words,
+    "events": link_events.words,
+    "transport.sysctls": _sysctls,
+    "scheduler": schedulers.scheduler_title,
+    "noise": lambda stalls: f"stalls {noise.stalls_words(stalls)}",
+    "stack": lambda stack: f"stack {stack_words(stack)}",
+}
+"""The words for an unusual value of a field, by the field's path in the spec."""
+
+
+def _host_queues(spec: RunSpec) -> str:
+    pkts = spec.link.nic_queue_pkts
+    return f"host queues of {pkts} packets" if pkts != spec.link.queue_pkts else ""
+
+
+def _joins(spec: RunSpec) -> str:
+    late = spec.transport.joins_late
+    return f"further subflows join {tuning.joins(spec.transport)}" if late else ""
+
+
+def _replicas(spec: RunSpec) -> str:
+    replicas = spec.topology.number(topos.LANES, 1)
+    return f"{replicas} replicas" if replicas > 1 else ""
+
+
+def _parameters(spec: RunSpec) -> str:
+    return matrices.param_words(spec.workload.matrix, spec.workload.params)
+
+
+RELATIONS: Mapping[str, Callable[[RunSpec], str]] = {
+    "link.nic_queue_pkts": _host_queues,
+    "transport.join_after_ms": _joins,
+    "topology.params": _replicas,
+    "workload.params": _parameters,
+}
+"""Words that depend on several fields, by the path of one of them; empty for what is usual."""
+_ORDER = (
+    "routing", "link.delay_us", "link.host_delay_us", "link.queue_bytes", "link.nic_queue_pkts", "traffic",
+    "link.loss", "link.trace", "link.ecn_pkts", "link.random_pkts", "link.discipline", "link.host_queue",
+    "events", "transport.write_bytes", "transport.join_after_ms", "transport.sysctls", "openflow.controller",
+    "openflow.mode", "openflow.datapath", "scheduler", "noise", "clock", "agent.delay_us", "agent.jitter_us",
+    "agent.report_us", "stack", "topology.params", "workload.params",
+)  # fmt: skip
+"""The order of the words. Fields that are not listed come last."""
+_SHOWN = (*_ORDER, *(path for path in WORDS if path not in _ORDER))
+
+
+def _usual(path: str, simulated: bool) -> Any:
+    """Return the value at `path` that labels omit, for simulated or for real hosts."""
+    default = operator.attrgetter(path)(_SPEC)
+    return default if simulated else USUAL_OF_REAL_HOSTS.get(path, default)
+
+
+def unusual(spec: RunSpec, *, simulated: bool, without: Collection[str] = ()) -> list[str]:
+    """Describe what is unusual in a setting: `["ecmp routing", "1 % random loss"]`.
+
+    `simulated` says which hosts the point has. `without` are paths that the reader sees elsewhere."""
+    found = (_words(spec, path, simulated) for path in _SHOWN if path not in without)
+    return [words for words in found if words]
+
+
+def _words(spec: RunSpec, path: str, simulated: bool) -> str:
+    if path in RELATIONS:
+        return RELATIONS[path](spec)
+    value = operator.attrgetter(path)(spec)
+    return "" if value == _usual(path, simulated) else WORDS[path](value)
+
+
+def beyond(honoured: Collection[str], spec: RunSpec, part: str) -> list[str]:
+    """Describe the fields of a part of a spec, `link` or `stack`, that are off their defaults and not in
+    `honoured`: `["--stack sack=off"]`, `["ECN from 20 packets (link.ecn_pkts)"]`.
+
+    An engine refuses them, so that it ignores no field that was added after it."""
+    of = getattr(spec, part)
+    given = {field.name: getattr(of, field.name) for field in dataclasses.fields(of)}
+    return [
+        _typed(f"{part}.{name}", name, value)
+        for name, value in given.items()
+        if name not in honoured and value != default_of(of, name)
+    ]
+
+
+def _typed(path: str, name: str, value: Any) -> str:
+    if path.startswith("stack."):
+        return f"--stack {name}={typed(value)}"
+    return f"{WORDS[path](value)} ({path})" if path in WORDS else f"{path}={typed(value)}"

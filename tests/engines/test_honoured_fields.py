@@ -1,0 +1,109 @@
+"""Open vSwitch and the flow-level engines refuse every field of links and stacks that they do not honour."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+import topos
+from common.errors import UsageError
+from engines.emulation.dataplanes.ovs import checks as ovs
+from engines.flow_level import checks as flow_level
+from engines.kernel_hosts import kernel_stack
+from engines.registry import make
+from harness.plan.fields import SPEC_FIELDS, changed
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from tests.support.specs.other_values import fields_of, other
+
+MODELS = ("flow-level", "max-min")
+SPEC = RunSpec(
+    LinkSpec(100.0), TopologySpec("fat_tree", {"k": 4}), TransportSpec(4, "lia"), warmup_s=0.0, seconds=1.0
+)
+LINK = sorted(fields_of(SPEC.link, "link."))
+STACK = sorted(fields_of(SPEC.stack, "stack."))
+FLAGS = {field.path: field.flag for field in SPEC_FIELDS}
+MESSAGES_WITHOUT_FLAG = {"link.loss"}
+"""A message that is older than this test."""
+
+
+def with_field(path: str, **fields: Any) -> RunSpec:
+    return changed(dataclasses.replace(SPEC, **fields), {path: other(path)})
+
+
+def open_vswitch(spec: RunSpec) -> None:
+    """Check as the engine does, without a look at the machine."""
+    ovs.check(spec, topos.build(spec.topology.kind, spec.topology.params))
+    kernel_stack.check_stack(spec)
+
+
+def check_refusal(refused: pytest.ExceptionInfo[UsageError], path: str, instead: str) -> None:
+    """The message is one line that names the option and what to choose instead."""
+    message = str(refused.value)
+    assert "\n" not in message and instead in message
+    name = path.partition(".")[2]
+    option = f"{name}=" if path.startswith("stack.") else FLAGS[path]
+    assert option in message or path in MESSAGES_WITHOUT_FLAG, message
+
+
+@pytest.mark.parametrize("path", LINK)
+def test_open_vswitch_honours_or_refuses_each_field_of_a_link(path: str) -> None:
+    spec = with_field(path, dataplane="ovs")
+    if path.partition(".")[2] in ovs.HONOURED:
+        open_vswitch(spec)
+        return
+    with pytest.raises(UsageError) as refused:
+        open_vswitch(spec)
+    check_refusal(refused, path, "choose --dataplane fabric")
+
+
+@pytest.mark.parametrize("path", sorted({*STACK} - {f"stack.{name}" for name in kernel_stack.FOLLOWED}))
+def test_open_vswitch_refuses_stacks_that_no_kernel_has(path: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        open_vswitch(with_field(path, dataplane="ovs"))
+    check_refusal(refused, path, "choose --engine simulator")
+
+
+def test_open_vswitch_refuses_a_limit_in_bytes_that_a_delay_would_lift() -> None:
+    link = LinkSpec(100.0, delay_us=50.0, queue_bytes=150_000)
+    with pytest.raises(UsageError, match=r"--queue-bytes, --delay.*choose --dataplane fabric"):
+        open_vswitch(dataclasses.replace(SPEC, link=link, dataplane="ovs"))
+
+
+@pytest.mark.parametrize("engine", MODELS)
+@pytest.mark.parametrize("path", [*LINK, *STACK])
+def test_flow_level_honours_or_refuses_each_field(engine: str, path: str) -> None:
+    part, _, name = path.partition(".")
+    spec = with_field(path, engine=engine)
+    if name in {"link": flow_level.OF_LINKS, "stack": flow_level.OF_STACKS}[part]:
+        make(engine).check(spec)
+        return
+    with pytest.raises(UsageError) as refused:
+        make(engine).check(spec)
+    instead = "choose --engine mininet" if path == "link.host_queue" else "choose --engine simulator"
+    check_refusal(refused, path, instead)
+
+
+@pytest.mark.parametrize(
+    ("part", "usual", "words"),
+    [
+        ("link", LinkSpec(100.0), r"link\.processing_us=50"),
+        ("stack", StackSpec(), "--stack processing_us=50"),
+    ],
+)
+def test_a_field_that_is_added_later_is_refused(part: str, usual: LinkSpec | StackSpec, words: str) -> None:
+    later = dataclasses.make_dataclass(
+        "Later", [("processing_us", float, 0.0)], bases=(type(usual),), frozen=True
+    )
+    values = {field.name: getattr(usual, field.name) for field in dataclasses.fields(usual)}
+    at_its_default = dataclasses.replace(SPEC, **{part: later(**values)})
+    given = dataclasses.replace(SPEC, **{part: later(**values, processing_us=50.0)})
+    flow_level.check_steady(at_its_default, ())
+    with pytest.raises(UsageError, match=f"does not support {words}: leave it out"):
+        flow_level.check_steady(given, ())
+    if part == "link":
+        tree = topos.build("fat_tree", {"k": 4})
+        ovs.check(dataclasses.replace(at_its_default, dataplane="ovs"), tree)
+        with pytest.raises(UsageError, match=f"{words} is not available with Open vSwitch"):
+            ovs.check(dataclasses.replace(given, dataplane="ovs"), tree)

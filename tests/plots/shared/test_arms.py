@@ -1,0 +1,69 @@
+"""Charts of pFabric's arms: lower bounds, intervals, and flows of Linux hosts beside simulated ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from analysis.normalised import ALL
+from experiments.registry import CATALOGUE
+from harness.plan.options import Given, resolve
+from model.arms import ON_LINUX, TWINS, arm_of
+from model.spec import RunSpec
+from plots.charts.pfabric.normalised_by_flow import Pairs, pairs
+from plots.data import Point
+from plots.registry import CHARTS
+from plots.shared import arms
+from tests.support.chart_points import flow_row, point
+
+MEAN = arms.value_of(ALL, lambda times: times.mean)
+
+
+def specs() -> list[RunSpec]:
+    (figure,) = CATALOGUE.find("cs244-2017-hosts").figures
+    options = resolve(Given.of(workload="pairs:40", engine="both"), figure.defaults)
+    return figure.points(options, lambda _: 10.0)
+
+
+def ran(spec: RunSpec, times_alone: float, unfinished: int = 0, seed: int = 1, flows: int = 100) -> Point:
+    """Return a point whose flow n takes `times_alone` times its time alone, and n percent more."""
+    rows = [
+        dataclasses.replace(
+            flow_row(n), size_bytes=10_000, start_s=0.0, ideal_s=1e-5,
+            completed_s=math.nan if n < unfinished else times_alone * (1 + n / 100) * 1e-5,
+        )
+        for n in range(flows)
+    ]  # fmt: skip
+    return dataclasses.replace(point(1), spec=dataclasses.replace(spec, seed=seed), flows=tuple(rows))
+
+
+@pytest.mark.parametrize(("unfinished", "bound"), [(5, False), (6, True)])
+def test_a_mean_with_many_flows_under_way_is_a_lower_bound(unfinished: int, bound: bool) -> None:
+    found = arms.number_of([ran(specs()[0], 2.0, unfinished)], MEAN, ALL)
+    assert found is not None and found.is_bound is bound and found.half == 0
+
+
+def test_an_interval_needs_six_seeds() -> None:
+    five = [ran(specs()[0], 2.0 + seed / 10, seed=seed) for seed in range(5)]
+    six = [*five, ran(specs()[0], 2.5, seed=6)]
+    halves = [found.half for of in (five, six) if (found := arms.number_of(of, MEAN))]
+    assert halves[0] == 0 < halves[1]
+
+
+def test_flows_pair_by_seed_and_number_where_both_ended(tmp_path: Path) -> None:
+    times = dict(zip((*ON_LINUX, *TWINS), (9.0, 2.0, 3.0, 3.0, 1.0, 1.5), strict=True))
+    points = [ran(spec, times[arm_of(spec)], 10 if arm_of(spec) == "linux-tcp" else 0) for spec in specs()]
+    (study,) = arms.studies(points)
+    found = pairs(study, 40)
+    assert [of.arm for of in found] == list(ON_LINUX)
+    assert [len(of.linux) for of in found] == [90, 100, 100]
+    assert [of.ratio for of in found] == pytest.approx([3.0, 2.0, 2.0])
+    assert found[0].agreement == pytest.approx(1.0)
+    assert [path.suffix for path in CHARTS["normalised_by_flow"].draw(points, tmp_path)] != []
+
+
+def test_two_flows_have_no_correlation() -> None:
+    assert Pairs("linux-tcp", (1.0, 2.0), (1.0, 3.0)).agreement is None

@@ -1,0 +1,100 @@
+"""Names and captions of charts: every unusual value shows in both, and no chart overwrites another."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from harness.plan.fields import SPEC_FIELDS, changed
+from harness.plan.labels import settings
+from model.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
+from plots.data import Point, panels
+from plots.shared.naming import MAX_STEM, file_stems, special
+from plots.shared.style import parameters
+from tests.support.chart_points import point
+from tests.support.specs.other_values import DEFAULTS, other
+
+Values = Mapping[str, Any]
+PATHS = sorted({*WORDS, *(field.path for field in SPEC_FIELDS)})
+DUMBBELL, STRIDE = {"topology.kind": "dumbbell"}, {"workload.matrix": "stride"}
+PAIRS: Mapping[str, tuple[Values, Values]] = {
+    "link.nic_queue_pkts": ({}, {"link.nic_queue_pkts": 7}),
+    "transport.join_after_ms": ({}, {"transport.join_after_ms": 10.0}),
+    "topology.params": (
+        {**DUMBBELL, "topology.params": {"n": 2}}, {**DUMBBELL, "topology.params": {"n": 2, "lanes": 3}}
+    ),
+    "workload.params": (
+        {**STRIDE, "workload.params": {"i": 2}}, {**STRIDE, "workload.params": {"i": 3}}
+    ),
+}  # fmt: skip
+"""Two settings that differ in what each of RELATIONS describes."""
+
+
+def point_with(values: Values) -> Point:
+    """Return a simulated point, with subflows that could join late."""
+    of = point(8)
+    usual = {"engine": "simulator", "traffic": DEFAULTS.traffic}
+    return dataclasses.replace(of, spec=changed(of.spec, usual | dict(values)))
+
+
+def shown(*settings_of: Values) -> tuple[list[str], list[str]]:
+    """Return the file names and the captions of one chart per setting."""
+    of = panels([point_with(values) for values in settings_of])
+    assert len(of) == len(settings_of)
+    stems = file_stems("rank", [panel.spec for panel in of])
+    return stems, [" ".join(parameters(panel)) for panel in of]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_unusual_value_shows_in_file_names_and_captions(path: str) -> None:
+    stems, captions = shown({}, {path: other(path)})
+    assert len(set(stems)) == len(set(captions)) == 2
+    if path in set(WORDS) - {"link.ecn_pkts"}:
+        words = "".join(c if c.isalnum() else "_" for c in WORDS[path](other(path)))
+        assert sorted(words in stem for stem in stems) == [False, True], "words, not only a digest"
+
+
+@pytest.mark.parametrize("path", RELATIONS)
+def test_words_on_several_fields_show_in_file_names_and_captions(path: str) -> None:
+    stems, captions = shown(*PAIRS[path])
+    assert len(set(stems)) == len(set(captions)) == 2
+
+
+@pytest.mark.parametrize("path", sorted(set(WORDS) - {"link.ecn_pkts"}))
+def test_charts_and_labels_use_the_same_words(path: str) -> None:
+    spec = point_with({path: other(path)}).spec
+    words = WORDS[path](other(path))
+    assert special(spec) == [words]
+    assert settings(spec) == f"10 s warm-up, {words}"
+
+
+def test_the_usual_traffic_of_real_hosts_has_no_words() -> None:
+    real = {"engine": "mininet", "traffic": USUAL_OF_REAL_HOSTS["traffic"]}
+    assert special(point_with(real).spec) == []
+    assert special(point_with(real | {"traffic": "iperf3"}).spec) == ["iperf3 traffic"]
+
+
+def test_a_caption_does_not_name_a_limit_in_packets_of_queues_in_bytes() -> None:
+    _, (caption,) = shown({"link.queue_bytes": 15_000})
+    assert "queues of 15000 bytes" in caption and "packets" not in caption
+
+
+def test_equal_names_of_different_settings_get_a_digest() -> None:
+    one, other_file = ({"transport.cc": "mine.py", "transport.algorithm": f'"{text}"'} for text in "ab")
+    stems, _ = shown(one, other_file)
+    assert len(set(stems)) == 2
+    assert all(stem.startswith("rank-fat_tree-k4-one_to_one-") for stem in stems)
+
+
+def test_a_digest_fits_into_a_long_name() -> None:
+    long = ({"transport.sysctls": {"net.ipv4." + "x" * 200: f"1{mark}2"}} for mark in "._")
+    stems, _ = shown({}, *long)
+    assert len(set(stems)) == 3 and sorted(map(len, stems))[1:] == [MAX_STEM] * 2
+
+
+def test_the_same_setting_has_the_same_name() -> None:
+    spec = point_with({}).spec
+    assert file_stems("rank", [spec, spec]) == ["rank-fat_tree-k4-one_to_one"] * 2
