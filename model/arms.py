@@ -172,6 +172,12 @@ def arm_of(spec: RunSpec) -> str:
     return next((name for name, arm in ARMS.items() if _is(spec, arm)), "")
 
 
+def words_of(spec: RunSpec) -> str:
+    """Return the arm's label without the kind of its hosts; empty if `spec` belongs to none."""
+    name = arm_of(spec)
+    return ARMS[name].label.partition(", Linux")[0].partition(", simulated")[0] if name else ""
+
+
 def _is(spec: RunSpec, arm: Arm) -> bool:
     link, stack = spec.link, spec.stack
     if arm.paced_rto:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
 from harness.plan.baseline import is_reference
 from harness.plan.rate import named
-from model import transports, tuning
+from model import arms, transports, tuning
 from model.congestion import BASELINE, described
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec
@@ -131,7 +131,8 @@ def label(spec: RunSpec) -> str:
     """Return the name of a point: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and the tuning of its hosts."""
     if is_reference(spec):
         return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
-    what = f"{named(spec.topology)} {workload_label(spec)}, {transport(spec)}, seed {spec.seed}"
+    sender = arms.words_of(spec) or transport(spec)
+    what = f"{named(spec.topology)} {workload_label(spec)}, {sender}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
 
 

@@ -17,6 +17,7 @@ from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
+from harness.plan.labels import label
 from harness.plan.options import Given, resolve
 from harness.results.summary import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
@@ -69,6 +70,13 @@ def test_every_part_is_one_change() -> None:
     specs = points("pfabric-parts", workload="pairs:80")
     assert [arm_of(s) for s in specs] == list(PARTS)
     assert len({s.content_hash() for s in specs}) == len(PARTS)
+
+
+@pytest.mark.parametrize("name", ["pfabric-overall", "pfabric-parts", "cs244-2017-post", "cs244-2017-parts"])
+def test_points_of_a_plan_are_told_apart(name: str) -> None:
+    lines = [label(spec) for spec in points(name)]
+    assert len(set(lines)) == len(lines)
+    assert any(line.endswith("minTCP + pFabric, seed 1, simulated") for line in lines)
 
 
 def test_the_papers_values_are_among_those_of_the_sensitivity() -> None:
