@@ -20,8 +20,8 @@ from common.errors import RunError, UsageError
 from engines.engine import Observer
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
+from model.fields.limits import check_limits
 from model.flows import drawn_flows
-from model.limits import check_limits
 from model.reasons import of_text
 from model.result import (
     NO_VALUE,

@@ -6,7 +6,7 @@ from common.errors import UsageError
 from controllers.responsive.controller import Controller
 from controllers.responsive.loop import LOOK_NS, Loop, News
 from controllers.responsive.settings import Settings
-from model.limits import LIMITS
+from model.fields.limits import LIMITS
 from model.link_events import ports_of
 from model.spec import RunSpec, SchedulerSpec, sub_seed, typed
 from topos.topology import Topology

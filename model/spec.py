@@ -3,8 +3,8 @@
 A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a stored result can
 be found by its spec. Names contain units: Mb/s, microseconds, packets, seconds. There is one root `seed`;
 every random decision derives its own generator from it by name (`sub_seed`). Every number states its range
-(`within`), which model/limits.py checks, and fields that labels name state their words (`called`), which
-model/words.py reads.
+(`within`), which model/fields/limits.py checks, and fields that labels name state their words (`called`),
+which model/fields/words.py reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from ccp.loading import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.records import as_floats, default_of, plain, record
-from model.ranges import (
+from model.fields.ranges import (
     MAX_FRAME_BYTES,
     MAX_QUEUE_BYTES,
     MAX_QUEUE_PKTS,

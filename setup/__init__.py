@@ -4,5 +4,5 @@ lock.py                  writes requirements.txt anew, with hashes
 requirements-source.txt  packages that have no wheel
 kernel/                  build the kernel of the engine `linux`
 
-May import `common`, `fabric`, `model` and `engines`.
+May import `common`, `fabric`, `topos`, `workloads`, `model` and `engines`.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.errors import UsageError
 from model.congestion import CONGESTION_CONTROLS
-from model.limits import check_limits, check_marks
+from model.fields.limits import check_limits, check_marks
 from model.network_plan import check_discipline
 from model.noise import check_clock, check_noise
 from model.spec import PORT, RunSpec

@@ -13,8 +13,8 @@ from engines.core_setup.stack import Stack, datagram_tuples, flow_tuples, stack_
 from engines.core_setup.stalls import noise_tuple
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
+from model.fields.limits import check_limits
 from model.flows import PlannedFlow, planned_flows
-from model.limits import check_limits
 from model.network_plan import network_plan
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology

@@ -36,8 +36,8 @@ from engines.kernel_hosts.kernel_stack import MINTCP
 from engines.kernel_hosts.outcome import Outcome
 from engines.provenance import free_memory_mb, origin
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.fields.limits import check_limits, check_marks
 from model.flows import PlannedFlow, planned_flows
-from model.limits import check_limits, check_marks
 from model.network_plan import by_rank
 from model.responsive import opens_subflows
 from model.result import RunResult

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
+from model.fields.words import beyond
 from model.flows import PlannedFlow
 from model.noise import noisy
 from model.schedulers import scheduled
 from model.spec import ELASTIC, FIFO, PORT, RunSpec
-from model.words import beyond
 
 OF_LINKS = frozenset(
     {"rate_mbps", "delay_us", "host_delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts"}

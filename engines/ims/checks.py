@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common.errors import UsageError
-from model.limits import check_limits
+from model.fields.limits import check_limits
 from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec
 from topos.topology import Topology
 from workloads import sip

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.errors import UsageError
+from model.fields.words import stack_words
 from model.network_plan import by_rank
 from model.spec import RunSpec, StackSpec
-from model.words import stack_words
 
 FOLLOWED = ("initial_window", "min_rto_ms", "delayed_ack_ms", "max_window", "rank")
 """Fields of a StackSpec that real hosts can follow."""

@@ -24,8 +24,8 @@ from engines.linux.command import FOLDER
 from engines.linux.kernel.store import Kernel, current
 from engines.provenance import free_memory_mb, origin
 from model.congestion import BASELINE, COUPLED_DEFAULT, kernel_name
+from model.fields.limits import check_limits, check_marks
 from model.flows import planned_flows
-from model.limits import check_limits, check_marks
 from model.machine.capacity import demand
 from model.result import RunResult
 from model.spec import VIRTUAL, RunSpec, sub_seed

@@ -28,8 +28,8 @@ from engines.simulation.summarise import summarise
 from fabric._core import COMPILER, Simulation
 from fabric.plan import NetworkPlan
 from model.congestion import COUPLED_DEFAULT
+from model.fields.limits import check_limits
 from model.flows import PlannedFlow, planned_flows
-from model.limits import check_limits
 from model.link_events import check_events
 from model.machine.capacity import demand
 from model.network_plan import check_trace

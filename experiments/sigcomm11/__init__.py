@@ -8,6 +8,7 @@ flow_level.py           rates of flow-level models beside the packet-level simul
 network_statements.py   what the paper says about other networks
 oversubscribed.py       an oversubscribed FatTree by load and by matrix
 permutation.py          throughput and rank on a FatTree
+quotes.py               the paper's words, as notes have them
 short_beside_long.py    short flows by the transport of long flows
 statements.py           what the paper says about the others
 subflows_needed.py      subflows needed for 90 % of several networks

@@ -1,8 +1,8 @@
 """One record for each option of a sweep. Pure.
 
 An option that sets a field of the spec names the field, and says how comparisons and commands write its
-value. The words of labels and charts belong to the field (model/words.py). Everything outside the engines
-that handles such a field uses its record.
+value. The words of labels and charts belong to the field (model/fields/words.py). Everything outside the
+engines that handles such a field uses its record.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from harness.plan.files import networks
 from harness.plan.parsers import Parser
 from harness.plan.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
 from model.link_events import event_text
 from model.link_traces import FORMS as TRACE_FORMS
 from model.noise import parse_stalls, stalls_words
@@ -31,7 +32,6 @@ from model.schedulers import NAMES as SCHEDULERS
 from model.schedulers import parse_scheduler, scheduler_words
 from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec
 from model.transports import SCATTER
-from model.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
 
 Text = str | tuple[str, ...]
 TRAFFIC = ("iperf3", "native")

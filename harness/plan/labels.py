@@ -12,9 +12,9 @@ from harness.plan.baseline import is_reference
 from harness.plan.rate import named
 from model import arms, transports, tuning
 from model.congestion import BASELINE, described
+from model.fields.words import unusual
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec
-from model.words import unusual
 from workloads import matrices
 
 _IN_VIRTUAL_TIME = {SIMULATOR: ", simulated", LINUX: ", virtual time"}

@@ -27,7 +27,7 @@ from harness.plan.profiles import DEFAULT, PROFILES, Profile
 from harness.plan.rate import AUTO, Auto, virtual_mbps
 from harness.plan.windows import AS_CHOSEN, Window
 from model.congestion import COUPLED_DEFAULT
-from model.ranges import MIN_QUEUE_BYTES
+from model.fields.ranges import MIN_QUEUE_BYTES
 from model.spec import (
     QDISC,
     LinkSpec,

@@ -20,8 +20,8 @@ from harness.plan.files import link_traces
 from harness.plan.files.sizes import expanded
 from harness.plan.files.traces import trace_of
 from model.congestion import CONGESTION_CONTROLS
-from model.limits import LIMITS, shown
-from model.ranges import Limits
+from model.fields.limits import LIMITS, shown
+from model.fields.ranges import Limits
 from model.spec import MAX_SUBFLOWS, LinkEvent, WorkloadSpec
 from workloads import matrices, trace
 

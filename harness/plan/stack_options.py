@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from common.errors import UsageError
 from engines.core_setup.stack import CHOICES
-from model.limits import LIMITS
+from model.fields.limits import LIMITS
 from model.spec import StackSpec, typed
 
 FIELDS: Mapping[str, type] = typing.get_type_hints(StackSpec)

@@ -13,7 +13,7 @@ from harness.plan.fields import SPEC_FIELDS
 from harness.plan.files.link_traces import FILE_MARK
 from harness.plan.parsers import one_of
 from model.congestion import CONGESTION_CONTROLS, is_known
-from model.limits import check_limits
+from model.fields.limits import check_limits
 from model.spec import RunSpec
 from workloads import matrices
 

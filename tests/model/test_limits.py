@@ -14,7 +14,7 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.plan.fields import SPEC_FIELDS, changed
 from harness.plan.parsers import limited
-from model.limits import LIMITS, check_limits
+from model.fields.limits import LIMITS, check_limits
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 
 SPEC = RunSpec(

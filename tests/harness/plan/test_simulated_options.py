@@ -18,8 +18,8 @@ from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.rate import SIMULATED_MBPS
 from harness.plan.stack_options import FIELDS, usual
 from harness.results.store import load
+from model.fields.words import stack_words
 from model.spec import StackSpec
-from model.words import stack_words
 from tests.support.svg_text import words_of
 
 (FIGURE,) = EXPERIMENT.figures

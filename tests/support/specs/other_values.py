@@ -9,7 +9,7 @@ from typing import Any
 
 from engines.core_setup.stack import CHOICES
 from fabric._core import disciplines
-from model.limits import LIMITS
+from model.fields.limits import LIMITS
 from model.noise import parse_stalls
 from model.schedulers import parse_scheduler
 from model.spec import QDISC, STRICT, LinkEvent, LinkSpec, RunSpec, StackSpec

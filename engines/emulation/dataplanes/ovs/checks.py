@@ -12,10 +12,10 @@ from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
 from engines.emulation.dataplanes.ovs import daemons
 from engines.emulation.kernel import shaping
+from model.fields.words import beyond
 from model.openflow import COMMAND, check_openflow
 from model.schedulers import scheduled, scheduler_words
 from model.spec import FIFO, RunSpec
-from model.words import beyond
 from topos.topology import Topology
 
 HONOURED = frozenset({"rate_mbps", "delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "host_queue"})

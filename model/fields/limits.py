@@ -9,7 +9,7 @@ from typing import Any
 
 from common.errors import UsageError
 from model.congestion import BASELINE, CONGESTION_CONTROLS
-from model.ranges import RANGE, Limits, exact_digits
+from model.fields.ranges import RANGE, Limits, exact_digits
 from model.spec import LinkSpec, RunSpec
 
 

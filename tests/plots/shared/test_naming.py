@@ -10,7 +10,7 @@ import pytest
 
 from harness.plan.fields import SPEC_FIELDS, changed
 from harness.plan.labels import settings
-from model.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
+from model.fields.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
 from plots.data import Point, panels
 from plots.shared.naming import MAX_STEM, file_stems, special
 from plots.shared.style import parameters

@@ -55,7 +55,7 @@ def within(least: float, most: float, unit: str = "", *, zero: bool = False) -> 
 
 
 def called(words: Callable[[Any], str]) -> dict[str, Callable[[Any], str]]:
-    """Return the metadata of a field whose unusual values have these words in labels (model/words.py)."""
+    """Return the metadata of a field whose unusual values have these words (model/fields/words.py)."""
     return {WORDS: words}
 
 

@@ -1,7 +1,7 @@
 """What labels, titles and charts call a setting: one record for each field with words. Pure.
 
-A field of a spec states its words beside its range (`called` in model/ranges.py), unless a module of its own
-writes them; those are listed here. What is usual has no words.
+A field of a spec states its words beside its range (`called` in model/fields/ranges.py), unless a module of
+its own writes them; those are listed here. What is usual has no words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import topos
 from common.records import default_of
 from model import link_events, link_traces, noise, schedulers, tuning
-from model.ranges import WORDS as IN_METADATA
+from model.fields.ranges import WORDS as IN_METADATA
 from model.spec import LinkSpec, RunSpec, StackSpec, typed
 from workloads import matrices
 
