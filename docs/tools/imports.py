@@ -17,9 +17,7 @@ ORDER = (
     "plots", "harness", "experiments", "refabric",
 )  # fmt: skip
 ENGINES = ("emulation", "simulation", "flow_level", "linux")
-EXCEPTIONS: dict[str, str] = {
-    "plots/shared/arms.py -> plots.charts": "takes interval_pct by its former name; plots/shared has it",
-}
+EXCEPTIONS: dict[str, str] = {}
 """Imports that break a rule, and why they are there. Nothing may be added."""
 
 

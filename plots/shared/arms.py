@@ -17,9 +17,9 @@ from analysis.normalised import COUNTED_SHARE, Normalised, Range, normalised
 from model.arms import ARMS, arm_of
 from model.result import Status
 from model.spec import RunSpec, WorkloadSpec
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Point
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption
 from workloads.sizes import parse as parse_sizes
 

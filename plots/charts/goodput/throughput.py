@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Inputs, Level, Panel
 from plots.shared import saving, style
-from plots.shared.intervals import interval_pct as interval_pct  # noqa: PLC0414  for plots/shared/arms.py
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "throughput"
