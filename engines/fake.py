@@ -22,7 +22,7 @@ from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.fields.limits import check_limits
 from model.flows import drawn_flows
-from model.reasons import of_text
+from model.reasons import OTHER, Reason
 from model.result import (
     NO_VALUE,
     SAMPLE_COLUMNS,
@@ -123,7 +123,7 @@ class FakeEngine:
         suspect = self.suspect(spec)
         return RunResult(
             Status.SUSPECT if suspect else Status.OK,
-            (of_text("this point is set to be suspect"),) if suspect else (),
+            (Reason(OTHER, "this point is set to be suspect"),) if suspect else (),
             rows,
             ports,
             _samples(spec, random.Random(sub_seed(spec.seed, "fake samples")), rows, ports),

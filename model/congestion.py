@@ -1,7 +1,8 @@
 """Congestion controls by name: title, appearance in charts, and which hosts run each. Pure.
 
-A new one is one record here and its algorithm: a BPF source in engines/emulation/congestion/ (unless the
-kernel has it), and a class in fabric/simulation/congestion/.
+A new one is one record here and its algorithm: two functions in fabric/simulation/congestion/ and, unless the
+kernel has it, a BPF source in engines/emulation/congestion/bpf/ and its twin in C for the guests' kernel, in
+engines/linux/kernel/congestion/ (docs/congestion.md).
 """
 
 from __future__ import annotations

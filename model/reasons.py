@@ -54,6 +54,7 @@ SUBFLOWS, FALLBACK, STALLED, CONTROL = "subflows", "fallback", "stalled", "conge
 REPAIRS = "repairs"
 AGENT = "agent"
 UNSTEADY, DRIFT, SETTLING = "unsteady", "drift", "settling"
+ERROR, BUG, ENDED, NO_DATA, UNSTATED = "error", "bug", "process ended", "no data", "unstated"
 BASELINE, OTHER = "baseline", "other"
 
 KINDS: Mapping[str, Kind] = {
@@ -148,6 +149,29 @@ KINDS: Mapping[str, Kind] = {
         "Goodput in Mb/s is valid; the percentages may be too high.",
         _MACHINES,
         machine=True,
+    ),
+    ERROR: Kind(
+        "The run ended with an error",
+        "The point has no number. The text of the error is listed with the point.",
+        "Do what the text says, then run the same command again.",
+    ),
+    BUG: Kind(
+        "refabric has a bug",
+        "The point has no number. The traceback is in the point's folder (raw/traceback.txt).",
+        "Report the traceback, please.",
+    ),
+    ENDED: Kind(
+        "The process of the point ended",
+        "The process that ran the point ended before the point did, so the point has no number.",
+        "Run the same command again.",
+    ),
+    NO_DATA: Kind(
+        "Flows or calls have no data",
+        "A flow has no goodput, or no call was offered, so the point has no number.",
+        "Run it again; if it persists, measure longer (`--seconds`).",
+    ),
+    UNSTATED: Kind(
+        "The engine gave no reason", "The engine did not say what is wrong with the point.", "Run it again."
     ),
     OTHER: Kind("Another reason", "The text of the engine is listed with each point.", "Run it again."),
 }

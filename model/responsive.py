@@ -53,12 +53,17 @@ def parse_options(interval_ms: float, text: str) -> SchedulerSpec:
             known = ", ".join([*(f"{each}=VALUE" for each in WORDS), *FLAGS])
             raise UsageError(f"--scheduler {NAME}: unknown option '{part}'; choose from: {known}")
     chosen = SchedulerSpec(NAME, interval_ms, **values)  # type: ignore[arg-type]
+    check_outage(chosen)
+    return chosen
+
+
+def check_outage(chosen: SchedulerSpec) -> None:
+    """Raise UsageError if monitors go down for no time."""
     if chosen.down_monitors and not chosen.down_for_s:
         raise UsageError(
             f"--scheduler {NAME}: monitors={typed(chosen.down_monitors)} says which monitors go down; add "
             "down_for=S, the time for which they do"
         )
-    return chosen
 
 
 def _number(word: str, value: str) -> float | int:

@@ -75,12 +75,28 @@ def _interval_ms(text: str, name: str, interval: str) -> float:
         interval_ms = float(interval)
     except ValueError:
         interval_ms = 0.0
+    _check_interval(text, name, interval_ms)
+    return interval_ms
+
+
+def _check_interval(text: str, name: str, interval_ms: float) -> None:
     if not MIN_MS <= interval_ms <= MAX_MS:
         ideal = "" if name == responsive.NAME else f", or NAME:{IDEAL}"
         raise UsageError(
             f"--scheduler {text}: write NAME:MS with an interval of {MIN_MS:g} to {MAX_MS:g} ms{ideal}"
         )
-    return interval_ms
+
+
+def check_chosen(chosen: SchedulerSpec) -> None:
+    """Raise UsageError for an unknown scheduler, or one with an interval or an outage that it cannot have."""
+    words = scheduler_words(chosen)
+    if chosen.name not in NAMES:
+        raise UsageError(f"--scheduler {words}: unknown; choose from: {', '.join(NAMES)}")
+    if chosen.name == NO_SCHEDULER:
+        return
+    if not (chosen.ideal and chosen.name != responsive.NAME):
+        _check_interval(words, chosen.name, chosen.interval_ms)
+    responsive.check_outage(chosen)
 
 
 def check_scheduler(spec: RunSpec, topology: Topology) -> None:

@@ -19,12 +19,12 @@ from harness.execute.attempts import Attempt
 from harness.plan.baseline import off_by_arithmetic
 from harness.results.store import PointWriter, Store, StoredPoint
 from harness.watch.feed import followed
-from model.reasons import BASELINE, Reason, of_text
+from model.reasons import BASELINE, BUG, ERROR, NO_DATA, UNSTATED, Reason
 from model.result import RunResult, Status
 from model.spec import RunSpec
 from workloads.matrices import has_flows
 
-NO_REASON = (of_text("the engine gave no reason"),)
+NO_REASON = (Reason(UNSTATED, "the engine gave no reason"),)
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ def _stored(task: Task, result: RunResult, writer: PointWriter, elapsed_s: float
     return Done(stored, made)
 
 
-def fail(task: Task, reason: str, where: Store, elapsed_s: float) -> Done:
-    """Store the point as failed for `reason`, after its process has died. Raises StoreError."""
+def fail(task: Task, reason: Reason, where: Store, elapsed_s: float) -> Done:
+    """Store the point as failed for `reason`, which its own process could not. Raises StoreError."""
     with where.writing(task.spec) as writer:
         return _stored(task, _failed(reason), writer, elapsed_s, attempts.ago(elapsed_s))
 
 
-def _failed(reason: str) -> RunResult:
-    return RunResult(Status.FAILED, (of_text(reason),))
+def _failed(reason: Reason) -> RunResult:
+    return RunResult(Status.FAILED, (reason,))
 
 
 def hosts_of(spec: RunSpec) -> int:
@@ -109,7 +109,7 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
     except (HostUnfitError, StoreError):
         raise
     except RefabricError as error:
-        return _failed(one_line(str(error)))
+        return _failed(Reason(ERROR, one_line(str(error))))
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
             raise files.store_error(f"writing below {raw.resolve()}", error) from error
@@ -123,7 +123,7 @@ def _bug(error: Exception, raw: Path) -> RunResult:
     with files.storing(f"writing {raw.resolve() / 'traceback.txt'}"):
         (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
     reason = f"a bug: {type(error).__name__}: {error} (traceback in raw/traceback.txt)"
-    return _failed(one_line(reason))
+    return _failed(Reason(BUG, one_line(reason)))
 
 
 def audited(result: RunResult, flows: bool = True) -> RunResult:
@@ -134,16 +134,19 @@ def audited(result: RunResult, flows: bool = True) -> RunResult:
     if result.status is Status.FAILED:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
     if not flows and not result.metrics.get("calls_offered_per_s"):
-        return dataclasses.replace(
-            result, status=Status.FAILED, reasons=(*result.reasons, of_text("no call was offered"))
-        )
+        return _without_data(result, "no call was offered")
     lacking = [flow.flow for flow in result.flows if not math.isfinite(flow.goodput_mbps)]
     if flows and (not result.flows or lacking):
         what = f"flow {lacking[0]} has no goodput" if lacking else "no flow has data"
-        return dataclasses.replace(result, status=Status.FAILED, reasons=(*result.reasons, of_text(what)))
+        return _without_data(result, what)
     if result.status is Status.SUSPECT and not result.reasons:
         return dataclasses.replace(result, reasons=NO_REASON)
     return result
+
+
+def _without_data(result: RunResult, what: str) -> RunResult:
+    reasons = (*result.reasons, Reason(NO_DATA, what))
+    return dataclasses.replace(result, status=Status.FAILED, reasons=reasons)
 
 
 def one_line(text: str) -> str:

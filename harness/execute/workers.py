@@ -40,6 +40,7 @@ from harness.execute.executor import (
 )
 from harness.execute.point import Task, fail, run_task
 from harness.results.store import Store
+from model.reasons import ENDED, Reason
 from model.spec import RunSpec
 
 _PROGRAM = (
@@ -179,7 +180,7 @@ class Processes:
         _end(worker, GRACE_S)
         files.remove_abandoned(self._store.directory)
         cause = _cause(worker.process.returncode)
-        reason = f"its process died ({cause}): run the same command again to repeat it"
+        reason = Reason(ENDED, f"its process died ({cause}): run the same command again to repeat it")
         return Finished(task, fail(task, reason, self._store, time.monotonic() - worker.started))
 
     def _start(self) -> _Worker:

@@ -26,10 +26,10 @@ from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
 from model.link_events import event_text
 from model.link_traces import FORMS as TRACE_FORMS
-from model.noise import parse_stalls, stalls_words
+from model.noise import check_noise, parse_stalls, stalls_words
 from model.openflow import CONTROLLERS, DATAPATHS, MODES, OWN, is_own
 from model.schedulers import NAMES as SCHEDULERS
-from model.schedulers import parse_scheduler, scheduler_words
+from model.schedulers import check_chosen, parse_scheduler, scheduler_words
 from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec
 from model.transports import SCATTER
 
@@ -81,13 +81,15 @@ def _text(value: Any) -> Text:
 class SpecField(Option):
     """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
 
-    `text` is the inverse of `parse`. Commands that repeat a run contain the option if the value is not the
-    default, or `always`, provided that `written` is true for the point. If `engines_own` is true, points of
-    other engines in the same sweep keep the default of the spec.
+    `text` is the inverse of `parse`. `known` checks a value of the spec, where `parse` takes only texts of
+    another form; it raises UsageError and reads no file. Commands that repeat a run contain the option if
+    the value is not the default, or `always`, provided that `written` is true for the point. If `engines_own`
+    is true, points of other engines in the same sweep keep the default of the spec.
     """
 
     path: str = ""
     text: Callable[[Any], Text] = _text
+    known: Callable[[str, Any], object] | None = None
     always: bool = False
     written: Callable[[RunSpec], bool] = lambda _spec: True
     hosts: Hosts = Hosts.ALL
@@ -113,6 +115,10 @@ class SpecField(Option):
     def usual(self) -> Any:
         """The value for real hosts if neither an option nor a figure chooses one; None for the default."""
         return USUAL_OF_REAL_HOSTS.get(self.path)
+
+    def check(self, value: Any) -> None:
+        """Raise UsageError for a value of the spec that the option cannot set."""
+        (self.known or self.parse)(self.flag, value)
 
     def argv(self, spec: RunSpec) -> list[str]:
         """Return the arguments that give this field its value in `spec`; empty if none are needed."""
@@ -222,14 +228,14 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "loss", "PERCENT",
         "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
         parsers.percent("link.loss"),
-        path="link.loss", text=lambda share: exact(100 * share),
+        path="link.loss", text=lambda share: exact(100 * share), known=parsers.limited("link.loss"),
     ),
     SpecField(
         "link_trace", "TRACE",
         f"Let links between switches carry packets at the delivery opportunities of TRACE instead of their "
         f"rate: {TRACE_FORMS} (milliseconds, one per line). [default: none, or the figure's]",
         parsers.link_trace,
-        path="link.trace",
+        path="link.trace", known=parsers.known_link_trace,
     ),
     SpecField(
         "ecn", "PKTS",
@@ -264,6 +270,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "Repeatable.",
         parsers.events,
         multiple=True, path="events", text=lambda events: tuple(map(event_text, events)),
+        known=parsers.known_events,
     ),
     SpecField(
         "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
@@ -275,6 +282,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         parsers.sysctls,
         multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
         text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
+        known=parsers.known_sysctls,
     ),
     SpecField(
         "scheduler", "NAME[:MS|:ideal]",
@@ -282,13 +290,13 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "responsive:2:gap=0.15 adds subflows to connections below their demand. "
         "[default: none or the figure's]",
         lambda _flag, text: parse_scheduler(text),
-        path="scheduler", text=scheduler_words,
+        path="scheduler", text=scheduler_words, known=lambda _flag, chosen: check_chosen(chosen),
     ),
     SpecField(
         "stalls", "WHERE:EVERY:MIN-MAX",
         "Stall the CPUs of fabric, hosts or all every EVERY ms on average, for MIN to MAX ms each.",
         lambda _flag, text: parse_stalls(text),
-        path="noise", text=stalls_words,
+        path="noise", text=stalls_words, known=lambda _flag, noise: check_noise(noise),
     ),
     SpecField(
         "clock", "NAME",
@@ -320,7 +328,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         f"{stack_options.usual()}.",
         stack_options.parse_stack,
         multiple=True, path="stack", text=lambda stack: tuple(stack_words(stack).split()),
-        hosts=Hosts.SIMULATED, engines_own=True, merges=True,
+        known=stack_options.known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
 """Options that give all points of a sweep one value of a field."""

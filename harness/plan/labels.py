@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
 from harness.plan.baseline import is_reference
 from harness.plan.rate import named
 from model import arms, transports, tuning
-from model.congestion import BASELINE, described
+from model.congestion import described
 from model.fields.words import unusual
 from model.schedulers import scheduler_title
-from model.spec import RunSpec, SchedulerSpec
+from model.spec import RunSpec
 from workloads import matrices
 
 _IN_VIRTUAL_TIME = {SIMULATOR: ", simulated", LINUX: ", virtual time"}
@@ -35,11 +34,7 @@ def queue_label(spec: RunSpec) -> str:
 def family(spec: RunSpec) -> str:
     """Return a key that points share if they differ in subflows, congestion control, routing, scheduler and
     seed alone: those share a table."""
-    transport = dataclasses.replace(spec.transport, subflows=1, cc=BASELINE)
-    alike = dataclasses.replace(
-        spec, transport=transport, routing=transports.USUAL_ROUTING, scheduler=SchedulerSpec(), seed=0
-    )
-    return alike.canonical()
+    return spec.key(ignoring=("transport.subflows", "transport.cc", "routing", "scheduler", "seed"))
 
 
 def settings(spec: RunSpec) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from harness.plan.files.traces import trace_of
 from model.congestion import CONGESTION_CONTROLS
 from model.fields.limits import LIMITS, shown
 from model.fields.ranges import Limits
+from model.link_events import event_text
 from model.spec import MAX_SUBFLOWS, LinkEvent, WorkloadSpec
 from workloads import matrices, trace
 
@@ -238,15 +239,32 @@ def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     """Parse `name=value` with names of `net.*`: only those belong to a host's network namespace."""
     found: dict[str, str] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not _SYSCTL.fullmatch(name.strip()) or not equals or not value.strip():
-            raise UsageError(
-                f"{option} {text}: write NAME=VALUE with a name of net.*, e.g. --sysctl net.ipv4.tcp_sack=0"
-            )
+        name, _, value = text.partition("=")
         key, wanted = name.strip(), " ".join(value.split())
+        _check_sysctl(option, text, key, wanted)
         if found.setdefault(key, wanted) != wanted:
             raise UsageError(f"{option} {text}: {key} is {found[key]} already; give it once")
     return found
+
+
+def known_sysctls(option: str, values: Mapping[str, str]) -> None:
+    """Check the sysctls of a spec. Raises UsageError."""
+    for name, value in values.items():
+        _check_sysctl(option, f"{name}={value}", name, value)
+
+
+def _check_sysctl(option: str, text: str, name: str, value: str) -> None:
+    if not _SYSCTL.fullmatch(name) or not value.strip():
+        raise UsageError(
+            f"{option} {text}: write NAME=VALUE with a name of net.*, e.g. --sysctl net.ipv4.tcp_sack=0"
+        )
+
+
+def known_link_trace(option: str, text: str) -> None:
+    """Check the trace of a spec, which names no file. Raises UsageError."""
+    if text.startswith(link_traces.FILE_MARK):
+        raise UsageError(f"{option}: a stored point names a file")
+    link_traces.parsed(option, text)
 
 
 def link_trace(option: str, text: str) -> str:
@@ -268,9 +286,25 @@ def _event(option: str, text: str) -> LinkEvent:
         event = LinkEvent(float(time_s), a, b, float(share or 0))
     except ValueError:
         event = None
-    if event is None or not (a and dash and b) or "-" in b:
-        raise UsageError(
-            f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after "
-            "10 s, or :0.5 at its end for half the rate"
-        )
+    if event is None or not (dash and _can_be_typed(event)):
+        raise _not_an_event(option, text)
     return event
+
+
+def known_events(option: str, of: Iterable[LinkEvent]) -> None:
+    """Check the events of a spec. Raises UsageError."""
+    for event in of:
+        if not _can_be_typed(event):
+            raise _not_an_event(option, event_text(event))
+
+
+def _can_be_typed(event: LinkEvent) -> bool:
+    """Return whether its nodes have names, and none that holds a separator of the option."""
+    return bool(event.a and event.b) and not any(mark in event.a + event.b for mark in "-:")
+
+
+def _not_an_event(option: str, text: str) -> UsageError:
+    return UsageError(
+        f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after "
+        "10 s, or :0.5 at its end for half the rate"
+    )

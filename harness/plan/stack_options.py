@@ -26,6 +26,13 @@ def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
     return given
 
 
+def known_stack(option: str, stack: StackSpec) -> None:
+    """Check the names in the stack of a spec; model/limits.py checks its numbers. Raises UsageError."""
+    for name, known in CHOICES.items():
+        if (value := getattr(stack, name)) not in known:
+            raise UsageError(f"{option} {name}={value}: unknown; choose from: {', '.join(known)}")
+
+
 def _value(text: str, name: str, value: str) -> object:
     kind = FIELDS[name]
     if kind is bool:

@@ -7,10 +7,8 @@ reads points may look names up in the registries.
 from __future__ import annotations
 
 import topos
-from common.errors import UsageError
 from engines.registry import ENGINES
 from harness.plan.fields import SPEC_FIELDS
-from harness.plan.files.link_traces import FILE_MARK
 from harness.plan.parsers import one_of
 from model.congestion import CONGESTION_CONTROLS, is_known
 from model.fields.limits import check_limits
@@ -30,11 +28,8 @@ def check(spec: RunSpec) -> None:
 
 
 def _check_options(spec: RunSpec) -> None:
-    """Parse every unusual value as its option would, but read no file that it names. Raises UsageError."""
+    """Check every unusual value of a field that an option sets. Raises UsageError."""
     for field in SPEC_FIELDS:
         value = field.of(spec)
         if value != field.default_value:
-            text = field.text(value)
-            if isinstance(text, str) and text.startswith(FILE_MARK):
-                raise UsageError(f"{field.flag}: a stored point names a file")
-            field.parse(field.flag, text)
+            field.check(value)

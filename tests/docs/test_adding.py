@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from docs.tools.imports import ORDER
 from tests.support.tree_copy import changed_tree, changes, refabric
 
 SECTION = "A field of the spec"
@@ -51,6 +53,21 @@ def test_points_without_it_keep_their_names(tree: Path) -> None:
     argv = [str(Path(sys.executable).with_name("refabric")), *plan]
     here = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, cwd=tree)
     assert points(refabric(tree, *plan)) == points(here.stdout) != []
+
+
+def test_the_copy_has_all_packages_and_finds_no_other(tree: Path) -> None:
+    code = f"""
+import importlib, pathlib
+for name in {ORDER!r}:
+    found = [pathlib.Path(folder).resolve() for folder in importlib.import_module(name).__path__]
+    assert found == [pathlib.Path(name).resolve()], found
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=60, check=False, cwd=tree, env=environment
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_value_that_is_out_of_range_is_refused(tree: Path) -> None:

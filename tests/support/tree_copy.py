@@ -12,25 +12,24 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from docs.tools.imports import ORDER
 from fabric import _core
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "adding.md"
 CORE = Path(_core.__file__).name
-ROOMS = (
-    "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "plots",
-    "harness", "experiments", "refabric", "setup",
-)  # fmt: skip
 LIBRARIES = (
     "nanobind/nanobind.h", "nanobind/ndarray.h", "nanobind/stl/pair.h", "nanobind/stl/string.h",
     "nanobind/stl/tuple.h", "nanobind/stl/vector.h", "algorithm", "array", "cmath", "deque", "functional",
     "memory", "optional", "span", "string", "variant", "vector",
 )  # fmt: skip
-SITECUSTOMIZE = """
+SITECUSTOMIZE = f"""
 import sys
 sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+sys.path = [folder for folder in sys.path if folder != {str(ROOT)!r}]
 """
-"""Processes of the copy do not find the packages of the installed tree."""
+"""Processes of the copy do not find the packages of the installed tree: its finder and the path in its .pth
+file are removed."""
 
 
 def changes(section: str) -> list[tuple[str, str]]:
@@ -58,9 +57,8 @@ def applied(text: str, diff: str) -> str:
 
 def changed_tree(copy: Path, section: str) -> Path:
     """Copy the packages and the built core to the folder `copy` and apply the changes of the section."""
-    for room in ROOMS:
-        if (ROOT / room).is_dir():
-            shutil.copytree(ROOT / room, copy / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ORDER:
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "sitecustomize.py").write_text(SITECUSTOMIZE)
     shutil.copy(_core.__file__, copy / "fabric" / CORE)
     for name, diff in changes(section):

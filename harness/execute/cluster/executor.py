@@ -29,6 +29,7 @@ from harness.execute.cluster.worker import REPLY_S, Reply, run_on_worker
 from harness.execute.executor import Event, Finished, Noted, Started
 from harness.execute.point import Done, Task, fail, one_line
 from harness.results.store import Store
+from model.reasons import BUG, ENDED, Reason
 from model.spec import RunSpec
 
 RESOURCE = "emulation"
@@ -181,8 +182,8 @@ class DaskExecutor:
         else:
             yield Noted(point.task, f"started again on {message.worker}: {before[-1]} was lost")
 
-    def _failed(self, point: _Point, reason: str) -> Done:
-        return fail(point.task, one_line(reason), self._store, time.monotonic() - point.since)
+    def _failed(self, point: _Point, reason: Reason) -> Done:
+        return fail(point.task, reason, self._store, time.monotonic() - point.since)
 
     def _done(self, point: _Point, key: str) -> Iterator[Event]:
         status = point.future.status
@@ -206,12 +207,14 @@ class DaskExecutor:
     def _raised(self, point: _Point, key: str) -> Iterator[Event]:
         error = point.future.exception(timeout=REPLY_S)
         if isinstance(error, KilledWorker):
-            what = f"{MAX_LOST_WORKERS} workers were lost while running it, last {error.last_worker.address}"
+            last = error.last_worker.address
+            reason = Reason(ENDED, f"{MAX_LOST_WORKERS} workers were lost while running it, last {last}")
         elif isinstance(error, RefabricError):
             raise error
         else:
-            what = f"a bug on {', '.join(point.workers[-1:]) or 'a worker'}: {type(error).__name__}: {error}"
-        yield from self._finished(point, key, self._failed(point, what))
+            where = ", ".join(point.workers[-1:]) or "a worker"
+            reason = Reason(BUG, one_line(f"a bug on {where}: {type(error).__name__}: {error}"))
+        yield from self._finished(point, key, self._failed(point, reason))
 
     def _stored(self, point: _Point, reply: Reply) -> Done:
         if reply.packed is None:

@@ -98,6 +98,14 @@ def test_our_files_have_the_licence_of_linux() -> None:
     assert all("SPDX-License-Identifier: GPL-2.0" in line for line in first)
 
 
+def test_every_source_of_ours_is_compiled_in() -> None:
+    (line,) = (
+        line for line in (source.CONGESTION / "Makefile").read_text().splitlines() if line.startswith("obj-y")
+    )
+    objects = {f"{path.stem}.o" for path in source.CONGESTION.glob("*.c")}
+    assert set(line.partition(":=")[2].split()) == objects != set()
+
+
 def test_every_control_that_bpf_loads_is_compiled_in() -> None:
     text = "".join(path.read_text() for path in source.own_files())
     ours = {name for name in source.congestion_controls() if name not in source.OF_LINUX}

@@ -25,6 +25,7 @@ from harness.execute.sweep import Job, Outcome, Place
 from harness.plan.baseline import is_reference
 from harness.results.store import PROVENANCE, Store
 from harness.results.summary import Judged
+from model.reasons import ENDED
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from tests.support.stored_points import leftovers
@@ -211,6 +212,7 @@ def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
     }
     assert [states[n].status for n in SUBFLOWS] == [Status.OK, Status.OK, Status.FAILED, Status.OK]
     (reason,) = states[4].reasons
+    assert reason.kind == ENDED
     assert re.match("its process died .SIGKILL.*run the same command again", reason.text)
     assert any(note.endswith(": running 8") for note in listener.notes)
     assert leftovers(tmp_path) == []
