@@ -96,10 +96,13 @@ def by_arm(shown: Shown, sizes: str, load: str) -> str:
 def verdicts(shown: Shown) -> str:
     """Return the table of a figure's statements."""
     rows = [
-        (found.published.words, words.published(found), words.measured(found), found.word)
+        (
+            found.published.words, found.published.workload, words.published(found), words.measured(found),
+            found.word,
+        )
         for found in shown.verdicts
-    ]
-    return pages.table(("statement", "published", "measured", "verdict"), rows)
+    ]  # fmt: skip
+    return pages.table(("statement", "workload", "published", "measured", "verdict"), rows)
 
 
 def basis(shown: Shown) -> str:
