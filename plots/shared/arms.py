@@ -38,7 +38,7 @@ USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0
 """Share of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
 ValueOf = Callable[[Point], float | None]
-HOLLOW = f"Hollow: over {BOUND_PCT:g} % have not ended, a lower bound."
+HOLLOW = f"Hollow: over {BOUND_PCT:g} %, a lower bound."
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ def caption(study: Study, *notes: str) -> Caption:
     rate = study.spec.link.rate_mbps / 1000
     return Caption(
         [
-            f"{rate:g} Gb/s",
             f"{seeds} seed{'s' if seeds > 1 else ''}",
+            f"{rate:g} Gb/s",
             f"{flows} flows count per point",
         ],
         [
