@@ -27,7 +27,7 @@ def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
 
 
 def known_stack(option: str, stack: StackSpec) -> None:
-    """Check the names in the stack of a spec; model/fields/limits.py checks its numbers. Raises UsageError."""
+    """Check names in the stack of a spec; model/fields/limits.py checks its numbers. Raises UsageError."""
     for name, known in CHOICES.items():
         if (value := getattr(stack, name)) not in known:
             raise UsageError(f"{option} {name}={value}: unknown; choose from: {', '.join(known)}")
