@@ -70,6 +70,12 @@ def counted(flows: Iterable[FlowRow], seconds: float) -> list[FlowRow]:
     return [flow for flow in flows if flow.size_bytes and 0 <= flow.start_s < COUNTED_SHARE * seconds]
 
 
+def ended_times(flows: Iterable[FlowRow], seconds: float) -> dict[int, float]:
+    """Return the time over the time alone of each flow that counts and has ended, by the flow's number."""
+    ended = [flow for flow in counted(flows, seconds) if math.isfinite(flow.completed_s)]
+    return {flow.flow: flow.completed_s / flow.ideal_s for flow in ended}
+
+
 def normalised(flows: Iterable[FlowRow], seconds: float, of: Range = ALL) -> Normalised:
     """Return the normalised completion times of one point's flows that count and are in the range `of`."""
     chosen = [flow for flow in counted(flows, seconds) if of.has(flow) and math.isfinite(flow.ideal_s)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from collections.abc import Sequence
 
 from analysis.agreement import rank_correlation
-from analysis.normalised import ALL, LARGE, counted
+from analysis.normalised import ALL, LARGE, ended_times
 from experiments.pfabric.metrics import Reading, growth, is_low, mean_of, over, p99_of, setting
 from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
 from harness.claims.metric import Metric
@@ -31,7 +30,7 @@ def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
 
 
 def at_load(arm: str, value_of: Reading) -> Measure:
-    """Return a measure: `value_of` one arm."""
+    """Return a measure: `value_of` of one arm."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [p for p in points if is_about(subject, p) and arm_of(p.spec) == arm]
@@ -41,7 +40,7 @@ def at_load(arm: str, value_of: Reading) -> Measure:
 
 
 def with_load(arm: str, value_of: Reading) -> Measure:
-    """Return a measure: `value_of` one arm over the same at a load of 20 %, at each seed."""
+    """Return a measure: `value_of` of one arm over the same at a load of 20 %, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         mine = [point for point in points if arm_of(point.spec) == arm]
@@ -73,16 +72,11 @@ def flows_alike(one: str, other: str) -> Measure:
 
 
 def _alike(one: Judged, other: Judged) -> float | None:
-    times = [_times(point) for point in (one, other)]
+    times = [ended_times(judged.point.flows, judged.spec.seconds) for judged in (one, other)]
     both = sorted(times[0].keys() & times[1].keys())
     if len(both) < 2:
         return None
     return rank_correlation([times[0][flow] for flow in both], [times[1][flow] for flow in both])
-
-
-def _times(point: Judged) -> dict[int, float]:
-    flows = counted(point.point.flows, point.spec.seconds)
-    return {flow.flow: flow.completed_s / flow.ideal_s for flow in flows if math.isfinite(flow.completed_s)}
 
 
 def p99_against_mean(arm: str) -> Measure:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.agreement import rank_correlation
-from analysis.normalised import counted
+from analysis.normalised import ended_times
 from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs, Point
 from plots.shared import arms, style
@@ -66,8 +66,7 @@ def pairs(study: arms.Study, load: int) -> list[Pairs]:
 
 
 def _times(point: Point) -> dict[int, float]:
-    flows = counted(point.flows, point.spec.seconds)
-    return {flow.flow: flow.completed_s / flow.ideal_s for flow in flows if math.isfinite(flow.completed_s)}
+    return ended_times(point.flows, point.spec.seconds)
 
 
 def _chart(study: arms.Study) -> Figure | None:

@@ -49,8 +49,8 @@ def test_a_mean_with_many_flows_under_way_is_a_lower_bound(unfinished: int, boun
 def test_an_interval_needs_six_seeds() -> None:
     five = [ran(specs()[0], 2.0 + seed / 10, seed=seed) for seed in range(5)]
     six = [*five, ran(specs()[0], 2.5, seed=6)]
-    halves = [found.half for of in (five, six) if (found := arms.number_of(of, MEAN))]
-    assert halves[0] == 0 < halves[1]
+    half_widths = [found.half for of in (five, six) if (found := arms.number_of(of, MEAN))]
+    assert half_widths[0] == 0 < half_widths[1]
 
 
 def test_flows_pair_by_seed_and_number_where_both_ended(tmp_path: Path) -> None:
