@@ -71,6 +71,27 @@ def copy_charts(path: Path, folder: Path, prefix: str = "") -> None:
         click.echo(f"not there, so left as it was: {name}", err=True)
 
 
+RESULTS = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Read the results in this folder.",
+)
+
+
+def page_option(default: Path) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option that names the page to write."""
+    return click.option(
+        "--page",
+        "path",
+        type=click.Path(path_type=Path),
+        default=default,
+        show_default=True,
+        help="Write this page.",
+    )
+
+
 def stored(experiment: Experiment, results: Path) -> Loaded:
     """Return the stored figures of an experiment. Raises UsageError without any point."""
     asked = Given()

@@ -82,18 +82,8 @@ def wrapped(item: str) -> str:
 
 
 @click.command()
-@click.option(
-    "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    help="Read the results in this folder.",
-)  # fmt: skip
-@click.option(
-    "--page",
-    "path",
-    type=click.Path(path_type=Path),
-    default=PAGE,
-    show_default=True,
-    help="Write this page.",
-)
+@pages.RESULTS
+@pages.page_option(PAGE)
 @click.option("--section", "sections", multiple=True, help="Replace this section alone. Repeatable.")
 def main(results: Path, path: Path, sections: tuple[str, ...]) -> None:
     """Write the page from stored results."""

@@ -143,18 +143,8 @@ def _dropped(points: Sequence[Judged]) -> str:
 
 
 @click.command()
-@click.option(
-    "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    help="Read the results in this folder.",
-)  # fmt: skip
-@click.option(
-    "--page",
-    "path",
-    type=click.Path(path_type=Path),
-    default=PAGE,
-    show_default=True,
-    help="Write this page.",
-)
+@pages.RESULTS
+@pages.page_option(PAGE)
 @click.option(
     "--experiment",
     "names",
