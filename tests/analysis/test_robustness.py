@@ -31,8 +31,8 @@ def port(layer: str, sent: int, drops: int) -> PortRow:
     return PortRow(0, "a", "b", layer, sent, 1500 * sent, drops, 100, 50.0)
 
 
-def flow(received: int, resent: int) -> FlowRow:
-    return FlowRow(0, "", "", "", "", 1, 2, "tcp", 1, 1, "reno", 1.0, received, resent, 0.0)
+def flow(received: int, retransmits: int) -> FlowRow:
+    return FlowRow(0, "", "", "", "", 1, 2, "tcp", 1, 1, "reno", 1.0, received, retransmits, 0.0)
 
 
 def two_flows() -> Table:

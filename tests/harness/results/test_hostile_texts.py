@@ -1,4 +1,4 @@
-"""Texts of others: no control character of theirs reaches a terminal, and no formula a spreadsheet."""
+"""Texts of others: none of their control characters reaches a terminal, and no formula a spreadsheet."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
 
-def costing(cc: str, subflows: int, resent: int, seed: int = 1, cpu: float | None = None) -> Point:
+def costing(cc: str, subflows: int, retransmits: int, seed: int = 1, cpu: float | None = None) -> Point:
     flows = tuple(
-        dataclasses.replace(flow_row(n), bytes_received=144_800, retransmits=resent) for n in range(4)
+        dataclasses.replace(flow_row(n), bytes_received=144_800, retransmits=retransmits) for n in range(4)
     )
     ports = (port_row(0, "p0e0", "p0a0", "edge-agg"), port_row(1, "p0e0", "p0e0h0", "edge-host"))
     metrics = {} if cpu is None else {"cpu_s_per_gb": cpu}
