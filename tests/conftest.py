@@ -1,7 +1,11 @@
-"""Settings of every test. Hypothesis has no time limits, since machines are shared and noisy. SIGINT has its
-usual effect: a shell ignores it in the background processes that it starts, and their children inherit that.
+"""Settings of every test. Charts are written as SVG only, in module fixtures too: the other formats hold the
+same drawing.
 
-Charts are written as SVG only, in module fixtures too: the other formats hold the same drawing.
+Hypothesis has no time limits, since machines are shared and noisy. It draws the same examples in each run, so
+that no change is refused for what it did not touch; `pytest --hypothesis-profile search` draws others.
+
+SIGINT has its usual effect: a shell ignores it in the background processes that it starts, and their children
+inherit that.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import chart_files
 
-settings.register_profile("noisy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("noisy")
+_NOISY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _NOISY, derandomize=True)
+settings.register_profile("search", _NOISY, derandomize=False)
+settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

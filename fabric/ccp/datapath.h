@@ -1,6 +1,6 @@
 // The datapath of a congestion control plane (Narayan et al., SIGCOMM 2018), pure: fold programs with the semantics of
 // libccp's instruction set, the window they lead to, and Reno for when no agent answers. The simulator (C++) and the
-// kernel's datapath (BPF, engines/emulation/ccp/) include this file, so both run the same program.
+// kernel's datapath (BPF, engines/emulation/congestion/bpf/) include this file, so both run the same program.
 #ifndef REFABRIC_CCP_DATAPATH_H
 #define REFABRIC_CCP_DATAPATH_H
 

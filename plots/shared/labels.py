@@ -14,8 +14,6 @@ HEIGHT, PER_CHARACTER = 8.0, 3.7
 _BESIDE = 7.0
 _STEPS = (0.0, 9.0, -9.0, 16.0, -16.0, 24.0, -24.0, 33.0, -33.0)
 _MARK, _WHISKER = 4.0, 2.5
-_OUTSIDE = 4.0
-"""A name that leaves the axes is this much worse than one that covers the same area of a mark."""
 _MISTAKEN, _FAR = 20.0, 0.1
 """Costs, as covered areas, of a name that is nearer to another mark than to its own, and of each point of
 distance."""
@@ -86,10 +84,13 @@ def places(spots: Sequence[Spot], size: tuple[float, float]) -> list[Box]:
     return [found[n] for n in range(len(spots))]
 
 
-def _cost(box: Box, own: Spot, others: Sequence[Spot], taken: Sequence[Box], axes: Box) -> float:
+def _cost(
+    box: Box, own: Spot, others: Sequence[Spot], taken: Sequence[Box], axes: Box
+) -> tuple[float, float]:
+    """Return the area outside the axes, which counts first, and what else is wrong with a place."""
     covered = sum(box.overlap(other) for other in taken)
-    outside = box.area - box.overlap(axes)
+    outside = max(0.0, box.area - box.overlap(axes))
     begins = box.left if box.left > own.x else box.right, (box.bottom + box.top) / 2
     distance = own.distance(*begins)
     mistaken = any(other.distance(*begins) < distance for other in others)
-    return covered + _OUTSIDE * outside + _MISTAKEN * mistaken + _FAR * distance
+    return round(outside, 6), covered + _MISTAKEN * mistaken + _FAR * distance

@@ -63,11 +63,13 @@ def test_names_of_equal_marks_do_not_cover_each_other() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 290), st.floats(0, 220)), min_size=1, max_size=3))
 @example([(256.0, 2.0), (272.0, 0.0)])
+@example([(33.0, 0.0), (32.5, 0.0)])
+@example([(265.0, 11.4), (286.3, 27.4), (290.0, 0.0)])
 def test_few_names_stay_inside_and_off_their_marks(at: list[tuple[float, float]]) -> None:
     """Where marks crowd in a corner, a name may touch one of them."""
     spots = [Spot("MPTCP 4", x, y) for x, y in at]
     crowded = any(math.dist(one, other) < CROWDED for one, other in combinations(at, 2))
     for box in places(spots, SIZE):
-        assert box.left >= 0 and box.right <= SIZE[0]
+        assert box.left >= 0 and box.right <= SIZE[0] and box.bottom >= 0 and box.top <= SIZE[1]
         covered = sum(box.overlap(other) for spot in spots for other in spot.boxes)
-        assert covered <= (box.area / 5 if crowded else 0.0)
+        assert covered <= (box.area / 3 if crowded else 0.0)
