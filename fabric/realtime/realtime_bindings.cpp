@@ -85,6 +85,7 @@ void bind_stall_maker(nb::module_& module) {
 }  // namespace
 
 void bind_realtime(nb::module_& module) {
+  module.def("rank_of_stamp", &rank_of_stamp, "stamp"_a);
   std::vector<std::uint64_t> edges;
   for (std::size_t i = 0; i < Histogram::kBins; ++i) edges.push_back(Histogram::lower_edge(i));
   module.attr("LATENESS_EDGES_NS") = to_array(std::move(edges));

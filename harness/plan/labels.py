@@ -126,8 +126,7 @@ def label(spec: RunSpec) -> str:
     """Return the name of a point: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and the tuning of its hosts."""
     if is_reference(spec):
         return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
-    sender = arms.words_of(spec) or transport(spec)
-    what = f"{named(spec.topology)} {workload_label(spec)}, {sender}, seed {spec.seed}"
+    what = f"{named(spec.topology)} {workload_label(spec)}, {_sender(spec)}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
 
 
@@ -171,10 +170,15 @@ def beside(spec: RunSpec, alike: Shared) -> str:
         return f"{f'{named(spec.topology)} ' if on_its_own else ''}baseline, one flow alone{engine}"
     parts = (
         "" if alike.setting else _setting(spec),
-        transport(spec),
+        _sender(spec),
         "" if alike.seed else f"seed {spec.seed}",
     )
     return ", ".join(filter(None, parts)) + ("" if alike.tuned else tuned(spec)) + engine
+
+
+def _sender(spec: RunSpec) -> str:
+    """Return the name of the spec's arm if it has one: arms of one transport differ in queue and stack."""
+    return arms.words_of(spec) or transport(spec)
 
 
 def _setting(spec: RunSpec) -> str:

@@ -17,7 +17,7 @@ from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
-from harness.plan.labels import label
+from harness.plan.labels import beside, label, shared
 from harness.plan.options import Given, resolve
 from harness.results.summary import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
@@ -73,10 +73,14 @@ def test_every_part_is_one_change() -> None:
 
 
 @pytest.mark.parametrize("name", ["pfabric-overall", "pfabric-parts", "cs244-2017-post", "cs244-2017-parts"])
-def test_points_of_a_plan_are_told_apart(name: str) -> None:
-    lines = [label(spec) for spec in points(name)]
+def test_points_are_told_apart_in_the_plan_and_in_progress_lines(name: str) -> None:
+    specs = points(name)
+    lines = [label(spec) for spec in specs]
     assert len(set(lines)) == len(lines)
     assert any(line.endswith("minTCP + pFabric, seed 1, simulated") for line in lines)
+    in_progress = [beside(spec, shared(specs)) for spec in specs]
+    assert len(set(in_progress)) == len(in_progress)
+    assert any("minTCP + pFabric" in line for line in in_progress)
 
 
 def test_the_papers_values_are_among_those_of_the_sensitivity() -> None:
