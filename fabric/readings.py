@@ -88,7 +88,8 @@ class TrafficReadings(TypedDict):
     `state`: 0 connecting, 1 ready, 2 running, 3 done, 4 failed, then with `errno` (0: ended by the other
     end). `received_bytes` were read by the receiver, `sent_bytes` taken by the sender's kernel.
     `ready_s` counts from connect(), `started_s` from release(), `completed_s` from the flow's own start
-    to its last byte; nan until then.
+    to its last byte; nan until then. `retransmitted` are segments that the sender had retransmitted by then;
+    -1 until then, or if the kernel does not say.
     `strangers` are connections that no flow expected. `cpu_s` is the CPU time of the driver's thread.
     """
 
@@ -98,6 +99,7 @@ class TrafficReadings(TypedDict):
     ready_s: npt.NDArray[np.float64]
     started_s: npt.NDArray[np.float64]
     completed_s: npt.NDArray[np.float64]
+    retransmitted: npt.NDArray[np.int64]
     errno: npt.NDArray[np.int32]
     strangers: int
     cpu_s: float

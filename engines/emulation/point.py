@@ -282,6 +282,7 @@ class Point:
             up_s=up_s,
             started_s=running.traffic.started_s(),
             completed_s=running.traffic.completed_s(),
+            retransmitted=running.traffic.retransmitted(),
             opened_subflows=_opened(self._flows, running.watcher.reports() if running.watcher else ()),
             acked_bytes=acked_bytes,
             stalled=stalled,

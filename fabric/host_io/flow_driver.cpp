@@ -172,6 +172,7 @@ std::vector<FlowReading> FlowDriver::readings() const {
     out[i].ready_ns = flow.ready_ns.load(relaxed);
     out[i].started_ns = flow.started_ns.load(relaxed);
     out[i].completed_ns = flow.completed_ns.load(relaxed);
+    out[i].retransmitted = flow.retransmitted.load(relaxed);
     out[i].error = flow.error.load(relaxed);
   }
   return out;

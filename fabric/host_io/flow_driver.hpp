@@ -31,6 +31,7 @@ struct FlowReading {
   std::int64_t ready_ns = kNotYet;      // after connect(): handshake done, accepted, greeted
   std::int64_t started_ns = kNotYet;    // after release()
   std::int64_t completed_ns = kNotYet;  // from its own start to the receiver's last byte
+  std::int64_t retransmitted = kUnknownCount;  // segments, when the last byte was received
   int error = 0;                        // errno; 0 for a connection that ended in order, but early
 };
 

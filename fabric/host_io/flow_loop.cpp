@@ -357,6 +357,7 @@ void FlowLoop::count_received(Flow& flow, std::uint64_t bytes) {
   if (size == 0 || record.received.load(kRelaxed) < size || record.state != FlowState::running) return;
   const std::int64_t now = monotonic_ns() - board_.release_ns;
   record.completed_ns.store(now - record.started_ns.load(kRelaxed), kRelaxed);
+  if (flow.client) record.retransmitted.store(retransmitted_segments(flow.client->get(), record.spec.sockets.mptcp), kRelaxed);
   record.state.store(FlowState::done, std::memory_order_release);
   // An MPTCP sender whose side is shut can open no more subflows (ENOTCONN), so its receiver closes first.
   if (record.spec.sockets.mptcp) flow.server.reset();

@@ -50,6 +50,7 @@ struct FlowRecord {
   std::atomic<std::int64_t> ready_ns{kNotYet};
   std::atomic<std::int64_t> started_ns{kNotYet};
   std::atomic<std::int64_t> completed_ns{kNotYet};
+  std::atomic<std::int64_t> retransmitted{kUnknownCount};  // when the last byte was received
   std::atomic<int> error{0};
   std::atomic<Attempt> attempt{Attempt::none};  // what failed
 };

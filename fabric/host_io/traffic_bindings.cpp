@@ -51,6 +51,7 @@ nb::dict to_dict(const FlowDriver& driver) {
   out["ready_s"] = column_of(readings, [](const FlowReading& r) { return seconds(r.ready_ns); });
   out["started_s"] = column_of(readings, [](const FlowReading& r) { return seconds(r.started_ns); });
   out["completed_s"] = column_of(readings, [](const FlowReading& r) { return seconds(r.completed_ns); });
+  out["retransmitted"] = column_of(readings, [](const FlowReading& r) { return r.retransmitted; });
   out["errno"] = column_of(readings, [](const FlowReading& r) { return r.error; });
   out["strangers"] = driver.strangers();
   out["cpu_s"] = seconds(driver.cpu_ns());

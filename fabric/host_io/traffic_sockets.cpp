@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/mptcp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -10,12 +11,15 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace fabric {
 
 namespace {
 
 constexpr int kMptcp = 262;  // IPPROTO_MPTCP, which older C libraries do not name
+constexpr int kSolMptcp = 284;
+constexpr std::size_t kMostSubflows = 64;
 // A listener sees all joins of a connection's subflows at once, besides the connection itself.
 constexpr int kBacklog = 256;
 
@@ -109,6 +113,26 @@ int take_error(int socket) {
   socklen_t size = sizeof error;
   checked_call(getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size), "asking for a socket's error");
   return error;
+}
+
+std::int64_t retransmitted_segments(int socket, bool mptcp) {
+  struct {
+    mptcp_subflow_data asked{};
+    std::array<tcp_info, kMostSubflows> subflows{};
+  } of;
+  of.asked.size_subflow_data = sizeof of.asked;
+  of.asked.size_user = sizeof of.subflows[0];
+  socklen_t size = sizeof of;
+  if (mptcp && getsockopt(socket, kSolMptcp, MPTCP_TCPINFO, &of, &size) == 0) {
+    auto* const end = of.subflows.begin() + std::min<std::size_t>(of.asked.num_subflows, kMostSubflows);
+    return std::accumulate(of.subflows.begin(), end, std::int64_t{0},
+                           [](std::int64_t sum, const tcp_info& each) { return sum + each.tcpi_total_retrans; });
+  }
+  // Also of MPTCP that fell back to TCP.
+  tcp_info info{};
+  size = sizeof info;
+  const bool known = getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  return known ? std::int64_t{info.tcpi_total_retrans} : kUnknownCount;
 }
 
 void read_in_chunks(int socket, int bytes) {

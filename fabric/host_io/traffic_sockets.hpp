@@ -51,6 +51,10 @@ int start_connect(int socket, Address destination);
 // The next connection of a listener and who it comes from; -1 with errno when there is none.
 int accept_from(int listener, Address& peer);
 
+// Segments that a sender has retransmitted so far, on all subflows it has; kUnknownCount if the kernel does not say.
+inline constexpr std::int64_t kUnknownCount = -1;
+std::int64_t retransmitted_segments(int socket, bool mptcp);
+
 // Reading is reported as possible once this many bytes wait (SO_RCVLOWAT), or the other end has ended. Kernels without
 // this for MPTCP report every packet.
 void read_in_chunks(int socket, int bytes);

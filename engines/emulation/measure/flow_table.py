@@ -30,7 +30,7 @@ def flow_rows(
     count, totals = len(flows), readings.totals
     joined = _joined(readings, ~np.isnan(np.array(readings.completed_s, float)))
     received = [_received(flow, i, joined, readings) for i, flow in enumerate(flows)]
-    retransmitted = totals.after.retransmits_since(totals.before, count)
+    retransmitted = _retransmitted(readings, warmup_s)
     cc = _congestion_controls(totals.after, flows)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
@@ -41,7 +41,7 @@ def flow_rows(
             cc=cc[i],
             goodput_mbps=received[i] * 8 / seconds / 1e6,
             bytes_received=received[i],
-            retransmits=int(retransmitted[i]),
+            retransmits=retransmitted[i],
             up_s=readings.up_s[i],
             srtt_ms_mean=float(srtt_mean[i]),
             srtt_ms_std=float(srtt_std[i]),
@@ -68,6 +68,21 @@ def _received(flow: PlannedFlow, i: int, joined: npt.NDArray[np.int64], readings
             "run the point again"
         )
     return end - start
+
+
+def _retransmitted(readings: Readings, warmup_s: float) -> list[int]:
+    """Return the segments that each flow retransmitted in the window.
+
+    The sockets of a completed flow are gone, so its sender's count at its last byte is used.
+    """
+    count, totals = len(readings.completed_s), readings.totals
+    before = totals.before.retransmitted(count).tolist()
+    counted: list[int] = totals.after.retransmits_since(totals.before, count).tolist()
+    for i, in_all in enumerate(readings.retransmitted):
+        if in_all is not None:
+            within = readings.started_s[i] + readings.completed_s[i] > warmup_s
+            counted[i] = max(0, in_all - before[i]) if within else 0
+    return counted
 
 
 def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

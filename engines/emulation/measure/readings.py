@@ -27,6 +27,8 @@ class Readings:
     started_s: Sequence[float]
     """Seconds from the start of traffic until each flow began to send; nan if it did not."""
     completed_s: Sequence[float]
+    retransmitted: Sequence[int | None]
+    """Segments that each completed flow retransmitted in all; None if it is not completed, or unknown."""
     opened_subflows: Sequence[int]
     """Number of subflows of each flow that were ever established, by kernel events; 0 without a watcher."""
     acked_bytes: Ints

@@ -92,6 +92,10 @@ class SubflowReadings:
         """Return the number of MPTCP subflows of each flow; 0 for plain TCP and after a fallback."""
         return np.bincount(self.flow[self.mptcp], minlength=flows)
 
+    def retransmitted(self, flows: int) -> Ints:
+        """Return the segments that each flow has retransmitted so far, on the subflows found."""
+        return np.bincount(self.flow, self.retransmits, flows).astype(np.int64)
+
     def retransmits_since(self, earlier: SubflowReadings, flows: int) -> Ints:
         """Return the segments that each flow retransmitted between two readings.
 

@@ -47,6 +47,10 @@ class TrafficDriver(Protocol):
     def completed_s(self) -> list[float]:
         """Return each sized flow's completion time from its start, in s; nan if unlimited or unfinished."""
 
+    def retransmitted(self) -> list[int | None]:
+        """Return the segments that each completed flow's sender retransmitted in all; None if the flow is
+        not completed, or the kernel does not say."""
+
     def check(self) -> None:
         """Raise RunError if a flow has died; call it periodically while flows run."""
 

@@ -96,6 +96,10 @@ class Iperf3Traffic:
         """Return no values: iperf3's flows have no size."""
         return [NO_VALUE] * len(self._flows)
 
+    def retransmitted(self) -> list[int | None]:
+        """Return no values, as no flow completes."""
+        return [None] * len(self._flows)
+
     def check(self) -> None:
         self._iperf3.check()
 

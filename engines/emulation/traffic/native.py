@@ -143,6 +143,10 @@ class NativeDriver:
     def completed_s(self) -> list[float]:
         return _floats(self.readings()["completed_s"])
 
+    def retransmitted(self) -> list[int | None]:
+        counts: list[int] = self.readings()["retransmitted"].tolist()
+        return [None if count < 0 else count for count in counts]
+
     def check(self) -> None:
         self._raise_failed(self.readings()["state"], "died")
 

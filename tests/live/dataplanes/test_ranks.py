@@ -99,6 +99,7 @@ def check_frames(report: dict[str, Any], lately_s: float) -> None:
     assert sent == LONG
     assert segments >= LONG / 1460
     assert again > 0, "nothing was lost, so retransmissions were not tested"
+    assert report["retransmitted"][0] == again
     assert report["counts"]["stamp"]["stamped"] >= segments
 
 

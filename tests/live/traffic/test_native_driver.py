@@ -233,6 +233,30 @@ def scenario_one_after_the_other() -> None:
             assert [d.received_bytes for d in driver.stop()] == [500_000] * 3
 
 
+def scenario_retransmissions_of_completed_flows() -> None:
+    """What a flow retransmitted is known after its sockets are gone: the receiver's address is lost on the way
+    in the middle of the flow, and comes back."""
+    made = pairs(1, RATE_MBIT)
+    flows, hosts = [replace(flow, size_bytes=3_000_000) for flow in planned(made)], hosts_of(made)
+    for mptcp in (False, True):
+        with (
+            connected(flows, hosts, mptcp=mptcp) as driver,
+            SocketTable(list(hosts.values()), speaking(flows, mptcp=mptcp)) as table,
+        ):
+            assert driver.retransmitted() == [None]
+            driver.release()
+            eventually(lambda: total(driver.received()) > 500_000, "the flow is on its way")  # noqa: B023
+            _ip_link(hosts[flows[0].dst], "down")
+            eventually(lambda: table.read().retransmits.sum() > 0, "the sender tries again")  # noqa: B023
+            seen = int(table.read().retransmits.sum())
+            _ip_link(hosts[flows[0].dst], "up")
+            eventually(lambda: driver.retransmitted() != [None], "the flow ends")  # noqa: B023
+            (counted,) = driver.retransmitted()
+            assert counted is not None
+            assert seen <= counted < 3_000_000 / 1000
+            driver.stop()
+
+
 def scenario_failures() -> None:
     """Refused, unreachable, taken, unknown, dead: each failure is named."""
     made = pairs(3)
@@ -360,6 +384,7 @@ def _ip_link(host: HostRef, state: str) -> None:
         scenario_mixed_transports,
         scenario_sizes_and_starts,
         scenario_one_after_the_other,
+        scenario_retransmissions_of_completed_flows,
         scenario_failures,
         scenario_death,
         scenario_strangers,

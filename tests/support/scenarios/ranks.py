@@ -93,8 +93,9 @@ def completions(inside: Inside) -> int:
         _wait(driver, planned)
         done = driver.completed_s()
         programs.check()
+        again = driver.retransmitted()
         counts = programs.counts()
-    inside.report({"completed_s": done, "counts": counts, "frames": frames, "size": planned[0].size_bytes})
+    inside.report({"completed_s": done, "retransmitted": again, "counts": counts, "frames": frames})
     return 0
 
 
