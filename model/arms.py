@@ -76,6 +76,11 @@ class Arm:
     """Whether the minimum RTO scales with the round trip of the network. The arm's value is for 14.6 ms."""
 
     @property
+    def sender(self) -> str:
+        """The label without the kind of hosts."""
+        return self.label.partition(", Linux")[0].partition(", simulated")[0]
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The values of the spec's fields that define this arm, by path."""
         return {
@@ -175,7 +180,7 @@ def arm_of(spec: RunSpec) -> str:
 def words_of(spec: RunSpec) -> str:
     """Return the arm's label without the kind of its hosts; empty if `spec` belongs to none."""
     name = arm_of(spec)
-    return ARMS[name].label.partition(", Linux")[0].partition(", simulated")[0] if name else ""
+    return ARMS[name].sender if name else ""
 
 
 def _is(spec: RunSpec, arm: Arm) -> bool:

@@ -30,6 +30,8 @@ BASELINE_WORKLOAD = "reference"
 
 Made = TypeVar("Made")
 MIN_SEEDS_FOR_INTERVAL = 6
+MIN_REPETITIONS_FOR_INTERVAL = 3
+"""Of real hosts, whose points cost more."""
 REPEATED = ("seed", "transport.subflows")
 """Fields in which the points of one panel may differ."""
 TRANSPORT = (

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.normalised import COUNTED_SHARE, Normalised, Range, normalised
-from model.arms import ARMS, arm_of
+from model.arms import ARMS, REAL, arm_of
 from model.result import Status
 from model.spec import RunSpec, WorkloadSpec
-from plots.data import Point
+from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Point
 from plots.shared import saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption
@@ -59,7 +59,10 @@ def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) 
     known = _known(value, points)
     if not known:
         return None
-    return Number(statistics.fmean(known), interval_pct(known) or 0.0, bool(of and _is_bound(points, of)))
+    kinds = {ARMS[name].engine for point in points if (name := arm_of(point.spec))}
+    least = MIN_REPETITIONS_FOR_INTERVAL if kinds == {REAL} else MIN_SEEDS_FOR_INTERVAL
+    half = interval_pct(known, least) or 0.0
+    return Number(statistics.fmean(known), half, bool(of and _is_bound(points, of)))
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,8 @@ def value_of(of: Range, read: Callable[[Normalised], float | None]) -> ValueOf:
 
 
 def curves(axes: Axes, study: Study, value: ValueOf, of: Range | None = None) -> None:
-    """Draw one curve per arm by load: the mean over seeds, with an interval from six seeds on.
+    """Draw one curve per arm by load: the mean over seeds, with an interval from six seeds on, of real hosts
+    from three on.
 
     Where many of the flows in the range `of` have not ended, the value is a lower bound, and its mark hollow.
     """
@@ -213,11 +217,11 @@ def caption(study: Study, *notes: str) -> Caption:
     least, most = min(len(one.values) for one in all_of), max(len(one.values) for one in all_of)
     unfinished = max(100 * one.unfinished / max(1, len(one.values)) for one in all_of)
     flows = f"{least}" if least == most else f"{least} to {most}"
-    rate = study.spec.link.rate_mbps / 1000
+    rate = study.spec.link.rate_mbps
     return Caption(
         [
             f"{seeds} seed{'s' if seeds > 1 else ''}",
-            f"{rate:g} Gb/s",
+            f"{rate / 1000:g} Gb/s" if rate >= 1000 else f"{rate:g} Mb/s",
             f"{flows} flows count per point",
         ],
         [

@@ -22,7 +22,7 @@ from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_by_flow"
 _HEIGHT_IN = 1.9
-_REPEATED = ", Linux"
+_MOST_TICKS = 20
 
 
 @dataclass(frozen=True)
@@ -76,41 +76,44 @@ def _chart(study: arms.Study) -> Figure | None:
     load = with_pairs[-1]
     found = pairs(study, load)
     sheet = Sheet((_HEIGHT_IN, len(found)))
-    limit = 1.2 * max(max((*of.linux, *of.simulated)) for of in found)
     for axes, of in zip(sheet.axes[0], found, strict=True):
-        _scatter(axes, of, limit)
+        _scatter(axes, of)
     sheet.axes[0][0].set_ylabel("simulated: time / time alone")
-    told = [f"{_name(of)} {of.ratio:.2f}" for of in found]
+    sheet.axes[0][len(found) // 2].set_xlabel("Linux: time / time alone")
+    ratios = [f"{ARMS[of.arm].sender} {of.ratio:.2f}" for of in found]
     words = Text(
-        f"Median of each flow's time between Linux hosts over the simulated one: {', '.join(told)}",
+        f"Median of each flow's time between Linux hosts over the simulated one: {', '.join(ratios)}",
         f"{arms.network_words(study)}: load {load} %, flow by flow",
         arms.caption(study, "Flows that ended in both are drawn."),
     )
     return sheet.finish(words)
 
 
-def _name(of: Pairs) -> str:
-    return ARMS[of.arm].label.removesuffix(_REPEATED)
-
-
-def _scatter(axes: Axes, of: Pairs, limit: float) -> None:
+def _scatter(axes: Axes, of: Pairs) -> None:
+    limit = 1.2 * max((*of.linux, *of.simulated))
     chosen = _some(len(of.linux))
     axes.plot([1, limit], [1, limit], color="#999999", lw=1, ls="--")
     axes.plot(
         [of.linux[i] for i in chosen], [of.simulated[i] for i in chosen], linestyle="none",
         marker=".", ms=3, alpha=0.6, color=ARMS[of.arm].colour,
     )  # fmt: skip
+    axes.set(xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.axes.set(xscale="log", yscale="log")
-        axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if limit > 10 else (1.0, 2.0, 5.0)))
+        axis.set_major_locator(LogLocator(subs=_subs(axis.axis_name, limit), numticks=_MOST_TICKS))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
     axes.set(xlim=(0.9, limit), ylim=(0.9, limit))
-    axes.set_title(_name(of), fontsize=7, loc="left")
-    axes.set_xlabel("Linux: time / time alone")
+    axes.set_title(ARMS[of.arm].sender, fontsize=7, loc="left")
     agreement = of.agreement
     words = f"{len(of.linux)} flows" + ("" if agreement is None else f"\nrank corr. {agreement:.2f}")
     axes.text(0.05, 0.95, words, transform=axes.transAxes, fontsize=6.5, va="top")
+
+
+def _subs(axis: str, limit: float) -> Sequence[float]:
+    """Return the multiples of powers of ten that an axis labels; a column is narrower than high."""
+    if limit <= 10:
+        return (1.0, 2.0, 5.0)
+    return (1.0,) if axis == "x" else (1.0, 3.0)
 
 
 def _some(count: int) -> Sequence[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.normalised import ALL
-from model.arms import ARMS
+from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
@@ -22,14 +22,15 @@ def draw(inputs: Inputs) -> list[Path]:
 
 
 def finding(study: arms.Study) -> str:
-    """Return the title: what each arm reaches at the highest load."""
+    """Return the title: what each arm reaches at the highest load, its simulated twin in parentheses."""
     load, read = study.loads[-1], arms.value_of(ALL, lambda one: one.mean)
-    told = [
-        f"{ARMS[name].label} {mean:.2f}"
-        for name in study.arms
-        if (mean := arms.reached(study, name, read)) is not None
-    ]
-    return f"Completion time over time alone at {load} % load: {', '.join(told)}"
+    means = {name: arms.reached(study, name, read) for name in study.arms}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    both = {real: twin for real, twin in zip(ON_LINUX, TWINS, strict=True) if {real, twin} <= known.keys()}
+    alone = [f"{ARMS[name].label} {known[name]:.2f}" for name in known if name not in {*both, *both.values()}]
+    beside = [f"{ARMS[real].sender} {known[real]:.2f} ({known[twin]:.2f})" for real, twin in both.items()]
+    kinds = ", Linux (simulated)" if both else ""
+    return f"Completion time over time alone at {load} % load{kinds}: {', '.join(alone + beside)}"
 
 
 def _chart(study: arms.Study) -> Figure:

@@ -234,8 +234,8 @@ def scenario_one_after_the_other() -> None:
 
 
 def scenario_retransmissions_of_completed_flows() -> None:
-    """What a flow retransmitted is known after its sockets are gone: the receiver's address is lost on the way
-    in the middle of the flow, and comes back."""
+    """What a flow retransmitted is known after its sockets are gone: the receiver's interface is down for a
+    while in the middle of the flow."""
     made = pairs(1, RATE_MBIT)
     flows, hosts = [replace(flow, size_bytes=3_000_000) for flow in planned(made)], hosts_of(made)
     for mptcp in (False, True):
@@ -245,12 +245,12 @@ def scenario_retransmissions_of_completed_flows() -> None:
         ):
             assert driver.retransmitted() == [None]
             driver.release()
-            eventually(lambda: total(driver.received()) > 500_000, "the flow is on its way")  # noqa: B023
+            eventually(lambda: total(driver.received()) > 500_000, "the flow is on its way")
             _ip_link(hosts[flows[0].dst], "down")
-            eventually(lambda: table.read().retransmits.sum() > 0, "the sender tries again")  # noqa: B023
+            eventually(lambda: table.read().retransmits.sum() > 0, "the sender tries again")
             seen = int(table.read().retransmits.sum())
             _ip_link(hosts[flows[0].dst], "up")
-            eventually(lambda: driver.retransmitted() != [None], "the flow ends")  # noqa: B023
+            eventually(lambda: driver.retransmitted() != [None], "the flow ends")
             (counted,) = driver.retransmitted()
             assert counted is not None
             assert seen <= counted < 3_000_000 / 1000

@@ -18,6 +18,7 @@ from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared import arms
 from tests.support.chart_points import flow_row, point
+from tests.support.svg_text import words_of
 
 MEAN = arms.value_of(ALL, lambda times: times.mean)
 
@@ -62,7 +63,10 @@ def test_flows_pair_by_seed_and_number_where_both_ended(tmp_path: Path) -> None:
     assert [len(of.linux) for of in found] == [90, 100, 100]
     assert [of.ratio for of in found] == pytest.approx([3.0, 2.0, 2.0])
     assert found[0].agreement == pytest.approx(1.0)
-    assert [path.suffix for path in CHARTS["normalised_by_flow"].draw(points, tmp_path)] != []
+    (path,) = CHARTS["normalised_by_flow"].draw(points, tmp_path)
+    words = words_of(path)
+    assert words.split().count("1") >= 2 * len(found), "both axes of each column have plain numbers"
+    assert words.count("Linux: time / time alone") == 1
 
 
 def test_two_flows_have_no_correlation() -> None:
