@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.api.columns import Columns, html_table
 from harness.claims.metric import Metric
-from harness.plan.labels import label
+from harness.points.labels import label
 from harness.results.columns import record
 from harness.results.summary import Judged
 from harness.results.tables import Cell

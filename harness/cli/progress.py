@@ -18,8 +18,8 @@ from rich.text import Text
 
 from harness.execute import attempts
 from harness.execute.sweep import Job, Place, Progress, wall_s
-from harness.plan import labels
-from harness.plan.baseline import is_reference
+from harness.points import labels
+from harness.points.baseline import is_reference
 from harness.results import columns, summary
 from harness.streams import wrapped, write_json
 from model.reasons import texts

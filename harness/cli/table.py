@@ -23,10 +23,9 @@ from harness.claims.metrics import CALLS_OFFERED_PER_S, GOODPUT_MBPS_MEAN, GOODP
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.execute import attempts
 from harness.experiment import Figure
-from harness.plan import labels
-from harness.plan.baseline import is_reference, off_by_arithmetic
-from harness.plan.labels import queue_label, workload_label
-from harness.plan.rate import named, network
+from harness.points import labels
+from harness.points.baseline import is_reference, off_by_arithmetic
+from harness.points.labels import named, network, queue_label, workload_label
 from harness.report import in_short
 from harness.report.claims import Row
 from harness.results.summary import Judged

@@ -5,5 +5,5 @@ match.py    which points are compared with each other
 show.py     a comparison as tables and as JSON
 
 May import `common`, `topos`, `model`, `analysis`, `engines`, `harness.claims`, `harness.plan`,
-`harness.report`, `harness.results` and `harness.streams`.
+`harness.points`, `harness.results` and `harness.streams`.
 """

@@ -20,8 +20,8 @@ from common.errors import StoreError, UsageError
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.compare.match import Condition, Matching, Pair, conditions, match
-from harness.plan.baseline import is_reference, reference_of
-from harness.plan.rate import network
+from harness.points.baseline import is_reference, reference_of
+from harness.points.labels import network
 from harness.results import provenance, store, summary
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged

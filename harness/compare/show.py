@@ -22,10 +22,9 @@ from harness.compare.compare import (
     Side,
 )
 from harness.compare.match import Condition, Fields, Pair, Value
-from harness.plan import labels
-from harness.plan.baseline import MATRIX
-from harness.plan.rate import network
-from harness.report.points import setting_title
+from harness.points import labels
+from harness.points.baseline import MATRIX
+from harness.points.labels import network, setting_title
 from harness.results.provenance import Contrast
 from harness.streams import console_for, write_json
 

@@ -1,10 +1,8 @@
 """Plan a sweep from its options: points, link rates, measured windows.
 
 advice.py         the lessons of the CS244 2013 post as advice
-baseline.py       the baseline of a point
 begun.py          link rates of sweeps that have finished points
 fields.py         one record for each option of a sweep
-labels.py         names of points that stand side by side in a table or chart
 options.py        options of a sweep, resolved with a figure's defaults
 outages.py        points in which part of the core is down
 parsers.py        parsers of options: text to value
@@ -18,5 +16,5 @@ windows.py        how long a point between real hosts runs
 files/            files that users name in options
 
 May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `ccp`, `model`, `engines`,
-`harness.execute`, `harness.experiment` and `harness.results`.
+`harness.execute`, `harness.experiment`, `harness.points` and `harness.results`.
 """

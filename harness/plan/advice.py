@@ -16,10 +16,10 @@ from enum import StrEnum
 
 from fabric.plan import FRAME_BITS
 from harness.execute.sweep import Job
-from harness.plan import labels
-from harness.plan.baseline import is_reference
-from harness.plan.rate import named
 from harness.plan.windows import SETTLING_MBIT
+from harness.points import labels
+from harness.points.baseline import is_reference
+from harness.points.labels import named
 from model.machine.capacity import (
     FIT_PCT,
     FULL_PCT,

@@ -15,10 +15,10 @@ from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
 from common.suggest import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
-from harness.plan.baseline import MATRIX
 from harness.plan.files import link_traces
 from harness.plan.files.sizes import expanded
 from harness.plan.files.traces import trace_of
+from harness.points.baseline import MATRIX
 from model.congestion import CONGESTION_CONTROLS
 from model.fields.limits import LIMITS, shown
 from model.fields.ranges import Limits

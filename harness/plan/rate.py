@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from engines.engine import Engine, Observer
 from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
+from harness.points.labels import named
 from model.spec import TopologySpec
-from topos import TOPOLOGIES, size_words
 
 FAKE_MBPS = 10.0
 FAKE = "auto, fake"
@@ -138,18 +138,3 @@ def choose_rate(
     again = f" again: {why}" if why else ""
     observer.note(f"measuring which link rate this machine carries at {named(topology)}{again}")
     return RateChoice(float(calibrate.calibrate(topology, observer, engine, highest_mbps)), MEASURED)
-
-
-def named(topology: TopologySpec) -> str:
-    """Return a short name: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
-    return sizes(topology) if topology.kind == "fat_tree" else network(topology)
-
-
-def network(topology: TopologySpec) -> str:
-    """Return a network's name, always with its kind: `FatTree k=8, 4:1`, `dumbbell n=2, lanes=6`."""
-    return f"{TOPOLOGIES[topology.kind].title} {sizes(topology)}"
-
-
-def sizes(topology: TopologySpec) -> str:
-    """Return its size, and parameters that differ from their defaults."""
-    return ", ".join(size_words(topology.kind, topology.params))

@@ -24,7 +24,6 @@ from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Job
 from harness.experiment import Experiment, Figure
 from harness.plan import begun, rate
-from harness.plan.baseline import reference_of
 from harness.plan.options import ENGINE, Given, SweepOptions, resolve
 from harness.plan.rate import RateChoice, RateKey, rate_key
 from harness.plan.sweeps import fat_trees
@@ -35,6 +34,8 @@ from harness.plan.variants import (
     lacks_counterpart,
     with_engines,
 )
+from harness.points import labels
+from harness.points.baseline import reference_of
 from harness.results import manifest, store
 from harness.results.store import Entry, Scan, Store, point_name
 from model.spec import RunSpec, TopologySpec
@@ -103,7 +104,7 @@ class Plan:
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
-            alike.setdefault(_how(choice), []).append(rate.named(topology))
+            alike.setdefault(_how(choice), []).append(labels.named(topology))
         return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
 
     def left_out(self) -> list[str]:

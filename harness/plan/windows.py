@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import topos
 from common.grammar import joined
-from harness.plan.labels import queue_label
+from harness.points.labels import queue_label
 from model.noise import queue_us
 from model.spec import RunSpec
 

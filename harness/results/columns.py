@@ -9,7 +9,7 @@ from common import files
 from common.printable import one_line
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import TABLES
-from harness.plan.labels import digest, settings
+from harness.points.labels import digest, settings
 from harness.results.store import SUMMARY, Store, StoredPoint
 from harness.results.summary import Judged, judge
 from harness.results.tables import Cell, csv_bytes

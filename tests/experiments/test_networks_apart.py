@@ -15,7 +15,7 @@ from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
 from harness.compare.match import conditions, match
 from harness.experiment import Figure
-from harness.plan import rate
+from harness.points import labels
 from harness.report import figures
 from harness.results import columns, summary
 from harness.results.store import Store, load
@@ -66,7 +66,7 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[Judged]) -> 
 
 def test_labels_name_the_network(points: list[Judged]) -> None:
     assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
-    assert rate.network(spec(4).topology) == "FatTree k=4, 4:1"
+    assert labels.network(spec(4).topology) == "FatTree k=4, 4:1"
     of = panels(map(figures.loaded, points))
     assert [style.network(panel.spec) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
 

@@ -23,7 +23,7 @@ from harness.execute.attempts import Retries
 from harness.execute.build import build
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Job, Outcome, Place
-from harness.plan.baseline import is_reference
+from harness.points.baseline import is_reference
 from harness.results.store import PROVENANCE, Store, load
 from harness.results.summary import Judged
 from model.reasons import ENDED

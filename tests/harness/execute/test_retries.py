@@ -20,9 +20,9 @@ from harness.execute.attempts import NO_RETRIES, Attempt, Retries
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
 from harness.plan import session
-from harness.plan.baseline import expected_mbps, is_reference, reference_of
 from harness.plan.options import Given, retries_of
 from harness.plan.profiles import PROFILES
+from harness.points.baseline import expected_mbps, is_reference, reference_of
 from harness.results.store import Store, StoredPoint, index, load, point_name
 from model.reasons import DRIFT, Reason
 from model.result import Status

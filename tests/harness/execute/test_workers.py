@@ -22,7 +22,7 @@ from engines.registry import make
 from harness.execute import sweep, workers
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Job, Outcome, Place
-from harness.plan.baseline import is_reference
+from harness.points.baseline import is_reference
 from harness.results.store import PROVENANCE, Store
 from harness.results.summary import Judged
 from model.reasons import ENDED

@@ -12,7 +12,7 @@ import pytest
 
 import topos
 from harness.claims.metric import Metric
-from harness.plan.baseline import is_reference, reference_of
+from harness.points.baseline import is_reference, reference_of
 from harness.results import columns
 from harness.results.store import Store, load, point_name
 from harness.results.summary import Judged

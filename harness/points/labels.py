@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
-from harness.plan.baseline import is_reference
-from harness.plan.rate import named
+from harness.points.baseline import is_reference
 from model import arms, transports, tuning
 from model.congestion import described
 from model.fields.words import unusual
 from model.schedulers import scheduler_title
-from model.spec import RunSpec
+from model.spec import RunSpec, SchedulerSpec, TopologySpec
+from model.transports import USUAL_ROUTING
+from topos import TOPOLOGIES, size_words
 from workloads import matrices
 
 _IN_VIRTUAL_TIME = {SIMULATOR: ", simulated", LINUX: ", virtual time"}
+
+
+def named(topology: TopologySpec) -> str:
+    """Return a short name: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
+    return sizes(topology) if topology.kind == "fat_tree" else network(topology)
+
+
+def network(topology: TopologySpec) -> str:
+    """Return a network's name, always with its kind: `FatTree k=8, 4:1`, `dumbbell n=2, lanes=6`."""
+    return f"{TOPOLOGIES[topology.kind].title} {sizes(topology)}"
+
+
+def sizes(topology: TopologySpec) -> str:
+    """Return its size, and parameters that differ from their defaults."""
+    return ", ".join(size_words(topology.kind, topology.params))
 
 
 def workload_label(spec: RunSpec) -> str:
@@ -129,6 +146,27 @@ def label(spec: RunSpec) -> str:
     sender = arms.words_of(spec) or transport(spec)
     what = f"{named(spec.topology)} {workload_label(spec)}, {sender}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
+
+
+def setting_title(specs: Sequence[RunSpec]) -> str:
+    """Return the network, the load, the links and all other settings that the points of a table share."""
+    spec = specs[0]
+    several = mixed(specs)
+    parts = [
+        network(spec.topology),
+        workload_label(spec),
+        f"{spec.link.rate_mbps:g} Mb/s links",
+        f"{queue_label(spec)} queues",
+        congestion(specs),
+        f"{spec.seconds:g} s measured",
+        settings(_of_all(spec) if several else spec),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _of_all(spec: RunSpec) -> RunSpec:
+    """Return the spec without what each row of a table names itself."""
+    return dataclasses.replace(spec, routing=USUAL_ROUTING, scheduler=SchedulerSpec())
 
 
 @dataclass(frozen=True)

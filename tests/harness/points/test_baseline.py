@@ -10,7 +10,7 @@ import pytest
 
 from engines.engine import Silent
 from engines.registry import make
-from harness.plan.baseline import expected_mbps, is_as_expected, reference_of
+from harness.points.baseline import expected_mbps, is_as_expected, reference_of
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec
 from tests.support.stored_points import spec_of
 
