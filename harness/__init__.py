@@ -1,6 +1,7 @@
 """How experiments are run: parse, plan, execute, load, present.
 
 cli/           commands, options, progress, tables
+options/       options of a sweep, parsed and resolved with a figure's defaults
 points/        the baseline of a point, names of points and networks
 plan/          from options to the points of a sweep, their link rates and times
 execute/       run points in this process, in worker processes or on a cluster

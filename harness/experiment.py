@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.claims.metric import Metric
 from harness.claims.published import Published
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from model.spec import RunSpec, TopologySpec
 from plots.registry import CHARTS, Chart
 

@@ -18,8 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.registry import EXPERIMENTS
 from harness.claims import remembered
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.options import Given
 from harness.results.load import load
 
 

@@ -18,7 +18,7 @@ from harness.claims.measures import Measured, Subject, is_about, measured_over, 
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Figure, RateOf
-from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.summary import Judged
 from model.linux_stack import LINUX as LINUX_STACK

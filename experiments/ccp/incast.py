@@ -18,7 +18,7 @@ from harness.claims.measures import Measured, Subject, measured_over, ratio
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from harness.results.summary import Judged
 from model.congestion import BASELINE

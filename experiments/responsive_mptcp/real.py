@@ -16,7 +16,7 @@ from harness.claims.measures import across
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Figure, RateOf
-from harness.plan.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
+from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.across import Pair, alike
 from model.linux_stack import LINUX

@@ -17,7 +17,7 @@ from experiments.sigcomm11.topologies import as_routed
 from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import A_BOUND, Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import points_on
 from model.spec import RunSpec, TopologySpec
 

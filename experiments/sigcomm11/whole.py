@@ -29,7 +29,7 @@ from experiments.sigcomm11.robustness import figures as robustness
 from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults
+from harness.options.options import Defaults
 
 NAME = "sigcomm11"
 SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")

@@ -11,7 +11,7 @@ from harness.claims.metric import Metric
 from harness.claims.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT

@@ -16,7 +16,7 @@ from engines.registry import SIMULATOR
 from harness.claims.metrics import JAIN, LINK_PCT_MEAN
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec
 

@@ -27,7 +27,7 @@ from experiments.validation.metrics import (
 )
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
-from harness.plan.options import ENGINE
+from harness.options.options import ENGINE
 
 ARITHMETIC = "bytes, packets and seconds by hand (docs/validation.md)"
 MATHIS97 = (

@@ -7,5 +7,6 @@ points.py     stored points as a notebook reads them
 results.py    the results of an experiment for a notebook
 
 May import `common`, `model`, `harness.catalogue`, `harness.claims`, `harness.cli`, `harness.compare`,
-`harness.experiment`, `harness.plan`, `harness.points`, `harness.report` and `harness.results`.
+`harness.experiment`, `harness.options`, `harness.plan`, `harness.points`, `harness.report` and
+`harness.results`.
 """

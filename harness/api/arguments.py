@@ -12,7 +12,7 @@ import click
 
 from common.errors import UsageError
 from harness.catalogue import Catalogue
-from harness.plan.fields import exact
+from harness.options.fields import exact
 
 NOT_IN_PYTHON = frozenset({"--help", "--json", "--config", "--save-config"})
 """Options that are about the terminal or about files of options."""

@@ -21,8 +21,8 @@ from harness.cli.run import carry_out, how_to_continue, metrics_of, request_of
 from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.options import Given
 from harness.results import load as loading
 from harness.results import store
 from harness.results.load import Shown

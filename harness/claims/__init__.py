@@ -11,5 +11,5 @@ sentences.py   the score of a paper by its sentences
 verdicts.py    each published statement beside the measured value
 
 May import `common`, `topos`, `workloads`, `model`, `analysis`, `engines`, `harness.experiment`,
-`harness.plan`, `harness.points` and `harness.results`.
+`harness.options`, `harness.plan`, `harness.points` and `harness.results`.
 """

@@ -23,8 +23,8 @@ from harness.cli.progress import (
 from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
+from harness.options.options import Given, retries_of
 from harness.plan import session
-from harness.plan.options import Given, retries_of
 from harness.points.labels import label
 from harness.results import store
 from harness.streams import fitted, write_json

@@ -24,9 +24,9 @@ from harness.cli.run import (
     show_claims,
 )
 from harness.experiment import Experiment
+from harness.options.fields import SUBFLOWS
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.fields import SUBFLOWS
-from harness.plan.options import Given
 from harness.report import report as reporting
 from harness.results.load import load
 from harness.streams import write_json

@@ -28,13 +28,13 @@ from harness.cli.kernel import first_build
 from harness.cli.options import experiment_argument, interruptible, json_option, results_option, sweep_options
 from harness.cli.progress import JsonProgress, for_stream
 from harness.execute import sweep
-from harness.execute.attempts import NO_RETRIES, Retries
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Progress
 from harness.experiment import Experiment, Figure
+from harness.options.options import Given, retries_of
+from harness.options.profiles import PROFILES
+from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import session
-from harness.plan.options import Given, retries_of
-from harness.plan.profiles import PROFILES
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept

@@ -11,8 +11,8 @@ from engines.dispatch import only
 from engines.engine import Engine, Observer
 from harness.execute.executor import Executor
 from harness.execute.workers import LocalExecutor
+from harness.options.rates import RateChoice
 from harness.plan import rate
-from harness.plan.rate import RateChoice
 from harness.results.store import Store
 from model.spec import RunSpec, TopologySpec
 

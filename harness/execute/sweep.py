@@ -17,10 +17,10 @@ from typing import Protocol
 from common.grammar import are, points
 from engines.dispatch import only
 from engines.engine import Engine, Observer
-from harness.execute.attempts import NO_RETRIES, Retries
 from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
-from harness.plan.rate import UNTOLD, RateChoice
+from harness.options.rates import UNTOLD, RateChoice
+from harness.options.retries import NO_RETRIES, Retries
 from harness.points.baseline import is_reference, reference_of
 from harness.results import columns, summary
 from harness.results.store import Entry, Scan, Store, StoredPoint, point_name

@@ -7,5 +7,5 @@ guard.py            errors of a user's functions, in one line
 template.txt        what `refabric new` writes
 
 May import `common`, `topos`, `workloads`, `model`, `plots`, `harness.claims`, `harness.experiment`,
-`harness.plan` and `harness.results`.
+`harness.options`, `harness.plan` and `harness.results`.
 """

@@ -16,9 +16,9 @@ import topos
 from common.errors import UsageError
 from harness.claims.metric import Metric, ShownIn
 from harness.experiment import Experiment, Figure, RateOf
+from harness.options.options import Defaults, SweepOptions
 from harness.own.flows import Flows, usable_flows
 from harness.own.guard import guarded
-from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
 from harness.results.columns import COLUMNS
 from harness.results.summary import Judged

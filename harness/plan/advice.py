@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from fabric.plan import FRAME_BITS
 from harness.execute.sweep import Job
-from harness.plan.windows import SETTLING_MBIT
+from harness.options.windows import SETTLING_MBIT
 from harness.points import labels
 from harness.points.baseline import is_reference
 from harness.points.labels import named

@@ -19,13 +19,13 @@ from engines import registry as engines
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from harness.execute import sweep
-from harness.execute.attempts import NO_RETRIES, Retries
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Job
 from harness.experiment import Experiment, Figure
+from harness.options.options import ENGINE, Given, SweepOptions, resolve
+from harness.options.rates import RateChoice, RateKey, fixed, rate_key
+from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import begun, rate
-from harness.plan.options import ENGINE, Given, SweepOptions, resolve
-from harness.plan.rate import RateChoice, RateKey, rate_key
 from harness.plan.sweeps import fat_trees
 from harness.plan.variants import (
     NO_COUNTERPART,
@@ -248,7 +248,7 @@ def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:
 
 def _rate(options: SweepOptions, topology: TopologySpec, carried: Carried) -> RateChoice:
     if options.rate_mbps is not None:
-        return rate.fixed(options.rate_mbps)
+        return fixed(options.rate_mbps)
     choice = carried(options.auto.basis(topology), options.engines, options.highest_mbps)
     return options.auto.of(choice, topology)
 

@@ -13,8 +13,8 @@ from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
 from harness.execute import attempts
 from harness.experiment import Figure
-from harness.plan.fields import SPEC_FIELDS, exact
-from harness.plan.options import ENGINE, MAX_K, Given, resolve
+from harness.options.fields import SPEC_FIELDS, exact
+from harness.options.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.sweeps import fat_trees
 from harness.points import labels
 from harness.points.baseline import is_reference

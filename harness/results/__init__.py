@@ -15,5 +15,5 @@ summary.py        stored points beside their baselines
 tables.py         CSV tables, to bytes and back
 
 May import `common`, `topos`, `workloads`, `model`, `analysis`, `engines`, `plots`, `harness.claims`,
-`harness.execute`, `harness.experiment`, `harness.plan` and `harness.points`.
+`harness.execute`, `harness.experiment`, `harness.options`, `harness.plan` and `harness.points`.
 """

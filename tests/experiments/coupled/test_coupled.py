@@ -16,7 +16,7 @@ from experiments.coupled import wire
 from experiments.coupled.statements import SHARE_LOSS, SHIFT
 from harness.claims.published import Source
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.spec import StackSpec
 
 SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]

@@ -15,7 +15,7 @@ from experiments.command import main
 from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
 from harness.claims.verdicts import AGREES
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from harness.points.labels import workload_label
 
 BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")

@@ -21,8 +21,8 @@ from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11 import whole
 from harness.execute.point import hosts_of
 from harness.execute.sweep import wall_s
+from harness.options.options import PINNED_PART, Given
 from harness.plan import session
-from harness.plan.options import PINNED_PART, Given
 from harness.plan.session import Plan
 from harness.plan.variants import NO_COUNTERPART
 from harness.results.store import load

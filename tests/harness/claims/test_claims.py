@@ -23,7 +23,7 @@ from harness.claims.published import Published, Relation, Source
 from harness.claims.sentences import Outcome, sentences
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT
 from harness.experiment import Figure
-from harness.plan.options import ENGINE
+from harness.options.options import ENGINE
 from harness.report import claims as shown
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged

@@ -19,10 +19,10 @@ from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep
-from harness.execute.attempts import Retries
 from harness.execute.build import build
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Job, Outcome, Place
+from harness.options.retries import Retries
 from harness.points.baseline import is_reference
 from harness.results.store import PROVENANCE, Store, load
 from harness.results.summary import Judged

@@ -18,9 +18,10 @@ from harness.execute import attempts
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Job, run
 from harness.experiment import Experiment
+from harness.options.options import Given
+from harness.options.rates import RateChoice
 from harness.plan import rate, session
-from harness.plan.options import Given
-from harness.plan.rate import MEASURED, RateChoice
+from harness.plan.rate import MEASURED
 from harness.plan.session import PLACEHOLDER_MBPS, Session
 from harness.results.store import Store, index
 from model.spec import TopologySpec

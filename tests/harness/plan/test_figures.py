@@ -21,8 +21,8 @@ from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from harness.cli.progress import PlainProgress
 from harness.execute.machines import ThisMachine
+from harness.options.options import Given, SweepOptions, resolve
 from harness.plan import session
-from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.session import Plan
 from harness.results import manifest
 from harness.results.load import load

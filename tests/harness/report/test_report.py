@@ -23,7 +23,7 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from harness.report import report, words
 from harness.report.points import commands, missing
 from harness.report.provenance import collect

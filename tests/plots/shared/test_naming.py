@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.plan.fields import SPEC_FIELDS, changed
+from harness.options.fields import SPEC_FIELDS, changed
 from harness.points.labels import settings
 from model.fields.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
 from plots.data import Point, panels

@@ -15,9 +15,9 @@ from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
 from common.suggest import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
-from harness.plan.files import link_traces
-from harness.plan.files.sizes import expanded
-from harness.plan.files.traces import trace_of
+from harness.options.files import link_traces
+from harness.options.files.sizes import expanded
+from harness.options.files.traces import trace_of
 from harness.points.baseline import MATRIX
 from model.congestion import CONGESTION_CONTROLS
 from model.fields.limits import LIMITS, shown

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeVar
 from common.errors import UsageError
 from engines.emulation.dataplanes.registry import OVS
 from engines.registry import MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
-from harness.execute.attempts import Retries
-from harness.plan.fields import (
+from harness.options.fields import (
     BY_NAME,
     OPTIONS,
     SPEC_FIELDS,
@@ -22,10 +21,11 @@ from harness.plan.fields import (
     SpecField,
     changed,
 )
-from harness.plan.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
-from harness.plan.profiles import DEFAULT, PROFILES, Profile
-from harness.plan.rate import AUTO, Auto, virtual_mbps
-from harness.plan.windows import AS_CHOSEN, Window
+from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
+from harness.options.profiles import DEFAULT, PROFILES, Profile
+from harness.options.rates import AUTO, Auto, virtual_mbps
+from harness.options.retries import Retries
+from harness.options.windows import AS_CHOSEN, Window
 from model.congestion import COUPLED_DEFAULT
 from model.fields.ranges import MIN_QUEUE_BYTES
 from model.spec import (

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from common.errors import UsageError
 from engines.emulation.calibration import calibrate
 from experiments.cs244_2013.one_to_one import EXPERIMENT
-from harness.plan.fields import BY_NAME, GRID_OPTIONS, changed
-from harness.plan.options import Given, SweepOptions, resolve, sweep_workloads
-from harness.plan.parsers import ints
-from harness.plan.profiles import PROFILES
+from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
+from harness.options.options import Given, SweepOptions, resolve, sweep_workloads
+from harness.options.parsers import ints
+from harness.options.profiles import PROFILES
 from harness.points.baseline import reference_of
 from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec
 

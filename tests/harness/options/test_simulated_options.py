@@ -13,10 +13,10 @@ from common.errors import UsageError
 from experiments.command import main
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from experiments.registry import EXPERIMENTS
+from harness.options.options import Given, SweepOptions, resolve
+from harness.options.rates import SIMULATED_MBPS
+from harness.options.stack_options import FIELDS, usual
 from harness.plan import session
-from harness.plan.options import Given, SweepOptions, resolve
-from harness.plan.rate import SIMULATED_MBPS
-from harness.plan.stack_options import FIELDS, usual
 from harness.results.store import load
 from model.fields.words import stack_words
 from model.spec import StackSpec

@@ -17,7 +17,7 @@ from typing import Any
 
 import topos
 from common.errors import UsageError
-from harness.plan.files.texts import label_of, text_of
+from harness.options.files.texts import label_of, text_of
 from model.spec import TopologySpec
 from topos import Layer, from_file
 

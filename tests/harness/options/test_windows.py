@@ -13,10 +13,11 @@ from engines.fake import FakeEngine
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
 from harness.execute.machines import ThisMachine
+from harness.options.options import Given
+from harness.options.rates import RateChoice
+from harness.options.windows import AS_CHOSEN, MAX_S, Window, delay_s
 from harness.plan import session
-from harness.plan.options import Given
-from harness.plan.rate import TO_BE_MEASURED, RateChoice
-from harness.plan.windows import AS_CHOSEN, MAX_S, Window, delay_s
+from harness.plan.rate import TO_BE_MEASURED
 from model.spec import LinkSpec, RunSpec, TopologySpec
 
 BOTH = Window(warmup=True, seconds=True)

@@ -18,10 +18,10 @@ from controllers.routing import POLICIES
 from engines.emulation.dataplanes.registry import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
-from harness.plan import parsers, stack_options
-from harness.plan.files import networks
-from harness.plan.parsers import Parser
-from harness.plan.profiles import DEFAULT, PROFILES
+from harness.options import parsers, stack_options
+from harness.options.files import networks
+from harness.options.parsers import Parser
+from harness.options.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
 from model.link_events import event_text
