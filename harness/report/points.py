@@ -11,7 +11,6 @@ import topos
 from engines.registry import SIMULATED_HOSTS, engine_words
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
-from harness.execute import attempts
 from harness.experiment import Figure
 from harness.options.fields import SPEC_FIELDS, exact
 from harness.options.options import ENGINE, MAX_K, Given, resolve
@@ -19,7 +18,7 @@ from harness.plan.sweeps import fat_trees
 from harness.points import labels
 from harness.points.baseline import is_reference
 from harness.points.labels import label, network, queue_label, workload_label
-from harness.results import across
+from harness.results import across, attempts
 from harness.results.load import Shown
 from harness.results.summary import Judged
 from model.reasons import texts

@@ -1,6 +1,7 @@
 """The results folder: what is stored, and how it is read back and summarised.
 
 across.py         pairs of an emulated and a simulated point
+attempts.py       attempts at a point that the machine disturbed
 columns.py        summary.csv: one row per point
 contents.py       what a results folder holds
 export.py         one zip of an experiment
@@ -15,5 +16,5 @@ summary.py        stored points beside their baselines
 tables.py         CSV tables, to bytes and back
 
 May import `common`, `topos`, `workloads`, `model`, `analysis`, `engines`, `plots`, `harness.claims`,
-`harness.execute`, `harness.experiment`, `harness.options`, `harness.plan` and `harness.points`.
+`harness.experiment`, `harness.options`, `harness.plan` and `harness.points`.
 """

@@ -15,8 +15,7 @@ from common.errors import HostUnfitError
 from engines import registry as engines
 from experiments.command import main
 from harness.cli.progress import JsonProgress, RichProgress
-from harness.execute import attempts, sweep
-from harness.execute.attempts import Attempt
+from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
 from harness.options.options import Given, retries_of
@@ -24,6 +23,8 @@ from harness.options.profiles import PROFILES
 from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import session
 from harness.points.baseline import expected_mbps, is_reference, reference_of
+from harness.results import attempts
+from harness.results.attempts import Attempt
 from harness.results.store import Store, StoredPoint, index, load, point_name
 from model.reasons import DRIFT, Reason
 from model.result import Status
