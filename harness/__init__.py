@@ -6,7 +6,8 @@ points/        the baseline of a point, names of points and networks
 plan/          from options to the points of a sweep, their link rates and times
 execute/       run points in this process, in worker processes or on a cluster
 results/       the results folder: write, read, summarise
-claims/        published numbers and verdicts on them
+metrics/       metrics, published numbers, summary.csv
+claims/        verdicts on published numbers
 report/        the HTML report
 compare/       two results folders side by side
 catalogue.py   the experiments that a command can run

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.claims.metric import Metric
-from harness.claims.published import Published
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published
 from harness.options.options import Defaults, SweepOptions
 from model.spec import RunSpec, TopologySpec
 from plots.registry import CHARTS, Chart

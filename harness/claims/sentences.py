@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from engines.registry import SIMULATOR
 from harness.claims.claims import Claim, Side
-from harness.claims.published import Source
 from harness.claims.verdicts import AGREES, DIFFERS
+from harness.metrics.published import Source
 from harness.options.options import ENGINE
 
 MIN_SEEDS = {SIMULATOR: 6, ENGINE: 3}

@@ -22,6 +22,6 @@ help/           completion of shells, manual pages, the documentation's site
 
 May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `model`, `analysis`, `engines`, `setup`,
 `plots`, `harness.api`, `harness.catalogue`, `harness.claims`, `harness.compare`, `harness.execute`,
-`harness.experiment`, `harness.options`, `harness.own`, `harness.plan`, `harness.points`, `harness.report`,
-`harness.results`, `harness.streams` and `harness.watch`.
+`harness.experiment`, `harness.metrics`, `harness.options`, `harness.own`, `harness.plan`, `harness.points`,
+`harness.report`, `harness.results`, `harness.streams` and `harness.watch`.
 """

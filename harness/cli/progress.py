@@ -17,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.execute.sweep import Job, Place, Progress, wall_s
+from harness.metrics import columns
 from harness.points import labels
 from harness.points.baseline import is_reference
-from harness.results import attempts, columns, summary
+from harness.results import attempts, summary
 from harness.streams import wrapped, write_json
 from model.reasons import texts
 from model.result import Status

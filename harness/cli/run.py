@@ -18,8 +18,6 @@ from engines.engine import Engine
 from engines.registry import SIMULATOR
 from harness.claims import claims, remembered, verdicts
 from harness.claims.claims import once
-from harness.claims.metric import Metric
-from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
 from harness.cli import table
@@ -31,6 +29,9 @@ from harness.execute import sweep
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Progress
 from harness.experiment import Experiment, Figure
+from harness.metrics import columns
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published
 from harness.options.options import Given, retries_of
 from harness.options.profiles import PROFILES
 from harness.options.retries import NO_RETRIES, Retries
@@ -38,7 +39,7 @@ from harness.plan import session
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
-from harness.results import columns, store
+from harness.results import store
 from harness.results.load import Loaded, loaded
 from harness.streams import write_json
 from model.result import Status

@@ -19,10 +19,11 @@ from engines.dispatch import only
 from engines.engine import Engine, Observer
 from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
+from harness.metrics import columns
 from harness.options.rates import UNTOLD, RateChoice
 from harness.options.retries import NO_RETRIES, Retries
 from harness.points.baseline import is_reference, reference_of
-from harness.results import columns, summary
+from harness.results import summary
 from harness.results.store import Entry, Scan, Store, StoredPoint, point_name
 from model.reasons import texts
 from model.result import Status

@@ -22,9 +22,9 @@ from common.grammar import (
     were,
 )
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR
-from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import Published, find, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
+from harness.metrics.metrics import GOODPUT_PCT_MEAN
+from harness.metrics.published import Published, find, known_as
 from harness.options.options import ENGINE
 from harness.points import labels
 from harness.points.baseline import is_reference

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import topos
 from engines.registry import SIMULATED_HOSTS, engine_words
-from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
 from harness.experiment import Figure
+from harness.metrics.metric import Metric, ShownIn, shown_in
+from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
 from harness.options.fields import SPEC_FIELDS, exact
 from harness.options.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.sweeps import fat_trees

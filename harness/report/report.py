@@ -18,9 +18,9 @@ from markupsafe import Markup
 from common import files
 from common.errors import StoreError, UsageError
 from harness.claims.claims import once
-from harness.claims.published import known_as
 from harness.claims.verdicts import NOT_MEASURED, Verdict, place
 from harness.experiment import Experiment
+from harness.metrics.published import known_as
 from harness.report import claims as claimed
 from harness.report import figures, words
 from harness.report import points as parts

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from common.grammar import counted, joined
-from harness.claims.published import Published, Source, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
+from harness.metrics.published import Published, Source, known_as
 from harness.report import in_short
 from harness.report.points import point_label
 from harness.results import attempts

@@ -2,7 +2,6 @@
 
 across.py         pairs of an emulated and a simulated point
 attempts.py       attempts at a point that the machine disturbed
-columns.py        summary.csv: one row per point
 contents.py       what a results folder holds
 export.py         one zip of an experiment
 known.py          whether the names and values of a stored point are known here

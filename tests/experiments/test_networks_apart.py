@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from experiments.registry import EXPERIMENTS
-from harness.claims import published
-from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
 from harness.compare.match import conditions, match
 from harness.experiment import Figure
+from harness.metrics import columns, published
+from harness.metrics.metrics import GOODPUT_PCT_MEAN
+from harness.metrics.published import Published, Relation, Source
 from harness.points import labels
 from harness.report import figures
-from harness.results import columns, summary
+from harness.results import summary
 from harness.results.store import Store, load
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from experiments.command import main
 from experiments.coupled import wire
 from experiments.coupled.statements import SHARE_LOSS, SHIFT
-from harness.claims.published import Source
 from harness.experiment import Figure
+from harness.metrics.published import Source
 from harness.options.options import Given, resolve
 from model.spec import StackSpec
 

@@ -9,10 +9,6 @@ from pathlib import Path
 import pytest
 
 from experiments.registry import EXPERIMENTS
-from harness.claims import metrics
-from harness.claims.measures import Measured
-from harness.claims.metric import Metric, ShownIn
-from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import (
     AGREES,
     DIFFERS,
@@ -23,6 +19,10 @@ from harness.claims.verdicts import (
     verdicts,
 )
 from harness.experiment import Figure
+from harness.metrics import metrics
+from harness.metrics.measures import Measured
+from harness.metrics.metric import Metric, ShownIn
+from harness.metrics.published import Published, Relation, Source
 from harness.results import summary
 from harness.results.store import Store, load
 from harness.results.summary import Judged

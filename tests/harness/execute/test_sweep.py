@@ -18,8 +18,8 @@ from engines.fake import FakeEngine
 from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
+from harness.metrics import columns
 from harness.points.baseline import is_reference
-from harness.results import columns
 from harness.results.store import Store, StoredPoint, load, point_name
 from model.reasons import texts
 from model.result import RunResult, Status

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from analysis.completion import percentile
-from harness.claims.measures import OfPoint, ratio, table
+from harness.metrics.measures import OfPoint, ratio, table
 from harness.results.summary import Judged
 from model.result import PortRow
 

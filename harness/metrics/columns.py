@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import topos
 from common import files
 from common.printable import one_line
-from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import TABLES
+from harness.metrics.metric import Metric, ShownIn, shown_in
+from harness.metrics.metrics import TABLES
 from harness.points.labels import digest, settings
 from harness.results.store import SUMMARY, Store, StoredPoint
 from harness.results.summary import Judged, judge

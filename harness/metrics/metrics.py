@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import statistics
 
-from harness.claims import readings
-from harness.claims.measures import across, dip, over_tcp, over_topology, slope
-from harness.claims.metric import Metric, ShownIn
+from harness.metrics import readings
+from harness.metrics.measures import across, dip, over_tcp, over_topology, slope
+from harness.metrics.metric import Metric, ShownIn
 from harness.results.across import alike
 from harness.results.summary import Judged
 
@@ -138,7 +138,7 @@ TABLES = (
     PCSCF_FILL_PCT,
     SCSCF_FILL_PCT,
 )  # fmt: skip
-"""In the order in which tables show them (summary.csv: harness/results/columns.py)."""
+"""In the order in which tables show them (summary.csv: harness/metrics/columns.py)."""
 
 LINK_PCT_MEAN = Metric(
     "link_pct_mean", "% of the link rate", "the mean goodput of the flows", readings.goodput_of_link_pct

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.claims.measures import Measure, Measured, OfPoint, Subject, each
+from harness.metrics.measures import Measure, Measured, OfPoint, Subject, each
 from harness.results.summary import Judged
 from model.spec import RunSpec
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import topos
-from harness.claims.metric import Metric
+from harness.metrics import columns
+from harness.metrics.metric import Metric
 from harness.points.baseline import is_reference, reference_of
-from harness.results import columns
 from harness.results.store import Store, load, point_name
 from harness.results.summary import Judged
 from harness.results.tables import Cell

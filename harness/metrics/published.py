@@ -18,8 +18,8 @@ from enum import StrEnum
 from typing import Any
 
 import topos
-from harness.claims.measures import Measured
-from harness.claims.metric import Metric
+from harness.metrics.measures import Measured
+from harness.metrics.metric import Metric
 from model.spec import TopologySpec
 from model.transports import SCATTER
 
