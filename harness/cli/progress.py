@@ -16,8 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from harness.execute.sweep import Job, Place, Progress, wall_s
+from harness.execute.sweep import Place, Progress
 from harness.metrics import columns
+from harness.plan.jobs import Job, wall_s
 from harness.points import labels
 from harness.points.baseline import is_reference
 from harness.results import attempts, summary

@@ -2,7 +2,7 @@
 
 build.py     the build of refabric, which must be the same on all machines
 executor.py  the interface between a sweep and what runs its points
-machines.py  the machines of a sweep, as planning sees them
+machines.py  the machines of a sweep, each with its executor
 point.py     run one point, check its result, store it
 sweep.py     run the points of a plan that are not finished yet
 workers.py   worker processes of this machine

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabric.plan import FRAME_BITS
-from harness.execute.sweep import Job
 from harness.options.windows import SETTLING_MBIT
+from harness.plan.jobs import Job
 from harness.points import labels
 from harness.points.baseline import is_reference
 from harness.points.labels import named

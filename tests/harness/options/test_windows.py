@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from engines.fake import FakeEngine
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
-from harness.execute.machines import ThisMachine
 from harness.options.options import Given
 from harness.options.rates import RateChoice
 from harness.options.windows import AS_CHOSEN, MAX_S, Window, delay_s
 from harness.plan import session
+from harness.plan.capabilities import LocalCapabilities
 from harness.plan.rate import TO_BE_MEASURED
 from model.spec import LinkSpec, RunSpec, TopologySpec
 
@@ -124,11 +124,11 @@ class TestPlans:
 
     def test_a_rate_not_yet_known_is_taken_for_a_usual_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         unknown = RateChoice(None, TO_BE_MEASURED)
-        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: unknown)
+        monkeypatch.setattr(LocalCapabilities, "known_rate", lambda *_: unknown)
         assert self.durations(k="4") == {(20.0, 40.0)}
 
     def test_the_placeholder_of_a_rate_is_never_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
+        monkeypatch.setattr(LocalCapabilities, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
         given = Given.of(queue=2000)
         plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
         assert plan.left_out() == []

@@ -15,11 +15,12 @@ from engines.fake import FakeEngine
 from engines.registry import VIRTUAL_TIME
 from experiments.registry import EXPERIMENTS
 from harness.execute.machines import ThisMachine
-from harness.execute.sweep import Job, run
+from harness.execute.sweep import run
 from harness.experiment import Experiment
 from harness.options.options import Given
 from harness.options.rates import RateChoice
 from harness.plan import rate, session
+from harness.plan.jobs import Job
 from harness.plan.rate import MEASURED
 from harness.plan.session import PLACEHOLDER_MBPS, Session
 from harness.results import attempts

@@ -9,7 +9,7 @@ import pytest
 from common.errors import HostUnfitError, NoKernelError, UsageError
 from engines.engine import Observer
 from engines.fake import FakeEngine
-from harness.execute.machines import ThisMachine
+from harness.plan.capabilities import LocalCapabilities
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec
 
@@ -40,7 +40,7 @@ class Guests(FakeEngine):
 
 def test_a_missing_kernel_is_built_once() -> None:
     engine = Guests()
-    machine = ThisMachine(engine, engine.build)
+    machine = LocalCapabilities(engine, engine.build)
     assert machine.unfit(SPECS) == {}
     assert machine.unfit(SPECS) == {}
     assert engine.builds == 1
@@ -49,7 +49,7 @@ def test_a_missing_kernel_is_built_once() -> None:
 def test_bad_input_is_refused_before_the_build() -> None:
     engine = Guests(bad=True)
     with pytest.raises(UsageError):
-        ThisMachine(engine, engine.build).unfit(SPECS)
+        LocalCapabilities(engine, engine.build).unfit(SPECS)
     assert engine.builds == 0
 
 
@@ -57,9 +57,9 @@ def test_a_machine_that_cannot_build_it_says_why() -> None:
     def refuse() -> None:
         raise HostUnfitError("needs packages that are missing")
 
-    found = ThisMachine(Guests(), refuse).unfit(SPECS)
+    found = LocalCapabilities(Guests(), refuse).unfit(SPECS)
     assert str(found["linux"]) == "needs packages that are missing"
 
 
 def test_without_a_builder_the_advice_stays() -> None:
-    assert isinstance(ThisMachine(Guests()).unfit(SPECS)["linux"], NoKernelError)
+    assert isinstance(LocalCapabilities(Guests()).unfit(SPECS)["linux"], NoKernelError)
