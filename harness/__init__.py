@@ -10,6 +10,7 @@ metrics/       metrics, published numbers, summary.csv
 claims/        verdicts on published numbers
 report/        the HTML report
 compare/       two results folders side by side
+load.py        each figure of an experiment with its stored points, and verdicts on them
 catalogue.py   the experiments that a command can run
 experiment.py  the definition of an experiment and its figures
 streams.py     what the commands write to: consoles, and streams of JSON lines

@@ -29,6 +29,7 @@ from harness.execute import sweep
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Progress
 from harness.experiment import Experiment, Figure
+from harness.load import Loaded, loaded
 from harness.metrics import columns
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published
@@ -40,7 +41,6 @@ from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
 from harness.results import store
-from harness.results.load import Loaded, loaded
 from harness.streams import write_json
 from model.result import Status
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import topos
 from engines.registry import SIMULATED_HOSTS, engine_words
 from harness.experiment import Figure
+from harness.load import Shown
 from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
 from harness.options.fields import SPEC_FIELDS, exact
@@ -19,7 +20,6 @@ from harness.points import labels
 from harness.points.baseline import is_reference
 from harness.points.labels import label, network, queue_label, workload_label
 from harness.results import across, attempts
-from harness.results.load import Shown
 from harness.results.summary import Judged
 from model.reasons import texts
 from model.result import Status

@@ -20,13 +20,13 @@ from common.errors import StoreError, UsageError
 from harness.claims.claims import once
 from harness.claims.verdicts import NOT_MEASURED, Verdict, place
 from harness.experiment import Experiment
+from harness.load import Loaded, Shown
 from harness.metrics.published import known_as
 from harness.report import claims as claimed
 from harness.report import figures, words
 from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import MAX_BYTES, inline
-from harness.results.load import Loaded, Shown
 from harness.watch import page as watching
 from plots.registry import Chart
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from common.grammar import counted, joined
 from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
+from harness.load import Loaded
 from harness.metrics.published import Published, Source, known_as
 from harness.report import in_short
 from harness.report.points import point_label
 from harness.results import attempts
-from harness.results.load import Loaded
 from harness.results.summary import Judged
 from model.reasons import KINDS, OTHER, Kind, Reason
 from model.result import Status
