@@ -1,5 +1,4 @@
-"""The definition of an experiment: figures of a paper or post, each with points, charts and published
-numbers."""
+"""The definition of an experiment: its figures, each with points, charts and published numbers."""
 
 from __future__ import annotations
 
