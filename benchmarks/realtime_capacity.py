@@ -24,7 +24,7 @@ from common.errors import RefabricError
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.engine import Silent
 from engines.provenance import machine
-from harness.plan.options import TRAFFIC, USUAL_TRAFFIC
+from harness.options.options import TRAFFIC, USUAL_TRAFFIC
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 

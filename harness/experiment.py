@@ -1,14 +1,13 @@
-"""The definition of an experiment: figures of a paper or post, each with points, charts and published
-numbers."""
+"""The definition of an experiment: its figures, each with points, charts and published numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.claims.metric import Metric
-from harness.claims.published import Published
-from harness.plan.options import Defaults, SweepOptions
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published
+from harness.options.options import Defaults, SweepOptions
 from model.spec import RunSpec, TopologySpec
 from plots.registry import CHARTS, Chart
 

@@ -128,7 +128,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Level:
-    """A published number to draw beside ours: the metric of this name (harness/claims/metrics.py, or the
+    """A published number to draw beside ours: the metric of this name (harness/metrics/metrics.py, or the
     paper's own) at `subflows` is `relation` (`<`, `about`, `>=`) `value`; `k` is the size in the paper."""
 
     topology: str

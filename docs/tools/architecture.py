@@ -2,8 +2,9 @@
 
     python docs/tools/architecture.py
 
-The script replaces the text between `<!-- packages -->`, or `<!-- walk -->`, and `<!-- end -->`. The metadata
-of the picture contain the data it was drawn from, so that a test can check whether it is current.
+The script replaces the text between `<!-- packages -->`, `<!-- harness -->` or `<!-- walk -->`, and
+`<!-- end -->`. The metadata of the picture contain the data it was drawn from, so that a test can check
+whether it is current.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from matplotlib.patches import Rectangle
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from docs.tools import walk
-from docs.tools.imports import ORDER, ROOT, edges, first_line, imports
+from docs.tools.imports import HARNESS, ORDER, ROOT, edges, first_line, imports
 
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
@@ -122,6 +123,16 @@ def packages_table(found: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def harness_table(root: Path = ROOT) -> str:
+    """Return a Markdown table with one row per package or module of the harness, in the order of HARNESS."""
+    lines = ["| in `harness/` | holds |", "|---|---|"]
+    for name in HARNESS:
+        folder, module = root / "harness" / name, root / "harness" / f"{name}.py"
+        shown, file = (f"{name}/", folder / "__init__.py") if folder.is_dir() else (module.name, module)
+        lines.append(f"| `{shown}` | {first_line(file)} |")
+    return "\n".join(lines)
+
+
 def walk_list(files: list[str]) -> str:
     """Return a numbered Markdown list of the files in WALKED; consecutive files of a folder share an item."""
     lines = []
@@ -132,9 +143,18 @@ def walk_list(files: list[str]) -> str:
     return "\n".join(lines)
 
 
-def filled(page: str, blocks: dict[str, str]) -> str:
+def blocks(found: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Return the text of each generated block of the page, by its name."""
+    return {
+        "packages": packages_table(found),
+        "harness": harness_table(),
+        "walk": walk_list(walk.files_entered()),
+    }
+
+
+def filled(page: str, texts: dict[str, str]) -> str:
     """Return `page` with new text in each of its blocks."""
-    for name, text in blocks.items():
+    for name, text in texts.items():
         block = f"<!-- {name} -->\n{text}\n<!-- end -->"
         page = re.sub(_BLOCK.format(name), lambda _, new=block: new, page, flags=re.DOTALL)  # type: ignore[misc]
     return page
@@ -143,8 +163,7 @@ def filled(page: str, blocks: dict[str, str]) -> str:
 def main() -> None:
     found = data()
     draw(found, PICTURE)
-    blocks = {"packages": packages_table(found), "walk": walk_list(walk.files_entered())}
-    PAGE.write_text(filled(PAGE.read_text(), blocks))
+    PAGE.write_text(filled(PAGE.read_text(), blocks(found)))
 
 
 if __name__ == "__main__":

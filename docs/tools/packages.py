@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from docs.tools.imports import ORDER, ROOT, Import
+from docs.tools.imports import ORDER, ROOT, Import, rank
 
 INIT = "__init__.py"
 _MAY = re.compile(r"\bMay import\b(.*?)(?:\n\n|\Z)", re.DOTALL)
@@ -57,9 +57,9 @@ def undeclared(package: str, allowed: Iterable[str], found: Iterable[Import]) ->
 
 
 def forbidden(package: str, allowed: Iterable[str], root: Path = ROOT) -> list[str]:
-    """Return the names in `allowed` that do not exist, or that are to the right of the package in ORDER."""
-    own = ORDER.index(package.split("/", maxsplit=1)[0])
-    return [name for name in allowed if not _exists(name, root) or ORDER.index(name.split(".")[0]) > own]
+    """Return the names in `allowed` that do not exist, or that are to the right of the package."""
+    own = rank(package.replace("/", "."))
+    return [name for name in allowed if not _exists(name, root) or rank(name) > own]
 
 
 def _includes(name: str, module: str) -> bool:

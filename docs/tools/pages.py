@@ -11,9 +11,9 @@ import click
 
 from common.errors import UsageError
 from harness.experiment import Experiment
+from harness.load import Loaded, load
+from harness.options.options import ENGINE, Given
 from harness.plan import session
-from harness.plan.options import ENGINE, Given
-from harness.results.load import Loaded, load
 
 _IMAGE = re.compile(r"\(((?:\.\./)?images/[\w./-]+\.png)\)<!-- (\S+\.png) -->")
 

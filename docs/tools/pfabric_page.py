@@ -34,8 +34,8 @@ from docs.tools import pages
 from experiments.cs244_2017 import figures as cs244_2017
 from experiments.pfabric import figures as pfabric
 from experiments.pfabric.points import WEB_SEARCH
+from harness.load import Shown
 from harness.report import words
-from harness.results.load import Shown
 from harness.results.summary import Judged
 from model.arms import ARMS, arm_of
 

@@ -15,9 +15,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.registry import EXPERIMENTS
-from harness.claims.published import UNPUBLISHED, Published, Source
 from harness.claims.verdicts import place
 from harness.experiment import Experiment, Figure
+from harness.metrics.published import UNPUBLISHED, Published, Source
 from model.transports import transport
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "published.md"

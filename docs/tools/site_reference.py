@@ -14,10 +14,10 @@ import click
 import refabric
 from experiments.command import main as command
 from experiments.registry import CATALOGUE
-from harness.claims.metric import Metric, ShownIn
-from harness.claims.metrics import TABLES
 from harness.cli.help.manual import EXIT_CODES
-from harness.results import columns
+from harness.metrics import columns
+from harness.metrics.metric import Metric, ShownIn
+from harness.metrics.metrics import TABLES
 from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 
@@ -77,7 +77,7 @@ def metrics() -> str:
                     others.setdefault(row.metric.name, row.metric)
     rows = [(f"`{m.name}`", m.unit, m.about) for m in sorted(others.values(), key=lambda m: m.name)]
     return "\n".join([
-        "# Metrics\n\nThe registry of metrics is `harness/claims/metrics.py`.\n\n## In tables\n",
+        "# Metrics\n\nThe registry of metrics is `harness/metrics/metrics.py`.\n\n## In tables\n",
         *_table(("name", "unit", "meaning", "shown in"), shown),
         "\n## Of published statements\n",
         *_table(("name", "unit", "meaning"), rows),

@@ -18,9 +18,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.registry import EXPERIMENTS
 from harness.claims import remembered
+from harness.load import load
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.options import Given
-from harness.results.load import load
 
 
 def stored(results: Path, name: str) -> dict[str, remembered.Remembered]:

@@ -15,11 +15,11 @@ from analysis.completion import completions, percentile
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
-from harness.claims.measures import Measured, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
 from harness.experiment import Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.metrics.measures import Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from harness.results.summary import Judged
 from model.congestion import BASELINE

@@ -14,11 +14,11 @@ from ccp.loading import PREFIX
 from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
 from experiments.coupled.metrics import SHARE_OF_BOTTLENECK
-from harness.claims.measures import Measured, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
 from harness.experiment import Figure, RateOf
-from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.metrics.measures import Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.summary import Judged
 from model.linux_stack import LINUX as LINUX_STACK

@@ -16,7 +16,7 @@ from experiments.ccp.incast import FIGURE as INCAST
 from experiments.ccp.links import FIGURE as BY_LINK
 from experiments.ccp.network import LINK, bottleneck, compared
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
 from model.spec import AgentSpec, RunSpec

@@ -15,7 +15,7 @@ from engines.registry import SIMULATOR
 from experiments.ccp.network import LINK, bottleneck, compared
 from experiments.ccp.statements import NEARLY
 from harness.experiment import Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from model.link_traces import CELL, DROP, FIXED, LINK_KINDS, LTE
 from model.spec import LinkSpec, RunSpec, SamplingSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.ccp.statements import ACCESS
 from harness.experiment import RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Variant, points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 

@@ -10,9 +10,9 @@ import statistics
 from collections.abc import Sequence
 
 from ccp.loading import PREFIX
-from harness.claims.measures import Measured, Subject, measured_over, ratio
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.measures import Measured, Subject, measured_over, ratio
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
 from harness.results.summary import Judged
 from model.link_traces import LINK_KINDS, link_kind
 from model.result import under_test

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from analysis import shares
-from harness.claims.measures import each_replica
-from harness.claims.metric import Metric
+from harness.metrics.measures import each_replica
+from harness.metrics.metric import Metric
 
 SHARE_OF_BOTTLENECK = Metric(
     shares.SHARE_OF_BOTTLENECK, "% of the link", "the share of the flow under test beside TCP",

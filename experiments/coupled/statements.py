@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from analysis import theory
 from experiments.coupled.metrics import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.published import Published, Relation, Source
 from model.transports import title
 
 WISCHIK = (

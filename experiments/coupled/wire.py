@@ -13,7 +13,7 @@ from dataclasses import replace
 from engines.registry import SIMULATOR
 from experiments.coupled.statements import SHARE_LOSS, SHARE_QUEUE, SHIFT
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, points_on
 from model.spec import RunSpec, TopologySpec
 from model.tuning import RESERVE

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from experiments.cs244_2013.statements import FIGURES
 from harness.experiment import Experiment, Figure
-from harness.plan.options import QUEUE_SAMPLE_MS, Defaults
-from harness.plan.rate import Auto
+from harness.options.options import QUEUE_SAMPLE_MS, Defaults
+from harness.options.rates import Auto
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.spec import SamplingSpec, StackSpec, TopologySpec
 

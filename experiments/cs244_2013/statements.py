@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.sigcomm11.statements import LEVEL, ONE_TO_ONE
-from harness.claims.metric import Metric
-from harness.claims.metrics import (
+from harness.metrics.metric import Metric
+from harness.metrics.metrics import (
     CPU_BUSY_PCT,
     CPU_SLOPE,
     GOODPUT_DIP,
@@ -26,7 +26,7 @@ from harness.claims.metrics import (
     QUEUE_VARIATION_PCT,
     RTT_VARIATION_PCT,
 )
-from harness.claims.published import A_BOUND, SIGN, Published, Relation, Source
+from harness.metrics.published import A_BOUND, SIGN, Published, Relation, Source
 
 CS244 = "Wilson, O'Connor, MPTCP on Mininet, CS244 2013: reproducing network research"
 

@@ -34,7 +34,7 @@ from experiments.pfabric.points import (
     workload,
 )
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from model.arms import ARMS, ON_LINUX, ON_STAR, STAR_PARTS, TWINS, Arm
 from model.spec import RunSpec, StackSpec, TopologySpec
 

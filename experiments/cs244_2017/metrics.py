@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from analysis.agreement import rank_correlation
 from analysis.normalised import ALL, LARGE, ended_times
 from experiments.pfabric.metrics import Reading, growth, is_low, mean_of, over, p99_of, setting
-from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
+from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.arms import arm_of
 from model.spec import RunSpec

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from experiments.cs244_2017 import metrics as of
 from experiments.pfabric.points import HIGHEST_LOAD, MINING_STEPS, STAR, WEB_SEARCH, WEB_STEPS, workload
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
 
 PAPER = "CS244 2017"
 CITATION = "Bhat and Ren, CS244 2017: reproduction of pFabric on Mininet (post)"

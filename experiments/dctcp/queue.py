@@ -14,8 +14,8 @@ import dataclasses
 from common.errors import UsageError
 from experiments.dctcp.statements import DCTCP
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
-from harness.plan.parsers import named_workloads
+from harness.options.options import Defaults, SweepOptions
+from harness.options.parsers import named_workloads
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
 from model.spec import RunSpec, SamplingSpec, TopologySpec, WorkloadSpec

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults
+from harness.options.options import Defaults
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.congestion import BASELINE
 from model.spec import StackSpec

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.claims.metric import Metric
-from harness.claims.metrics import BOTTLENECK_PKTS, BUFFER_PCT, GOODPUT_PCT_MEAN
-from harness.claims.published import A_BOUND, Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.metrics import BOTTLENECK_PKTS, BUFFER_PCT, GOODPUT_PCT_MEAN
+from harness.metrics.published import A_BOUND, Published, Relation, Source
 
 DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 

@@ -13,7 +13,7 @@ from engines.registry import SIMULATOR
 from experiments.ims.ladder import LADDER, MORE_P, MORE_S, PUBLISHED_LOADS, REAL_SCALE
 from experiments.ims.statements import HOSTS, PUBLISHED, TOPOLOGY
 from harness.experiment import Experiment, Figure
-from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
 from model.spec import TopologySpec

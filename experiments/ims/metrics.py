@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.claims import readings
-from harness.claims.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
-from harness.plan.labels import workload_label
+from harness.metrics import readings
+from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
+from harness.points.labels import workload_label
 from harness.results.summary import Judged
 
 

@@ -18,8 +18,8 @@ from experiments.ims.ladder import (
     Step,
 )
 from experiments.ims.metrics import EARLY_PCT, FAILED_PCT, P_FIRST, S_BUSY_PCT, S_FIRST, over
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
 
 CITATION = (
     "Duan, Responsive Multipath TCP in SDN-based Datacenters, slides, University of Hong Kong, 2015, on "

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.normalised import ALL, LARGE, SMALL, Normalised, Range, normalised
-from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
+from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.arms import DCTCP, IDEAL, LINERATE, MINTCP, TCP, arm_of
 from model.spec import RunSpec

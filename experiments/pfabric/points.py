@@ -11,8 +11,8 @@ from typing import Any
 
 from engines.registry import IDEAL, SIMULATOR
 from harness.experiment import RateOf
-from harness.plan.fields import changed
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.fields import changed
+from harness.options.options import Defaults, SweepOptions
 from model.arms import ARMS, Arm
 from model.spec import RunSpec, SamplingSpec, TopologySpec, WorkloadSpec
 

@@ -21,8 +21,8 @@ from experiments.pfabric.metrics import (
     TCP_OVER_MINTCP,
 )
 from experiments.pfabric.points import DATA_MINING, HIGHEST_LOAD, LEAF_SPINE, WEB_SEARCH, workload
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
 
 CITATION = "Alizadeh et al., pFabric: Minimal Near-Optimal Datacenter Transport, SIGCOMM 2013"
 NEAR = 0.25, "the paper says near ideal and gives no number; a quarter above it is the limit here"

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from experiments.responsive_mptcp.schemes import ECMP4, HEDERA, R2, R8, WITH_HEDERA
 from harness.experiment import RateOf
-from harness.plan.options import SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from model.responsive import is_responsive
 from model.spec import RunSpec, SchedulerSpec

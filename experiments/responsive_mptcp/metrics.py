@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from analysis.jobs import mean_job_s
 from experiments.responsive_mptcp.schemes import Scheme, scheme_of
-from harness.claims import readings
-from harness.claims.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
+from harness.metrics import readings
+from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.result import under_test
 from model.spec import RunSpec

@@ -12,11 +12,11 @@ from statistics import fmean
 
 from engines.registry import SIMULATOR
 from experiments.responsive_mptcp.schemes import MAX_SUBFLOWS, responsive
-from harness.claims.measures import across
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
 from harness.experiment import Figure, RateOf
-from harness.plan.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
+from harness.metrics.measures import across
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.across import Pair, alike
 from model.linux_stack import LINUX

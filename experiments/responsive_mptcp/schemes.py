@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from harness.plan.options import UNSCHEDULED
+from harness.options.options import UNSCHEDULED
 from harness.plan.sweeps import Variant
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.responsive import NAME as RESPONSIVE

@@ -15,8 +15,8 @@ from experiments.responsive_mptcp.metrics import (
     throughput_over,
 )
 from experiments.responsive_mptcp.schemes import ECMP2, ECMP4, R2, R4, R8, WITH_HEDERA, Scheme
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
 
 CITATION = "Duan, Responsive Multipath TCP in SDN-based Datacenters, slides, University of Hong Kong, 2015"
 RANDOM, PERMUTATION, SHUFFLE = "connections_per_host:1", "one_to_one", "map_reduce:0"

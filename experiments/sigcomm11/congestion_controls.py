@@ -11,7 +11,7 @@ from __future__ import annotations
 from common.errors import UsageError
 from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model import transports
 from model.congestion import BASELINE

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from experiments.sigcomm11.statements import DUAL_HOMED, FULL, SPARSE, STAR
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults, SweepOptions
-from harness.plan.rate import Auto
+from harness.options.options import Defaults, SweepOptions
+from harness.options.rates import Auto
 from harness.plan.sweeps import points_on
 from model.spec import TopologySpec
 

@@ -10,8 +10,8 @@ from engines.registry import SIMULATOR
 from experiments.sigcomm11.dual_homed_and_star import both_trees, dual_homed
 from experiments.sigcomm11.network_statements import DUAL_HOMED_BY_LOAD, DUAL_HOMED_BY_MATRIX
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults
-from harness.plan.rate import Auto
+from harness.options.options import Defaults
+from harness.options.rates import Auto
 from harness.plan.sweeps import points_on
 
 NAME = "dual-homed-load"

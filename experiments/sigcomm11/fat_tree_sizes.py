@@ -13,7 +13,7 @@ from engines.registry import FLOW_LEVEL, SIMULATOR
 from experiments.sigcomm11.statements import ONE_TO_ONE
 from experiments.sigcomm11.subflows_needed import LARGEST_K, needed
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec
 

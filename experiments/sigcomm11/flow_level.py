@@ -9,7 +9,7 @@ from __future__ import annotations
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
 from experiments.sigcomm11.statements import ONE_TO_ONE
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec
 

@@ -17,7 +17,7 @@ from experiments.sigcomm11.network_statements import (
 )
 from experiments.sigcomm11.short_beside_long import oversubscribed
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults
+from harness.options.options import Defaults
 from harness.plan.sweeps import points_on
 
 NAME = "oversubscribed"

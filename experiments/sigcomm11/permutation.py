@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from experiments.sigcomm11.statements import ONE_TO_ONE
 from harness.experiment import Figure
-from harness.plan.options import Defaults
+from harness.options.options import Defaults
 from harness.plan.sweeps import fat_trees, points_on
 
 FIGURE = Figure(

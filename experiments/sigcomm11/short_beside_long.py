@@ -13,8 +13,8 @@ import dataclasses
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.statements import SHORT_BESIDE_LONG, SHORT_WORKLOAD
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import ENGINE as MININET
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import ENGINE as MININET
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec, StackSpec, TopologySpec

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.sigcomm11 import quotes
-from harness.claims.metric import Metric
-from harness.claims.metrics import (
+from harness.metrics.metric import Metric
+from harness.metrics.metrics import (
     FCT_MS_MEAN,
     FCT_VARIATION_PCT,
     GOODPUT_OVER_SINGLE_HOMED,
@@ -21,7 +21,7 @@ from harness.claims.metrics import (
     JAIN_OVER_TCP,
     LINKS_USED_PCT,
 )
-from harness.claims.published import A_BOUND, SIGN, Published, Relation, Source
+from harness.metrics.published import A_BOUND, SIGN, Published, Relation, Source
 from model.transports import SCATTER, TCP, title
 
 SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"

@@ -14,10 +14,10 @@ from engines.registry import FLOW_LEVEL, SIMULATOR
 from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.statements import ANY_SIZE, SIGCOMM11
 from experiments.sigcomm11.topologies import as_routed
-from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import A_BOUND, Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.metrics.metrics import GOODPUT_PCT_MEAN
+from harness.metrics.published import A_BOUND, Published, Relation, Source
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import points_on
 from model.spec import RunSpec, TopologySpec
 

@@ -14,7 +14,7 @@ from engines.registry import SIMULATOR
 from experiments.sigcomm11.network_statements import BCUBE_BY_MATRIX
 from experiments.sigcomm11.statements import OTHER_NETWORKS, OVERSUBSCRIBED_LOCALLY
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, points_on
 from model.spec import RunSpec, TopologySpec
 from model.transports import USUAL_ROUTING

@@ -26,10 +26,10 @@ from experiments.sigcomm11 import (
 from experiments.sigcomm11.ec2 import figures as ec2
 from experiments.sigcomm11.hedera import figures as hedera
 from experiments.sigcomm11.robustness import figures as robustness
-from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import Published
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults
+from harness.metrics.metrics import GOODPUT_PCT_MEAN
+from harness.metrics.published import Published
+from harness.options.options import Defaults
 
 NAME = "sigcomm11"
 SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")

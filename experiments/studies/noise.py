@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.congestion import BASELINE
 from model.linux_stack import LINUX

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from engines.registry import VIRTUAL_TIME
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.linux_stack import LINUX
 from model.spec import RunSpec, SamplingSpec

@@ -7,11 +7,11 @@ the end hosts differ. Simulated hosts use the stack that is closest to Linux: `m
 from __future__ import annotations
 
 from common.errors import UsageError
-from harness.claims.metric import Metric
-from harness.claims.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
-from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.metrics.metric import Metric
+from harness.metrics.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT

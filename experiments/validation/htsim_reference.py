@@ -13,10 +13,10 @@ from __future__ import annotations
 import dataclasses
 
 from engines.registry import SIMULATOR
-from harness.claims.metrics import JAIN, LINK_PCT_MEAN
-from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec
 

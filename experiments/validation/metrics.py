@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from analysis import laws
 from analysis.conservation import unaccounted, undelivered_bytes
-from harness.claims.measures import Measure, each_replica, table, together
-from harness.claims.metric import Metric
+from harness.metrics.measures import Measure, each_replica, table, together
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.spec import RunSpec
 

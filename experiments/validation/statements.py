@@ -25,9 +25,9 @@ from experiments.validation.metrics import (
     WAITS_EXACT_PCT,
     WINDOW_TOP_PKTS,
 )
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
-from harness.plan.options import ENGINE
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import ENGINE
 
 ARITHMETIC = "bytes, packets and seconds by hand (docs/validation.md)"
 MATHIS97 = (

@@ -22,7 +22,7 @@ from experiments.validation.statements import (
 )
 from fabric.plan import FRAME_BITS
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 

@@ -1,11 +1,11 @@
 """The Python interface: run and load experiments as the command line does, and read results as arrays.
 
-arguments.py  options of `refabric run` as Python values
 calls.py      run and load experiments from Python
 columns.py    tables of results as numpy arrays
 points.py     stored points as a notebook reads them
 results.py    the results of an experiment for a notebook
 
-May import `common`, `model`, `harness.catalogue`, `harness.claims`, `harness.cli`, `harness.compare`,
-`harness.experiment`, `harness.plan`, `harness.report` and `harness.results`.
+May import `common`, `model`, `harness.catalogue`, `harness.cli`, `harness.compare`, `harness.experiment`,
+`harness.load`, `harness.metrics`, `harness.options`, `harness.plan`, `harness.points`, `harness.report` and
+`harness.results`.
 """

@@ -12,20 +12,20 @@ from typing import Any
 
 from common import interrupts
 from common.errors import UsageError
-from harness.api.arguments import argv_of, parsed
+from harness import load as loading
 from harness.api.points import Point
 from harness.api.results import Results
 from harness.catalogue import Catalogue
+from harness.cli.arguments import argv_of, parsed
 from harness.cli.progress import PlainProgress, for_stream
 from harness.cli.run import carry_out, how_to_continue, metrics_of, request_of
 from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment
+from harness.load import Shown
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.options import Given
-from harness.results import load as loading
 from harness.results import store
-from harness.results.load import Shown
 from harness.results.summary import Judged, judge
 
 Folder = str | os.PathLike[str]

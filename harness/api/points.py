@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.api.columns import Columns, html_table
-from harness.claims.metric import Metric
-from harness.plan.labels import label
-from harness.results.columns import record
+from harness.metrics.columns import record
+from harness.metrics.metric import Metric
+from harness.points.labels import label
 from harness.results.summary import Judged
 from harness.results.tables import Cell
 from model.reasons import texts

@@ -14,10 +14,10 @@ from common.errors import UsageError
 from harness.api.columns import Columns, html_table
 from harness.api.points import Point
 from harness.experiment import Figure
+from harness.load import Shown
+from harness.metrics.columns import COLUMNS
 from harness.report import figures, svg
 from harness.report.figures import Wanted
-from harness.results.columns import COLUMNS
-from harness.results.load import Shown
 
 HEADS = ("point", "status", "goodput, Mb/s", "% of optimal", "Jain")
 

@@ -15,7 +15,6 @@ from typing import Any
 import topos
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.claims import verdicts
-from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import (
     AGREES,
     DIFFERS,
@@ -26,6 +25,7 @@ from harness.claims.verdicts import (
     place,
 )
 from harness.experiment import Figure
+from harness.metrics.published import Published, Relation, Source
 from harness.plan.variants import has_variants
 from harness.results.summary import Judged
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from engines.registry import SIMULATOR
 from harness.claims.claims import Claim, Side
-from harness.claims.published import Source
 from harness.claims.verdicts import AGREES, DIFFERS
-from harness.plan.options import ENGINE
+from harness.metrics.published import Source
+from harness.options.options import ENGINE
 
 MIN_SEEDS = {SIMULATOR: 6, ENGINE: 3}
 """A number must have at least this many seeds to settle a sentence."""

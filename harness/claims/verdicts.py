@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.claims.measures import Measured
-from harness.claims.published import Published
 from harness.experiment import Figure
-from harness.plan.baseline import is_reference
-from harness.plan.labels import queue_label, workload_label
-from harness.plan.rate import named
+from harness.metrics.measures import Measured
+from harness.metrics.published import Published
+from harness.points.baseline import is_reference
+from harness.points.labels import named, queue_label, workload_label
 from harness.results.summary import Judged
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status

@@ -1,6 +1,7 @@
 """The command `refabric`: commands, options, progress and tables.
 
 advice.py       advice on a plan, printed
+arguments.py    options of a command as Python values
 commands.py     the commands by name, each imported when it is used
 config.py       `--config` and `--save-config`
 keeping.py      the commands that keep results: list, remove and export them
@@ -21,7 +22,7 @@ watch.py        `refabric watch`
 help/           completion of shells, manual pages, the documentation's site
 
 May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `model`, `analysis`, `engines`, `setup`,
-`plots`, `harness.api`, `harness.catalogue`, `harness.claims`, `harness.compare`, `harness.execute`,
-`harness.experiment`, `harness.own`, `harness.plan`, `harness.report`, `harness.results`, `harness.streams`
-and `harness.watch`.
+`plots`, `harness.catalogue`, `harness.claims`, `harness.compare`, `harness.execute`, `harness.experiment`,
+`harness.load`, `harness.metrics`, `harness.options`, `harness.own`, `harness.plan`, `harness.points`,
+`harness.report`, `harness.results`, `harness.streams` and `harness.watch`.
 """

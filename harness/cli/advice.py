@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 import click
 
 from engines.provenance import free_memory_mb
-from harness.execute.sweep import Job, to_run
 from harness.plan.advice import Advice, Machine, advise
+from harness.plan.jobs import Job, to_run
 from harness.plan.session import Session
 from harness.streams import fitted, write_json
 

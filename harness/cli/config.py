@@ -23,8 +23,8 @@ import click
 
 from common import files
 from common.errors import RefabricError, UsageError
-from harness.api.arguments import argv_of
-from harness.plan.files.texts import text_of
+from harness.cli.arguments import argv_of
+from harness.options.files.texts import text_of
 
 CONFIG, SAVE = "--config", "--save-config"
 INTERRUPTED = 130

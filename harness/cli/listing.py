@@ -14,8 +14,8 @@ from harness.catalogue import Catalogue
 from harness.cli.options import (
     json_option,
 )
-from harness.plan.options import sweep_workloads
-from harness.plan.profiles import PROFILES
+from harness.options.options import sweep_workloads
+from harness.options.profiles import PROFILES
 from harness.streams import fitted, write_json
 from model.congestion import CONGESTION_CONTROLS
 from plots.registry import CHARTS

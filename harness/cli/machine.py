@@ -21,9 +21,9 @@ from harness.cli.options import (
 from harness.cli.progress import (
     PlainProgress,
 )
-from harness.plan.fields import K, Option
-from harness.plan.options import Given, openflow_of
-from harness.plan.parsers import limited, whole
+from harness.options.fields import K, Option
+from harness.options.options import Given, openflow_of
+from harness.options.parsers import limited, whole
 from harness.streams import write_json
 from model.spec import TopologySpec
 

@@ -17,7 +17,7 @@ from common.errors import HostUnfitError, RefabricError
 from harness.catalogue import Catalogue
 from harness.cli.help import completion
 from harness.experiment import Experiment
-from harness.plan.fields import BY_NAME, OPTIONS, Option
+from harness.options.fields import BY_NAME, OPTIONS, Option
 from harness.streams import fitted
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -20,12 +20,11 @@ from harness.cli.options import (
 from harness.cli.progress import (
     duration,
 )
-from harness.execute import sweep
-from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
-from harness.plan import session
-from harness.plan.labels import label
-from harness.plan.options import Given, retries_of
+from harness.options.options import Given, retries_of
+from harness.plan import jobs, session
+from harness.plan.jobs import Job, pending_jobs, wall_s
+from harness.points.labels import label
 from harness.results import store
 from harness.streams import fitted, write_json
 
@@ -42,7 +41,7 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
     stored = store.index(results / chosen.folder)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
-    to_run = {job.name for job in sweep.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
+    to_run = {job.name for job in jobs.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
     for index, job in enumerate(made.jobs, 1):
         todo = "to run" if job.name in pending else "to retry" if job.name in to_run else "finished"
         if as_json:

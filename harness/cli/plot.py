@@ -24,11 +24,11 @@ from harness.cli.run import (
     show_claims,
 )
 from harness.experiment import Experiment
+from harness.load import load
+from harness.options.fields import SUBFLOWS
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.fields import SUBFLOWS
-from harness.plan.options import Given
 from harness.report import report as reporting
-from harness.results.load import load
 from harness.streams import write_json
 
 

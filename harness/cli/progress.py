@@ -16,11 +16,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from harness.execute import attempts
-from harness.execute.sweep import Job, Place, Progress, wall_s
-from harness.plan import labels
-from harness.plan.baseline import is_reference
-from harness.results import columns, summary
+from harness.execute.sweep import Place, Progress
+from harness.metrics import columns
+from harness.plan.jobs import Job, wall_s
+from harness.points import labels
+from harness.points.baseline import is_reference
+from harness.results import attempts, summary
 from harness.streams import wrapped, write_json
 from model.reasons import texts
 from model.result import Status

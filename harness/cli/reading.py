@@ -13,11 +13,11 @@ from harness.cli.run import show_claims
 from harness.compare import compare as comparing
 from harness.compare import show
 from harness.experiment import Experiment
+from harness.load import load
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.options import Given
 from harness.report import comparison
 from harness.report import report as reporting
-from harness.results.load import load
 from harness.streams import write_json
 
 _folder = click.Path(path_type=Path)

@@ -18,8 +18,6 @@ from engines.engine import Engine
 from engines.registry import SIMULATOR
 from harness.claims import claims, remembered, verdicts
 from harness.claims.claims import once
-from harness.claims.metric import Metric
-from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
 from harness.cli import table
@@ -28,18 +26,21 @@ from harness.cli.kernel import first_build
 from harness.cli.options import experiment_argument, interruptible, json_option, results_option, sweep_options
 from harness.cli.progress import JsonProgress, for_stream
 from harness.execute import sweep
-from harness.execute.attempts import NO_RETRIES, Retries
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Progress
 from harness.experiment import Experiment, Figure
+from harness.load import Loaded, loaded
+from harness.metrics import columns
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published
+from harness.options.options import Given, retries_of
+from harness.options.profiles import PROFILES
+from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import session
-from harness.plan.options import Given, retries_of
-from harness.plan.profiles import PROFILES
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
-from harness.results import columns, store
-from harness.results.load import Loaded, loaded
+from harness.results import store
 from harness.streams import write_json
 from model.result import Status
 

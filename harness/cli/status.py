@@ -21,10 +21,10 @@ from harness.cli.progress import (
     point_fields,
 )
 from harness.experiment import Experiment
+from harness.load import loaded
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.options import Given
 from harness.results import store, summary
-from harness.results.load import loaded
 from harness.streams import fitted, write_json
 from model.reasons import texts
 

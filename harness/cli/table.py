@@ -16,19 +16,18 @@ from rich.text import Text
 
 from analysis import constant_rate
 from analysis.completion import completion_text, completions
-from harness.claims import published
 from harness.claims.claims import Colour
-from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import CALLS_OFFERED_PER_S, GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
-from harness.execute import attempts
 from harness.experiment import Figure
-from harness.plan import labels
-from harness.plan.baseline import is_reference, off_by_arithmetic
-from harness.plan.labels import queue_label, workload_label
-from harness.plan.rate import named, network
+from harness.metrics import published
+from harness.metrics.metric import Metric, ShownIn, shown_in
+from harness.metrics.metrics import CALLS_OFFERED_PER_S, GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
+from harness.points import labels
+from harness.points.baseline import is_reference, off_by_arithmetic
+from harness.points.labels import named, network, queue_label, workload_label
 from harness.report import in_short
 from harness.report.claims import Row
+from harness.results import attempts
 from harness.results.summary import Judged
 from harness.streams import console_for, print_wrapped
 from model.congestion import in_force

@@ -4,6 +4,6 @@ compare.py  two sets of results side by side
 match.py    which points are compared with each other
 show.py     a comparison as tables and as JSON
 
-May import `common`, `topos`, `model`, `analysis`, `engines`, `harness.claims`, `harness.plan`,
-`harness.report`, `harness.results` and `harness.streams`.
+May import `common`, `topos`, `model`, `analysis`, `engines`, `harness.metrics`, `harness.options`,
+`harness.points`, `harness.results` and `harness.streams`.
 """

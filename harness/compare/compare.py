@@ -17,11 +17,11 @@ from pathlib import Path
 
 from analysis import stats
 from common.errors import StoreError, UsageError
-from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.compare.match import Condition, Matching, Pair, conditions, match
-from harness.plan.baseline import is_reference, reference_of
-from harness.plan.rate import network
+from harness.metrics.metric import Metric, ShownIn, shown_in
+from harness.metrics.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
+from harness.points.baseline import is_reference, reference_of
+from harness.points.labels import network
 from harness.results import provenance, store, summary
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import topos
-from harness.plan.fields import SPEC_FIELDS, SpecField
-from harness.plan.labels import digest
+from harness.options.fields import SPEC_FIELDS, SpecField
+from harness.points.labels import digest
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
 

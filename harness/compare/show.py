@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from engines.registry import SIMULATED_HOSTS
-from harness.claims.metric import Metric
 from harness.compare.compare import (
     Compared,
     Comparison,
@@ -22,10 +21,10 @@ from harness.compare.compare import (
     Side,
 )
 from harness.compare.match import Condition, Fields, Pair, Value
-from harness.plan import labels
-from harness.plan.baseline import MATRIX
-from harness.plan.rate import network
-from harness.report.points import setting_title
+from harness.metrics.metric import Metric
+from harness.points import labels
+from harness.points.baseline import MATRIX
+from harness.points.labels import network, setting_title
 from harness.results.provenance import Contrast
 from harness.streams import console_for, write_json
 

@@ -1,14 +1,13 @@
 """Execution of points: in this process, in worker processes, on a cluster.
 
-attempts.py  attempts at a point that the machine disturbed
 build.py     the build of refabric, which must be the same on all machines
 executor.py  the interface between a sweep and what runs its points
-machines.py  the machines of a sweep, as planning sees them
+machines.py  the machines of a sweep, each with its executor
 point.py     run one point, check its result, store it
 sweep.py     run the points of a plan that are not finished yet
 workers.py   worker processes of this machine
 cluster/     the workers of a Dask cluster
 
-May import `common`, `fabric`, `topos`, `workloads`, `model`, `engines`, `harness.plan`, `harness.results` and
-`harness.watch`.
+May import `common`, `fabric`, `topos`, `workloads`, `model`, `engines`, `harness.metrics`, `harness.options`,
+`harness.plan`, `harness.points`, `harness.results` and `harness.watch`.
 """

@@ -1,114 +1,26 @@
-"""The machines that run a sweep's points, as planning sees them: this machine or a cluster (cluster/)."""
+"""The machines that run a sweep's points, each with its executor: this machine or a cluster (cluster/)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from common.errors import HostUnfitError, NoKernelError
-from engines.dispatch import only
-from engines.engine import Engine, Observer
+from engines.engine import Observer
 from harness.execute.executor import Executor
 from harness.execute.workers import LocalExecutor
-from harness.plan import rate
-from harness.plan.rate import RateChoice
+from harness.plan.capabilities import LocalCapabilities, MachineCapabilities
 from harness.results.store import Store
-from model.spec import RunSpec, TopologySpec
 
 
-class Machines(Protocol):
-    """Capabilities of the machines that run points, and the executor for them."""
-
-    engine: Engine
-    """The engine to plan with."""
-
-    def at_once(self, spec: RunSpec) -> int:
-        """Return how many points of this spec's engine run side by side."""
-
-    def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
-        """Return what `Engine.coupled_cc` returns for these engines on the machines that run their points."""
-
-    def known_rate(
-        self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
-    ) -> RateChoice:
-        """Return the link rate that these engines carry there, without measuring; at most `highest_mbps`."""
-
-    def rate(
-        self,
-        topology: TopologySpec,
-        names: tuple[str, ...],
-        observer: Observer,
-        highest_mbps: float = math.inf,
-    ) -> RateChoice:
-        """Return the link rate that they carry there; measure it if needed. Raises HostUnfitError."""
-
-    def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-        """Return the engines that cannot run these points, each with the reason.
-
-        Raises UsageError for points that no machine can run.
-        """
+class Machines(MachineCapabilities, Protocol):
+    """The machines that run points: what planning asks of them, and the executor for them."""
 
     def executor(self, where: Store, observer: Observer) -> Executor:
         """Return an executor that stores its points in `where`."""
 
 
-class ThisMachine:
-    """This machine alone. `build_kernel` is called if points need the engine linux and lack only its kernel;
-    it raises HostUnfitError if this machine cannot build it."""
-
-    def __init__(self, engine: Engine, build_kernel: Callable[[], None] | None = None) -> None:
-        self.engine = engine
-        self._build_kernel = build_kernel
-
-    def at_once(self, spec: RunSpec) -> int:
-        """Return how many points the spec's engine runs at once."""
-        return only(self.engine, {spec.engine}).parallel
-
-    def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
-        """Return what the engines return here."""
-        return only(self.engine, names).coupled_cc()
-
-    def known_rate(
-        self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
-    ) -> RateChoice:
-        """Return the rate of an earlier calibration of this machine."""
-        return rate.known_rate(topology, names, highest_mbps)
-
-    def rate(
-        self,
-        topology: TopologySpec,
-        names: tuple[str, ...],
-        observer: Observer,
-        highest_mbps: float = math.inf,
-    ) -> RateChoice:
-        """Return the calibrated rate; calibrate now if no earlier calibration is valid."""
-        return rate.choose_rate(topology, names, self.engine, observer, highest_mbps)
-
-    def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-        """Check every point with its engine on this machine; build the kernel that guests lack."""
-        asked = tuple(specs)
-        unfit = unfit_here(self.engine, asked)
-        lacking = [name for name, error in unfit.items() if isinstance(error, NoKernelError)]
-        if not lacking or self._build_kernel is None:
-            return unfit
-        try:
-            self._build_kernel()
-        except HostUnfitError as error:
-            return {**unfit, **dict.fromkeys(lacking, error)}
-        return unfit_here(self.engine, asked)
+class ThisMachine(LocalCapabilities):
+    """This machine alone."""
 
     def executor(self, where: Store, observer: Observer) -> Executor:
         """Return an executor with as many processes as the engine runs at once."""
         return LocalExecutor(self.engine, where, observer)
-
-
-def unfit_here(engine: Engine, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-    """Return the engines that cannot run these points here, each with the first reason. Raises UsageError."""
-    unfit: dict[str, HostUnfitError] = {}
-    for spec in specs:
-        try:
-            engine.check(spec)
-        except HostUnfitError as error:
-            unfit.setdefault(spec.engine, error)
-    return unfit

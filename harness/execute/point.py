@@ -14,9 +14,9 @@ import topos
 from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
 from engines.engine import Engine, Observer
-from harness.execute import attempts
-from harness.execute.attempts import Attempt
-from harness.plan.baseline import off_by_arithmetic
+from harness.points.baseline import off_by_arithmetic
+from harness.results import attempts
+from harness.results.attempts import Attempt
 from harness.results.store import PointWriter, Store, StoredPoint
 from harness.watch.feed import followed
 from model.reasons import BASELINE, BUG, ERROR, NO_DATA, UNSTATED, Reason

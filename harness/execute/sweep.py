@@ -1,50 +1,29 @@
 """Sweeps: run the points of a plan that are not finished yet, and keep every finished point.
 
 The executor decides how many points run at a time. Points that only the machine makes suspect are run again
-after all others, a limited number of times (attempts.py).
+after all others, a limited number of times (options/retries.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import itertools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from common.grammar import are, points
-from engines.dispatch import only
-from engines.engine import Engine, Observer
-from harness.execute.attempts import NO_RETRIES, Retries
+from engines.engine import Observer
 from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
-from harness.plan.baseline import is_reference, reference_of
-from harness.plan.rate import UNTOLD, RateChoice
-from harness.results import columns, summary
+from harness.metrics import columns
+from harness.options.retries import NO_RETRIES, Retries
+from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
+from harness.points.baseline import is_reference
+from harness.results import summary
 from harness.results.store import Entry, Scan, Store, StoredPoint, point_name
 from model.reasons import texts
 from model.result import Status
-from model.spec import RunSpec, TopologySpec
-
-
-@dataclass(frozen=True)
-class Job:
-    """A point of the plan and its expected wall time."""
-
-    spec: RunSpec
-    expected_s: float
-    rate: RateChoice = UNTOLD
-    """How the link rate was chosen, stored with the result. If it is unknown, the spec has a placeholder."""
-    cpu_bound: bool = False
-    """Whether it overloads the machine on purpose (`Figure.cpu_bound`)."""
-    at_once: int = 1
-    """How many such points run side by side."""
-
-    @functools.cached_property
-    def name(self) -> str:
-        return point_name(self.spec)
 
 
 @dataclass(frozen=True)
@@ -105,87 +84,6 @@ class Outcome:
         return 0 if good == self.planned and not self.failures else 1
 
 
-def plan(
-    specs: Iterable[RunSpec],
-    engine: Engine,
-    rate_of: Callable[[TopologySpec], RateChoice] = lambda _topology: UNTOLD,
-    cpu_bound: bool = False,
-    relative: bool = True,
-) -> list[Job]:
-    """Return the jobs of `specs`, each once, with expected seconds and all sampling that any spec asks for.
-
-    If goodput is relative to a baseline, the baselines come first. `rate_of` says how a topology's link rate
-    was chosen.
-    """
-    specs = list(specs)
-    expected_s: dict[str, float] = {}
-
-    def job(spec: RunSpec, topology: TopologySpec) -> Job:
-        key = spec.content_hash()
-        if key not in expected_s:
-            expected_s[key] = engine.expected_s(spec)
-        at_once = only(engine, {spec.engine}).parallel
-        return Job(spec, expected_s[key], rate_of(topology), cpu_bound, at_once)
-
-    jobs, references = [], []
-    for spec in specs:  # a point beside its baseline: both are on one network, which is then built once
-        if relative:
-            references.append(job(reference_of(spec), spec.topology))
-        jobs.append(job(spec, spec.topology))
-    return merged([references, jobs])
-
-
-def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
-    """Return the jobs of several plans in their order, each once, with all sampling that any plan asks for.
-
-    A job is CPU-bound on purpose only if it is so in every plan.
-    """
-    once: dict[str, Job] = {}
-    for job in itertools.chain.from_iterable(plans):
-        earlier = once.setdefault(job.name, job)
-        if earlier is not job:
-            once[job.name] = _joined(earlier, job)
-    return list(once.values())
-
-
-def _joined(earlier: Job, job: Job) -> Job:
-    sampling = earlier.spec.sampling.joined(job.spec.sampling)
-    same = sampling == earlier.spec.sampling
-    spec = earlier.spec if same else dataclasses.replace(earlier.spec, sampling=sampling)
-    return dataclasses.replace(earlier, spec=spec, cpu_bound=earlier.cpu_bound and job.cpu_bound)
-
-
-def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> list[Job]:
-    """Return the jobs that are not finished, or finished with less sampling; with `force` all of them."""
-    finished = {} if force else {entry.name: entry.sampling for entry in stored if entry.finished}
-    return [
-        job for job in jobs if job.name not in finished or not finished[job.name].covers(job.spec.sampling)
-    ]
-
-
-def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -> list[Job]:
-    """Return the finished jobs that only the machine makes suspect and that have retries left.
-
-    Points that overload the machine on purpose are suspect as intended and not retried; their baselines are.
-    """
-    attempts = {entry.name: entry.machine_attempts for entry in stored if entry.finished}
-
-    def allowed(job: Job) -> int:
-        if is_reference(job.spec):
-            return retries.baselines
-        return 0 if job.cpu_bound else retries.points
-
-    return [job for job in jobs if 0 < attempts.get(job.name, 0) <= allowed(job)]
-
-
-def to_run(jobs: Sequence[Job], stored: Iterable[Entry], force: bool, retries: Retries) -> list[Job]:
-    """Return the pending jobs and the jobs to retry, in plan order."""
-    stored = list(stored)
-    wanted = [*pending_jobs(jobs, stored, force), *retry_jobs(jobs, stored, retries)]
-    names = {job.name for job in wanted}
-    return [job for job in jobs if job.name in names]
-
-
 def _retry_hint(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
     """Return a line with the option that retries suspect points; empty if there are none."""
     names = {job.name for job in retry_jobs(jobs, stored, Retries(sys.maxsize, sys.maxsize))}
@@ -198,20 +96,6 @@ def _retry_hint(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
     )
 
 
-def wall_s(jobs: Iterable[Job]) -> float:
-    """Return the expected wall time of the jobs in s, with those that run side by side counted as such."""
-    waves = ((at_once, [job.expected_s for job in wave]) for at_once, wave in _waves(jobs))
-    return sum(max(sum(expected) / at_once, *expected) for at_once, expected in waves)
-
-
-def _waves(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
-    """Group the jobs by how many run side by side."""
-    waves: dict[int, list[Job]] = {}
-    for job in jobs:
-        waves.setdefault(job.at_once, []).append(job)
-    return waves.items()
-
-
 def _longest_first(jobs: Sequence[Job]) -> list[Job]:
     """Return the jobs in the order to start them. Among jobs that run side by side, baselines come first,
     because all percentages need them, then the longest: a long job started last leaves other cores idle."""
@@ -220,14 +104,6 @@ def _longest_first(jobs: Sequence[Job]) -> list[Job]:
         return not is_reference(job.spec), -job.expected_s
 
     return sorted(jobs, key=lambda job: order(job) if job.at_once > 1 else (False, 0.0))
-
-
-def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
-    """Return the seconds that `pending` will take: expected ones, scaled by observed / expected seconds of
-    finished jobs."""
-    expected = wall_s(pending)
-    planned = sum(pair[0] for pair in observed)
-    return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
 
 
 def run(
@@ -345,7 +221,7 @@ class _Sweep:
         self.progress.start(job, place)
 
     def _eta_s(self) -> float:
-        return sum(remaining_s(jobs, self.observed.get(at_once, ())) for at_once, jobs in _waves(self.left))
+        return sum(remaining_s(jobs, self.observed.get(at_once, ())) for at_once, jobs in waves_of(self.left))
 
     def _task(self, job: Job) -> Task:
         earlier = self.stored.get(job.name)

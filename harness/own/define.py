@@ -14,13 +14,13 @@ from typing import Any
 
 import topos
 from common.errors import UsageError
-from harness.claims.metric import Metric, ShownIn
 from harness.experiment import Experiment, Figure, RateOf
+from harness.metrics.columns import COLUMNS
+from harness.metrics.metric import Metric, ShownIn
+from harness.options.options import Defaults, SweepOptions
 from harness.own.flows import Flows, usable_flows
 from harness.own.guard import guarded
-from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
-from harness.results.columns import COLUMNS
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
 from plots.data import Point

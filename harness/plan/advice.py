@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabric.plan import FRAME_BITS
-from harness.execute.sweep import Job
-from harness.plan import labels
-from harness.plan.baseline import is_reference
-from harness.plan.rate import named
-from harness.plan.windows import SETTLING_MBIT
+from harness.options.windows import SETTLING_MBIT
+from harness.plan.jobs import Job
+from harness.points import labels
+from harness.points.baseline import is_reference
+from harness.points.labels import named
 from model.machine.capacity import (
     FIT_PCT,
     FULL_PCT,

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from engines.registry import real_time
 from harness.experiment import Figure
+from harness.options.options import SweepOptions
+from harness.options.rates import RateChoice, RateKey, rate_key
 from harness.plan import rate
-from harness.plan.options import SweepOptions
-from harness.plan.rate import RateChoice, RateKey, rate_key
 from harness.results.store import Entry, point_name
 from model.spec import RunSpec
 

@@ -1,83 +1,26 @@
-"""The link rate of a sweep: the requested one, or the rate that this machine carries for this topology."""
+"""The link rate that this machine carries for a topology: known from before, or measured now."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from engines.engine import Engine, Observer
 from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
+from harness.options.rates import RateChoice, virtual_mbps
+from harness.points.labels import named
 from model.spec import TopologySpec
-from topos import TOPOLOGIES, size_words
 
 FAKE_MBPS = 10.0
 FAKE = "auto, fake"
 UNMEASURED_MBPS = 10.0
 UNMEASURED = "auto, not measured: nothing here runs in real time"
-SIMULATED_MBPS = 100.0
 SIMULATED = "auto, the paper's: any will do in virtual time"
-GUEST_MBPS = 10.0
 GUEST = "auto: guests run at any rate, and at this one in about real time"
-FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
 BEGUN = "auto, as at the points that are finished"
 NOT_CARRIED = "auto, this machine carries none now"
-
-RateKey = tuple[str, tuple[tuple[str, int | str], ...]]
-
-
-def rate_key(topology: TopologySpec) -> RateKey:
-    """Return a topology as a dictionary key."""
-    return topology.kind, tuple(sorted(topology.params.items()))
-
-
-def itself(topology: TopologySpec) -> TopologySpec:
-    """Return the topology: the usual basis of a rate."""
-    return topology
-
-
-@dataclass(frozen=True)
-class Auto:
-    """The meaning of `--rate auto` for a figure: `overload` times the rate that this machine carries on
-    `basis(topology)`.
-
-    An overload above 1 is more than the machine carries, whatever machine it is. With a basis other than the
-    topology itself, networks of different sizes share one rate.
-    """
-
-    overload: float = 1.0
-    basis: Callable[[TopologySpec], TopologySpec] = itself
-
-    def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
-        """Return the rate for `topology`, given the rate `carried` on its basis."""
-        basis = self.basis(topology)
-        basis_words = "" if basis == topology else f" of {named(basis)}"
-        times = "" if self.overload == 1.0 else f" x {self.overload:g}"
-        rate = None if carried.rate_mbps is None else self.overload * carried.rate_mbps
-        return RateChoice(rate, f"auto{basis_words}{times}{carried.how.removeprefix('auto')}", carried.begun)
-
-
-@dataclass(frozen=True)
-class RateChoice:
-    """A link rate in Mb/s and how it was chosen; None if it is not known before it is measured.
-
-    `begun` says that finished points have this rate, so it is not measured again.
-    """
-
-    rate_mbps: float | None
-    how: str
-    begun: bool = False
-
-
-AUTO = Auto()
-UNTOLD = RateChoice(None, "")
-
-
-def fixed(rate_mbps: float) -> RateChoice:
-    """Return the rate that an option, a figure or a profile gives."""
-    return RateChoice(rate_mbps, FIXED)
 
 
 def begun(rate_mbps: float) -> RateChoice:
@@ -88,11 +31,6 @@ def begun(rate_mbps: float) -> RateChoice:
 def unmeasured() -> RateChoice:
     """Return a rate for runs that do not depend on what the machine carries."""
     return RateChoice(UNMEASURED_MBPS, UNMEASURED)
-
-
-def virtual_mbps(engines: Collection[str]) -> float:
-    """The rate of engines in virtual time, where nothing names one."""
-    return GUEST_MBPS if LINUX in engines else SIMULATED_MBPS
 
 
 def known_rate(
@@ -138,18 +76,3 @@ def choose_rate(
     again = f" again: {why}" if why else ""
     observer.note(f"measuring which link rate this machine carries at {named(topology)}{again}")
     return RateChoice(float(calibrate.calibrate(topology, observer, engine, highest_mbps)), MEASURED)
-
-
-def named(topology: TopologySpec) -> str:
-    """Return a short name: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
-    return sizes(topology) if topology.kind == "fat_tree" else network(topology)
-
-
-def network(topology: TopologySpec) -> str:
-    """Return a network's name, always with its kind: `FatTree k=8, 4:1`, `dumbbell n=2, lanes=6`."""
-    return f"{TOPOLOGIES[topology.kind].title} {sizes(topology)}"
-
-
-def sizes(topology: TopologySpec) -> str:
-    """Return its size, and parameters that differ from their defaults."""
-    return ", ".join(size_words(topology.kind, topology.params))

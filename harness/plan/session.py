@@ -18,15 +18,13 @@ from common.errors import HostUnfitError, RunError, UsageError
 from engines import registry as engines
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
-from harness.execute import sweep
-from harness.execute.attempts import NO_RETRIES, Retries
-from harness.execute.machines import Machines, ThisMachine
-from harness.execute.sweep import Job
 from harness.experiment import Experiment, Figure
+from harness.options.options import ENGINE, Given, SweepOptions, resolve
+from harness.options.rates import RateChoice, RateKey, fixed, rate_key
+from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import begun, rate
-from harness.plan.baseline import reference_of
-from harness.plan.options import ENGINE, Given, SweepOptions, resolve
-from harness.plan.rate import RateChoice, RateKey, rate_key
+from harness.plan.capabilities import LocalCapabilities, MachineCapabilities
+from harness.plan.jobs import Job, jobs_of, merged, pending_jobs, retry_jobs
 from harness.plan.sweeps import fat_trees
 from harness.plan.variants import (
     NO_COUNTERPART,
@@ -35,6 +33,8 @@ from harness.plan.variants import (
     lacks_counterpart,
     with_engines,
 )
+from harness.points import labels
+from harness.points.baseline import reference_of
 from harness.results import manifest, store
 from harness.results.store import Entry, Scan, Store, point_name
 from model.spec import RunSpec, TopologySpec
@@ -103,7 +103,7 @@ class Plan:
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
-            alike.setdefault(_how(choice), []).append(rate.named(topology))
+            alike.setdefault(_how(choice), []).append(labels.named(topology))
         return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
 
     def left_out(self) -> list[str]:
@@ -139,7 +139,7 @@ def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iter
 
     `stored` are the points that a run would find. Raises UsageError.
     """
-    here = ThisMachine(engine)
+    here = LocalCapabilities(engine)
     return _plan(experiment, given, here, here.known_rate, stored)
 
 
@@ -148,7 +148,11 @@ Carried = Callable[[TopologySpec, tuple[str, ...], float], RateChoice]
 
 
 def _plan(
-    experiment: Experiment, given: Given, machines: Machines, carried: Carried, stored: Iterable[Entry]
+    experiment: Experiment,
+    given: Given,
+    machines: MachineCapabilities,
+    carried: Carried,
+    stored: Iterable[Entry],
 ) -> Plan:
     """Return the plan. `carried` is called once for each topology whose rate no finished point determines."""
     _check_shared(experiment, given)
@@ -169,15 +173,13 @@ def _plan(
         return known[key]
 
     parts = tuple(_part(figure, options, once) for figure, options in resolved)
-    plan = Plan(
-        sweep.merged(_jobs(part, machines) for part in parts), parts, _notes(experiment, given, asked)
-    )
+    plan = Plan(merged(_jobs(part, machines) for part in parts), parts, _notes(experiment, given, asked))
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
 
 
-def _resolved(variant: EngineVariant, machines: Machines) -> SweepOptions:
+def _resolved(variant: EngineVariant, machines: MachineCapabilities) -> SweepOptions:
     coupled_cc, _ = machines.coupled_cc(variant.engines)
     return resolve(variant.given, variant.defaults, coupled_cc)
 
@@ -205,9 +207,9 @@ def _check_shared(experiment: Experiment, given: Given) -> None:
             )
 
 
-def _jobs(part: Part, machines: Machines) -> list[Job]:
+def _jobs(part: Part, machines: MachineCapabilities) -> list[Job]:
     figure = part.figure
-    jobs = sweep.plan(part.specs, machines.engine, part.rate_of, figure.cpu_bound, figure.relative)
+    jobs = jobs_of(part.specs, machines.engine, part.rate_of, figure.cpu_bound, figure.relative)
     return [dataclasses.replace(job, at_once=machines.at_once(job.spec)) for job in jobs]
 
 
@@ -247,7 +249,7 @@ def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:
 
 def _rate(options: SweepOptions, topology: TopologySpec, carried: Carried) -> RateChoice:
     if options.rate_mbps is not None:
-        return rate.fixed(options.rate_mbps)
+        return fixed(options.rate_mbps)
     choice = carried(options.auto.basis(topology), options.engines, options.highest_mbps)
     return options.auto.of(choice, topology)
 
@@ -304,7 +306,7 @@ class Session:
 def prepare(
     experiment: Experiment,
     given: Given,
-    machines: Machines,
+    machines: MachineCapabilities,
     results: Path,
     force: bool,
     observer: Observer,
@@ -325,7 +327,7 @@ def prepare(
     if _unsettled(plan):
         plan = _plan(experiment, given, machines, _settling(machines, unfit, observer, refused), kept)
         unfit = _unfit(plan, stored, machines, force)
-    pending = sweep.pending_jobs(plan.jobs, stored, force)
+    pending = pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
     left, why = _retries(plan, stored, machines, retries)
     session = Session(plan, opened, found, unfit, names, left, refused)
@@ -339,10 +341,10 @@ def prepare(
 
 
 def _retries(
-    plan: Plan, stored: tuple[Entry, ...], machines: Machines, retries: Retries
+    plan: Plan, stored: tuple[Entry, ...], machines: MachineCapabilities, retries: Retries
 ) -> tuple[Retries, list[str]]:
     """Return how often suspect points may be run again: never if the machines cannot run them."""
-    again = sweep.retry_jobs(plan.jobs, stored, retries)
+    again = retry_jobs(plan.jobs, stored, retries)
     unfit = machines.unfit(job.spec for job in again)
     count = len(again)
     lines = [
@@ -352,7 +354,7 @@ def _retries(
     return NO_RETRIES if unfit else retries, lines
 
 
-def _uncoupled(plan: Plan, machines: Machines) -> list[str]:
+def _uncoupled(plan: Plan, machines: MachineCapabilities) -> list[str]:
     """Return a line if MPTCP runs uncoupled because the machine does not support coupling."""
     name, why = machines.coupled_cc(tuple(dict.fromkeys(job.spec.engine for job in plan.jobs)))
     unsaid = [part for part in plan.parts if not part.options.ccs]
@@ -368,13 +370,13 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
 
 
 def _unfit(
-    plan: Plan, stored: tuple[Entry, ...], machines: Machines, force: bool
+    plan: Plan, stored: tuple[Entry, ...], machines: MachineCapabilities, force: bool
 ) -> dict[str, HostUnfitError]:
     """Return the engines that cannot run their pending points on these machines, and why.
 
     Raises UsageError, and HostUnfitError if that leaves none of the plan's engines.
     """
-    unfit = machines.unfit(job.spec for job in sweep.pending_jobs(plan.jobs, stored, force))
+    unfit = machines.unfit(job.spec for job in pending_jobs(plan.jobs, stored, force))
     if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
         raise next(iter(unfit.values()))
     return unfit
@@ -391,7 +393,7 @@ def _unsettled(plan: Plan) -> bool:
 
 
 def _settling(
-    machines: Machines,
+    machines: MachineCapabilities,
     unfit: Mapping[str, HostUnfitError],
     observer: Observer,
     refused: dict[RateKey, HostUnfitError],

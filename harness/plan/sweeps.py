@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from engines.registry import SIMULATED_HOSTS
 from harness.experiment import RateOf
-from harness.plan.options import SweepOptions
+from harness.options.options import SweepOptions
 from model.spec import (
     LinkSpec,
     RunSpec,

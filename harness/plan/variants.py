@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from engines.registry import LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, SIMULATOR
 from harness.experiment import Figure
-from harness.plan.fields import Hosts
-from harness.plan.options import ENGINE, Defaults, Given
+from harness.options.fields import Hosts
+from harness.options.options import ENGINE, Defaults, Given
 
 NO_COUNTERPART = "simulated only: no network that real hosts can run in real time would show the same"
 

@@ -13,6 +13,6 @@ words.py       the sentences
 templates/     the page's HTML and CSS
 
 May import `common`, `topos`, `workloads`, `model`, `analysis`, `engines`, `plots`, `harness.claims`,
-`harness.compare`, `harness.execute`, `harness.experiment`, `harness.plan`, `harness.results` and
-`harness.watch`.
+`harness.compare`, `harness.execute`, `harness.experiment`, `harness.load`, `harness.metrics`,
+`harness.options`, `harness.plan`, `harness.points`, `harness.results` and `harness.watch`.
 """

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from common.grammar import counted, joined
 from harness.claims.claims import OTHER_SIZE, Claim, Colour, Side
-from harness.claims.measures import Measured
-from harness.claims.published import Published
 from harness.claims.sentences import OUTCOMES, Outcome, sentences
 from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place
+from harness.metrics.measures import Measured
+from harness.metrics.published import Published
 from harness.report.points import NOTHING
 from harness.report.words import with_unit
 

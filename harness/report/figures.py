@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from common import files
 from common.errors import StoreError
 from common.side_by_side import side_by_side
-from harness.claims.published import Published
 from harness.experiment import Figure
+from harness.metrics.published import Published
 from harness.results.summary import Judged
 from model.result import Table, under_test
 from plots.shared.settings_folder import settings_folder

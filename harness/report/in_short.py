@@ -22,14 +22,13 @@ from common.grammar import (
     were,
 )
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR
-from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import Published, find, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
-from harness.plan import labels
-from harness.plan.baseline import is_reference
-from harness.plan.labels import queue_label, workload_label
-from harness.plan.options import ENGINE
-from harness.plan.rate import named
+from harness.metrics.metrics import GOODPUT_PCT_MEAN
+from harness.metrics.published import Published, find, known_as
+from harness.options.options import ENGINE
+from harness.points import labels
+from harness.points.baseline import is_reference
+from harness.points.labels import named, queue_label, workload_label
 from harness.results.summary import Judged
 from model.noise import queue_us
 from model.reasons import (

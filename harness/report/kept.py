@@ -17,10 +17,10 @@ from typing import Any
 from common import files, records, stored_json
 from harness.execute.build import DECIDING, NOT_DECIDING, digest_of
 from harness.experiment import Experiment
+from harness.load import Loaded
 from harness.report import figures, report
 from harness.report.figures import Wanted
 from harness.report.report import Charts
-from harness.results.load import Loaded
 
 FORMAT, SCHEMA = "refabric-drawn", 1
 MAX_BYTES = 1 << 26

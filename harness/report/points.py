@@ -9,24 +9,21 @@ from dataclasses import dataclass
 
 import topos
 from engines.registry import SIMULATED_HOSTS, engine_words
-from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
-from harness.execute import attempts
 from harness.experiment import Figure
-from harness.plan import labels
-from harness.plan.baseline import is_reference
-from harness.plan.fields import SPEC_FIELDS, exact
-from harness.plan.labels import label, queue_label, workload_label
-from harness.plan.options import ENGINE, MAX_K, Given, resolve
-from harness.plan.rate import network
+from harness.load import Shown
+from harness.metrics.metric import Metric, ShownIn, shown_in
+from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
+from harness.options.fields import SPEC_FIELDS, exact
+from harness.options.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.sweeps import fat_trees
-from harness.results import across
-from harness.results.load import Shown
+from harness.points import labels
+from harness.points.baseline import is_reference
+from harness.points.labels import label, network, queue_label, workload_label
+from harness.results import across, attempts
 from harness.results.summary import Judged
 from model.reasons import texts
 from model.result import Status
-from model.spec import RunSpec, SchedulerSpec, TopologySpec
-from model.transports import USUAL_ROUTING
+from model.spec import RunSpec, TopologySpec
 from topos import TOPOLOGIES
 from workloads.trace import NAME as TRACE
 
@@ -93,7 +90,7 @@ def _agreement(group: Sequence[across.Pair]) -> Points:
     specs = [pair.emulated.spec for pair in group]
     named = zip(group, labels.names(specs), strict=True)
     return Points(
-        f"Flow by flow, emulated and simulated: {setting_title(specs)}",
+        f"Flow by flow, emulated and simulated: {labels.setting_title(specs)}",
         ("transport", "seed", *_AGREEMENT, "status"),
         tuple(Row(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
         "percentages are of each engine's own baseline",
@@ -125,7 +122,7 @@ def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
     shown = OF_TRANSFERS if all(judged.point.only_transfers for judged in group) else METRICS
     metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *own)
     return Points(
-        setting_title(specs),
+        labels.setting_title(specs),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
         tuple(Row(_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",
@@ -152,27 +149,6 @@ def _value(metric: Metric, judged: Judged) -> str:
 
 def _cell(value: float | None, show: Callable[[float], str]) -> str:
     return NOTHING if value is None else show(value)
-
-
-def setting_title(specs: Sequence[RunSpec]) -> str:
-    """Return the network, the load, the links and all other settings that the points of a table share."""
-    spec = specs[0]
-    several = labels.mixed(specs)
-    parts = [
-        network(spec.topology),
-        workload_label(spec),
-        f"{spec.link.rate_mbps:g} Mb/s links",
-        f"{queue_label(spec)} queues",
-        labels.congestion(specs),
-        f"{spec.seconds:g} s measured",
-        labels.settings(_of_all(spec) if several else spec),
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _of_all(spec: RunSpec) -> RunSpec:
-    """Return the spec without what each row of a table names itself."""
-    return dataclasses.replace(spec, routing=USUAL_ROUTING, scheduler=SchedulerSpec())
 
 
 @dataclass(frozen=True)

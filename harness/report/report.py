@@ -18,15 +18,15 @@ from markupsafe import Markup
 from common import files
 from common.errors import StoreError, UsageError
 from harness.claims.claims import once
-from harness.claims.published import known_as
 from harness.claims.verdicts import NOT_MEASURED, Verdict, place
 from harness.experiment import Experiment
+from harness.load import Loaded, Shown
+from harness.metrics.published import known_as
 from harness.report import claims as claimed
 from harness.report import figures, words
 from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import MAX_BYTES, inline
-from harness.results.load import Loaded, Shown
 from harness.watch import page as watching
 from plots.registry import Chart
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from common.grammar import counted, joined
-from harness.claims.published import Published, Source, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
-from harness.execute import attempts
+from harness.load import Loaded
+from harness.metrics.published import Published, Source, known_as
 from harness.report import in_short
 from harness.report.points import point_label
-from harness.results.load import Loaded
+from harness.results import attempts
 from harness.results.summary import Judged
 from model.reasons import KINDS, OTHER, Kind, Reason
 from model.result import Status

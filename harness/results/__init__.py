@@ -1,11 +1,10 @@
 """The results folder: what is stored, and how it is read back and summarised.
 
 across.py         pairs of an emulated and a simulated point
-columns.py        summary.csv: one row per point
+attempts.py       attempts at a point that the machine disturbed
 contents.py       what a results folder holds
 export.py         one zip of an experiment
 known.py          whether the names and values of a stored point are known here
-load.py           load an experiment: each figure with its stored points
 manifest.py       the points of a figure in a shared folder
 provenance.py     the provenance of points as a list of facts
 store.py          write results/<experiment>/<point>/
@@ -14,6 +13,6 @@ stored_run.py     the checked content of run.json
 summary.py        stored points beside their baselines
 tables.py         CSV tables, to bytes and back
 
-May import `common`, `topos`, `workloads`, `model`, `analysis`, `engines`, `plots`, `harness.claims`,
-`harness.execute`, `harness.experiment` and `harness.plan`.
+May import `common`, `topos`, `workloads`, `model`, `analysis`, `engines`, `plots`, `harness.options` and
+`harness.points`.
 """

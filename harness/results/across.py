@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from analysis.agreement import correlation, rank_correlation
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
-from harness.plan.baseline import is_reference
+from harness.points.baseline import is_reference
 from harness.results.summary import Judged
 from model.result import under_test
 from model.spec import RunSpec, StackSpec

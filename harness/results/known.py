@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import topos
 from engines.registry import ENGINES
-from harness.plan.fields import SPEC_FIELDS
-from harness.plan.parsers import one_of
+from harness.options.fields import SPEC_FIELDS
+from harness.options.parsers import one_of
 from model.congestion import CONGESTION_CONTROLS, is_known
 from model.fields.limits import check_limits
 from model.spec import RunSpec

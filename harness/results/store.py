@@ -20,8 +20,8 @@ from typing import Any
 
 from common import files
 from common.errors import StoreError, UsageError
-from harness.execute.attempts import Attempt
 from harness.results import tables
+from harness.results.attempts import Attempt
 from harness.results.store_reading import (
     MAX_NAMED,
     RAW,

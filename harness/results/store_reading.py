@@ -16,9 +16,9 @@ from analysis import stats
 from analysis.completion import Completions, completions
 from common.errors import StoreError, UsageError
 from engines.registry import VIRTUAL_TIME
-from harness.execute.attempts import Attempt
-from harness.plan.baseline import is_as_expected, is_reference, off_by_arithmetic, reference_of
+from harness.points.baseline import is_as_expected, is_reference, off_by_arithmetic, reference_of
 from harness.results import stored_run, tables
+from harness.results.attempts import Attempt
 from harness.results.stored_run import FLOWS, PORTS, RUN, SAMPLES
 from harness.results.tables import UnreadableError
 from model.congestion import in_force

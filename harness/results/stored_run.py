@@ -10,8 +10,8 @@ from typing import Any
 
 from common import files, records, stored_json
 from common.errors import RefabricError
-from harness.execute.attempts import Attempt
 from harness.results import known
+from harness.results.attempts import Attempt
 from harness.results.tables import UnreadableError
 from model.reasons import Reason
 from model.result import Status

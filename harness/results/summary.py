@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import topos
 from analysis import stats
 from engines.registry import STEADY_STATE
-from harness.plan.baseline import is_reference
+from harness.points.baseline import is_reference
 from harness.results.store import StoredPoint
 from model import transports
 from model.reasons import (

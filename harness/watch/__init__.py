@@ -8,6 +8,6 @@ server.py   the page served on this machine while runs go on
 points.py   the running and stored points of a folder
 templates/  its HTML, CSS and scripts
 
-May import `common`, `topos`, `controllers`, `workloads`, `model`, `analysis`, `engines`, `harness.plan` and
+May import `common`, `topos`, `controllers`, `workloads`, `model`, `analysis`, `engines`, `harness.points` and
 `harness.results`.
 """

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from harness.plan import labels
-from harness.plan.baseline import is_reference
+from harness.points import labels
+from harness.points.baseline import is_reference
 from harness.results.store import StoredPoint, finite
 from harness.watch.scene import network_json, scene_of
 from harness.watch.stored import TABLES, stored_json

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import RefabricError, StoreError, UsageError
-from harness.plan import labels
+from harness.points import labels
 from harness.results import store_reading, stored_run
 from harness.watch import page
 from harness.watch.feed import Feed, names_of_feeds, open_feed

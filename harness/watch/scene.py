@@ -18,7 +18,7 @@ from engines.core_setup.setup import built, plan_of
 from engines.core_setup.stack import stack_of
 from engines.emulation.dataplanes.registry import FABRIC
 from engines.registry import STEADY_STATE
-from harness.plan import labels
+from harness.points import labels
 from model.flows import PlannedFlow, planned_flows
 from model.link_events import ports_of
 from model.network_plan import port_rates_bps

@@ -10,8 +10,8 @@ import pytest
 
 from ccp.loading import MAX_FILE_BYTES, text_of
 from common.errors import UsageError
-from harness.plan.files import link_traces
-from harness.plan.files.sizes import expanded
+from harness.options.files import link_traces
+from harness.options.files.sizes import expanded
 
 READERS: dict[str, Callable[[Path], object]] = {
     "algorithm": text_of,

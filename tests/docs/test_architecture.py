@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
 from pathlib import PurePosixPath
 
-from docs.tools import walk
-from docs.tools.architecture import PAGE, PICTURE, data, drawn_from, filled, packages_table, walk_list
-from docs.tools.imports import EXCEPTIONS, ROOT, Import, cycles, imports, violations
+from docs.tools.architecture import PAGE, PICTURE, blocks, data, drawn_from, filled
+from docs.tools.imports import EXCEPTIONS, HARNESS, ROOT, Import, cycles, imports, violations
+from docs.tools.packages import contents, docstring
 
 MAX_FILES = 20
 """Files of one folder. A larger folder holds several kinds of things."""
@@ -20,6 +21,8 @@ FAMILIES = {
     "plots/charts/pfabric/normalised_*": "charts of one paper, named like the files that they write",
 }
 SOURCES = {".py", ".sh", ".cpp", ".hpp", ".c", ".h"}
+UNPLACED = "drawing"
+"""A module that HARNESS lacks."""
 REMEDY = "run python docs/tools/architecture.py and commit what it writes"
 
 
@@ -30,6 +33,40 @@ def test_packages_import_only_what_is_left_of_them() -> None:
 def test_an_import_to_the_right_is_found() -> None:
     assert violations([Import("model/spec.py", "plots.data.Panel")]) == ["model/spec.py -> plots"]
     assert violations([Import("plots/data.py", "model.spec.RunSpec")]) == []
+
+
+def test_an_upward_import_inside_the_harness_is_found() -> None:
+    upward = [
+        Import("harness/plan/session.py", "harness.execute.sweep.run"),
+        Import("harness/execute/cluster/worker.py", "harness.load"),
+        Import("harness/experiment.py", "harness.plan.session.Plan"),
+        Import("harness/__init__.py", "harness.points.labels"),
+        Import(f"harness/{UNPLACED}.py", "harness.points.labels"),
+    ]
+    assert violations(upward) == [
+        "harness/plan/session.py -> harness.execute",
+        "harness/execute/cluster/worker.py -> harness.load",
+        "harness/experiment.py -> harness.plan",
+        "harness/__init__.py -> harness.points",
+        f"harness/{UNPLACED}.py -> harness.points",
+    ]
+
+
+def test_imports_down_the_harness_and_within_one_package_are_allowed() -> None:
+    downward = [
+        Import("harness/execute/sweep.py", "harness.plan.jobs.Job"),
+        Import("harness/load.py", "harness.claims.verdicts"),
+        Import("harness/cli/run.py", "harness.cli.help.manual"),
+        Import("experiments/registry.py", "harness.cli.commands"),
+    ]
+    assert violations(downward) == []
+
+
+def test_everything_in_the_harness_has_a_place_in_its_order() -> None:
+    names = [name.removesuffix("/").removesuffix(".py") for name in contents("harness", tracked_files())]
+    assert sorted(names) == sorted(HARNESS)
+    listed = re.findall(r"^(\w+)(?:/|\.py) ", docstring("harness"), re.MULTILINE)
+    assert tuple(listed) == HARNESS
 
 
 def test_an_import_between_engines_is_found() -> None:
@@ -70,9 +107,9 @@ def test_every_package_says_what_it_holds() -> None:
 
 def test_the_tables_are_current() -> None:
     page = PAGE.read_text()
-    blocks = {"packages": packages_table(data()), "walk": walk_list(walk.files_entered())}
-    assert "harness/execute" in blocks["walk"]
-    assert page == filled(page, blocks), REMEDY
+    texts = blocks(data())
+    assert "harness/execute" in texts["walk"]
+    assert page == filled(page, texts), REMEDY
 
 
 def test_no_folder_has_too_many_files() -> None:

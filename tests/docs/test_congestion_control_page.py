@@ -15,7 +15,7 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.figures import FIGURES
 from experiments.command import main
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.result import RunResult
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/guide/congestion-control.md").read_text()

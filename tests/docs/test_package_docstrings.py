@@ -75,6 +75,7 @@ def test_an_import_that_is_not_declared_is_found() -> None:
     ]
     assert undeclared("plots", ["model.spec", "common"], found) == ["plots/data.py -> model.result"]
     assert undeclared("plots", ["model"], found) == []
+    assert forbidden("harness/plan", ["harness.points", "harness.execute"]) == ["harness.execute"]
     assert forbidden("model", ["common", "model.spec", "plots", "common.nothing"]) == [
         "plots",
         "common.nothing",

@@ -10,8 +10,8 @@ from common.errors import UsageError
 from docs.tools import pages
 from docs.tools.pfabric_page import EXPERIMENTS, PAGE, by_arm, completion, text
 from experiments.registry import CATALOGUE
-from harness.plan.options import Given, resolve
-from harness.results.load import Shown
+from harness.load import Shown
+from harness.options.options import Given, resolve
 from model.arms import MINTCP, TCP, arm_of
 from model.spec import RunSpec, TopologySpec
 from tests.support.judged_points import with_times_alone

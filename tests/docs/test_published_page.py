@@ -10,7 +10,7 @@ from experiments.cs244_2013.statements import FIGURES
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.statements import ONE_TO_ONE
-from harness.claims.published import UNPUBLISHED, Source
+from harness.metrics.published import UNPUBLISHED, Source
 
 """Papers whose statements do not yet give a section and the source's words."""
 

@@ -13,7 +13,7 @@ from engines.emulation.dataplanes.ovs import checks as ovs
 from engines.flow_level import checks as flow_level
 from engines.kernel_hosts import kernel_stack
 from engines.registry import make
-from harness.plan.fields import SPEC_FIELDS, changed
+from harness.options.fields import SPEC_FIELDS, changed
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from tests.support.specs.other_values import fields_of, other
 

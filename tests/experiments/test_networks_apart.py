@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from experiments.registry import EXPERIMENTS
-from harness.claims import published
-from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
 from harness.compare.match import conditions, match
 from harness.experiment import Figure
-from harness.plan import rate
+from harness.metrics import columns, published
+from harness.metrics.metrics import GOODPUT_PCT_MEAN
+from harness.metrics.published import Published, Relation, Source
+from harness.points import labels
 from harness.report import figures
-from harness.results import columns, summary
+from harness.results import summary
 from harness.results.store import Store, load
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
@@ -66,7 +66,7 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[Judged]) -> 
 
 def test_labels_name_the_network(points: list[Judged]) -> None:
     assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
-    assert rate.network(spec(4).topology) == "FatTree k=4, 4:1"
+    assert labels.network(spec(4).topology) == "FatTree k=4, 4:1"
     of = panels(map(figures.loaded, points))
     assert [style.network(panel.spec) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from common import files
 from common.errors import StoreError
-from harness.results import columns
+from harness.metrics import columns
 from harness.results.store import Store, load
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 

@@ -12,8 +12,8 @@ import pytest
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from harness.plan.fields import SPEC_FIELDS, changed
-from harness.plan.parsers import limited
+from harness.options.fields import SPEC_FIELDS, changed
+from harness.options.parsers import limited
 from model.fields.limits import LIMITS, check_limits
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 

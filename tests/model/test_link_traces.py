@@ -12,7 +12,7 @@ import topos
 from common.errors import UsageError
 from engines.simulation.engine import SimulatorEngine
 from fabric.plan import FRAME_BITS
-from harness.plan.files import link_traces
+from harness.options.files import link_traces
 from model.link_traces import LTE_MEAN_MBPS, LinkTrace, link_trace, lte, packed, words
 from model.network_plan import plan_for, port_names
 from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, WorkloadSpec

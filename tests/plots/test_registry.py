@@ -14,7 +14,7 @@ import pytest
 
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from harness.plan.fields import changed as with_values
+from harness.options.fields import changed as with_values
 from model.arms import ARMS, MINTCP, ON_LINUX, TCP, TWINS
 from model.noise import stalls_of
 from model.result import FlowRow, Status

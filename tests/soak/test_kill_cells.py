@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from harness.results import columns
+from harness.metrics import columns
 from harness.results.store import Store
 from model.reasons import AGENT, Reason
 from model.result import Status

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.plan.baseline import reference_of
+from harness.points.baseline import reference_of
 from harness.results import summary
 from harness.results.store import StoredPoint, point_name
 from harness.results.summary import Judged

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.execute.sweep import Job, Place
+from harness.execute.sweep import Place
+from harness.plan.jobs import Job
 from harness.results.summary import Judged
 from model.result import Status
 

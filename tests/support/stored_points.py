@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.plan.baseline import reference_of
+from harness.points.baseline import reference_of
 from harness.results.store import Store, StoredPoint
 from model.reasons import of_text
 from model.result import FlowRow, PortRow, RunResult, Status, Table

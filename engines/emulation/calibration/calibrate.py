@@ -37,7 +37,7 @@ from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 RATES_MBPS = (MIN_RATE_MBPS, 5.0, 10.0, 20.0, 50.0, 100.0)
 SUBFLOWS = 8
 TRAFFIC = "native"
-"""The default traffic of sweeps (harness/plan/options.py)."""
+"""The default traffic of sweeps (harness/options/options.py)."""
 WARMUP_S, SECONDS = 4.0, 5.0
 TRIES = 2
 BUDGET_S = 75.0

@@ -13,7 +13,7 @@ import dataclasses
 from engines.registry import SIMULATOR, VIRTUAL_TIME
 from experiments.sigcomm11.ec2.statements import EC2, EMULATED_CLOUD, EMULATED_WORKLOAD, WORKLOAD
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 from workloads.sequential import TRANSPORTS

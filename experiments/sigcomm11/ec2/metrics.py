@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from analysis import sequential
 from analysis.sequential import PairTransfers
-from harness.claims.measures import OfPoint
-from harness.claims.metric import Metric
+from harness.metrics.measures import OfPoint
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 
 

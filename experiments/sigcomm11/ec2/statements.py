@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from experiments.sigcomm11 import quotes
 from experiments.sigcomm11.ec2.metrics import GAIN_BETWEEN_RACKS, GAIN_IN_A_RACK
 from experiments.sigcomm11.statements import SIGCOMM11
-from harness.claims.published import SIGN, Published, Relation, Source
+from harness.metrics.published import SIGN, Published, Relation, Source
 
 WORKLOAD = "in_turn:2000"
 EMULATED_CLOUD: Mapping[str, int] = {"n": 12, "racks": 4, "tenants": 3}

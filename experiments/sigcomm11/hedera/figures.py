@@ -12,7 +12,7 @@ from dataclasses import replace
 from engines.registry import SIMULATOR, VIRTUAL_TIME
 from experiments.sigcomm11.hedera.statements import COME_AND_GO, HEDERA
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import UNSCHEDULED, Defaults, SweepOptions
+from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.congestion import BASELINE
 from model.spec import RunSpec, SchedulerSpec

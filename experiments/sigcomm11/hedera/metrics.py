@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
-from harness.claims.metric import Metric
+from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.result import under_test
 from model.schedulers import scheduled, scheduler_title

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
 from experiments.sigcomm11.statements import SIGCOMM11
-from harness.claims.published import SIGN, Published, Relation, Source
+from harness.metrics.published import SIGN, Published, Relation, Source
 
 COME_AND_GO = "permuted_loop:uniform-1000000-20000000"
 NEAR = (0.1, "recalled without digits: within a tenth counts as near")

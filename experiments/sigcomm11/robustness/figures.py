@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.robustness.statements import COST, FAILURES
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
+from harness.options.options import Defaults, SweepOptions
 from harness.plan.outages import with_core_failure
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec

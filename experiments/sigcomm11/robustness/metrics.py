@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from analysis import robustness
-from harness.claims.measures import OfPoint, over_tcp, ratio, table, together
-from harness.claims.metric import Metric
+from harness.metrics.measures import OfPoint, over_tcp, ratio, table, together
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.link_events import outage

@@ -11,9 +11,9 @@ from experiments.sigcomm11.robustness.metrics import (
     STALLED_OVER_TCP,
 )
 from experiments.sigcomm11.statements import SIGCOMM11
-from harness.claims.metric import Metric
-from harness.claims.metrics import JAIN_OVER_TCP
-from harness.claims.published import SIGN, Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.metrics import JAIN_OVER_TCP
+from harness.metrics.published import SIGN, Published, Relation, Source
 
 ABOVE, BELOW = Relation.ABOVE, Relation.BELOW
 

@@ -15,9 +15,9 @@ from controllers.routing import POLICIES
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.registry import ENGINES
 from fabric._core import disciplines
-from harness.plan import parsers
-from harness.plan.fields import TRAFFIC
-from harness.plan.profiles import PROFILES
+from harness.options import parsers
+from harness.options.fields import TRAFFIC
+from harness.options.profiles import PROFILES
 from model.congestion import CONGESTION_CONTROLS
 from model.openflow import CONTROLLERS, DATAPATHS, MODES
 from model.spec import CLOCKS, HOST_QUEUES

@@ -16,7 +16,7 @@ from engines.dispatch import only
 from engines.engine import Engine
 from engines.registry import real_time
 from harness.execute.build import Build, build
-from harness.execute.machines import unfit_here
+from harness.plan.capabilities import unfit_here
 from model.spec import RunSpec, TopologySpec
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

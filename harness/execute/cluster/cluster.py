@@ -38,8 +38,9 @@ from harness.execute.cluster.worker import in_new_process
 from harness.execute.executor import Executor
 from harness.execute.point import one_line
 from harness.execute.workers import MemoryNeeds
+from harness.options.rates import RateChoice
 from harness.plan import rate
-from harness.plan.rate import RateChoice, named
+from harness.points.labels import named
 from harness.results.store import Store
 from model.spec import RunSpec, TopologySpec
 

@@ -10,7 +10,7 @@ import topos
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.completion import FIGURE, SERVERS, STATEMENTS
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.result import RunResult
 from model.spec import RunSpec, sub_seed
 from workloads import matrices

@@ -9,7 +9,7 @@ import pytest
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.incast import FIGURE, REPORTS_US, STATEMENTS
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.result import RunResult
 from model.spec import RunSpec
 

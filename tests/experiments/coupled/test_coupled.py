@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from experiments.command import main
 from experiments.coupled import wire
 from experiments.coupled.statements import SHARE_LOSS, SHIFT
-from harness.claims.published import Source
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
+from harness.metrics.published import Source
+from harness.options.options import Given, resolve
 from model.spec import StackSpec
 
 SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]

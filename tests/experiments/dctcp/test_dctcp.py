@@ -10,8 +10,8 @@ import topos
 from common.errors import UsageError
 from experiments.dctcp import queue
 from fabric.plan import FRAME_BITS
-from harness.plan.baseline import reference_of
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
+from harness.points.baseline import reference_of
 from model.spec import RunSpec, sub_seed
 from workloads import matrices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import topos
 from experiments.registry import CATALOGUE
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model import tuning
 from model.spec import RunSpec
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from experiments.ims.figures import EXPERIMENT, FIGURES, KNEE_LOADS
 from experiments.ims.ladder import FIRST, LADDER, REAL_SCALE
 from experiments.ims.statements import PUBLISHED, STEP_BEFORE
-from harness.plan.labels import workload_label
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
+from harness.points.labels import workload_label
 from plots.registry import CHARTS
 from workloads.sip import POLICIES
 

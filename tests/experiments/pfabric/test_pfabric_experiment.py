@@ -17,8 +17,8 @@ from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
-from harness.plan.labels import beside, label, shared
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
+from harness.points.labels import beside, label, shared
 from harness.results.summary import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
 from model.spec import RunSpec

@@ -15,8 +15,8 @@ from engines.simulation.engine import SimulatorEngine
 from experiments.responsive_mptcp.assumptions import SCHEMES
 from experiments.responsive_mptcp.figures import FIGURES
 from experiments.responsive_mptcp.schemes import STACK, TABLE, scheme_of
-from harness.plan.labels import workload_label
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
+from harness.points.labels import workload_label
 from model.result import FlowRow, RunResult, Status
 from model.schedulers import check_scheduler, parse_scheduler, scheduler_words
 from model.spec import LinkEvent, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec

@@ -15,7 +15,7 @@ from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.sigcomm11.congestion_controls import EXPERIMENT, NAME
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.spec import RunSpec
 
 FIGURE = EXPERIMENT.figures[0]

@@ -13,7 +13,7 @@ from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack,
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.registry import CATALOGUE
-from harness.plan.options import Defaults, Given, resolve
+from harness.options.options import Defaults, Given, resolve
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 FIGURE = CATALOGUE.find("ec2").figures[0]

@@ -12,7 +12,7 @@ from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from experiments.sigcomm11.subflows_needed import ENOUGH_PCT, NETWORKS
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.spec import RunSpec
 
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from experiments.command import main
 from experiments.sigcomm11.hedera.figures import EXPERIMENT, INTERVALS_MS
 from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
-from harness.plan.labels import names, routing, workload_label
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
+from harness.points.labels import names, routing, workload_label
 from model.schedulers import scheduler_words
 
 (FIGURE,) = EXPERIMENT.figures

@@ -15,8 +15,8 @@ from experiments.command import main
 from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
 from harness.claims.verdicts import AGREES
 from harness.experiment import Figure
-from harness.plan.labels import workload_label
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
+from harness.points.labels import workload_label
 
 BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")
 FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)

@@ -8,7 +8,7 @@ import topos
 from experiments.registry import CATALOGUE
 from experiments.sigcomm11.robustness.figures import LINK_FAILURE, LOSS_AND_COST
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from harness.plan.outages import core_failure
 from model.link_events import check_events
 from model.spec import RunSpec, TopologySpec

@@ -20,9 +20,9 @@ from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11 import whole
 from harness.execute.point import hosts_of
-from harness.execute.sweep import wall_s
+from harness.options.options import PINNED_PART, Given
 from harness.plan import session
-from harness.plan.options import PINNED_PART, Given
+from harness.plan.jobs import wall_s
 from harness.plan.session import Plan
 from harness.plan.variants import NO_COUNTERPART
 from harness.results.store import load

@@ -13,7 +13,7 @@ from common.errors import UsageError
 from experiments.command import main
 from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
 from harness.claims.verdicts import AGREES
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.spec import TopologySpec
 
 FIGURE = EXPERIMENT.figures[0]

@@ -11,9 +11,9 @@ from common.errors import UsageError
 from engines.fake import FakeEngine
 from engines.registry import SIMULATOR, make
 from experiments.registry import EXPERIMENTS
+from harness.options.options import Given, resolve
 from harness.plan import session
-from harness.plan.baseline import is_reference, reference_of
-from harness.plan.options import Given, resolve
+from harness.points.baseline import is_reference, reference_of
 from model.noise import QUIET, lateness_ms, noisy
 from model.spec import (
     CLOCKS,

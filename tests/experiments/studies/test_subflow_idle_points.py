@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.registry import EXPERIMENTS
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model import tuning
 from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from engines.registry import SIMULATOR
 from experiments.registry import CATALOGUE
 from experiments.validation import htsim_reference
-from harness.claims.metrics import JAIN, LINK_PCT_MEAN
-from harness.claims.published import Source, known_as
-from harness.plan.options import Given, resolve
+from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
+from harness.metrics.published import Source, known_as
+from harness.options.options import Given, resolve
 
 FIGURES = htsim_reference.EXPERIMENT.figures
 

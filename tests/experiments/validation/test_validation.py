@@ -18,8 +18,8 @@ from experiments.validation.metrics import SHORTFALL_BYTES
 from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
 from harness.claims.verdicts import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
-from harness.plan.rate import FIXED
+from harness.options.options import Given, resolve
+from harness.options.rates import FIXED
 from harness.plan.session import make_plan
 from harness.results import summary
 from harness.results.store import Store, load

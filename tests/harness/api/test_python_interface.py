@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import refabric
-from harness.api.arguments import argv_of
 from harness.api.columns import NO_PANDAS, Columns
+from harness.cli.arguments import argv_of
 from harness.cli.run import run as run_command
 from refabric.command import main
 

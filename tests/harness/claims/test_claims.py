@@ -17,13 +17,13 @@ from harness.claims.claims import (
     fields,
     once,
 )
-from harness.claims.measures import Measured
-from harness.claims.metrics import GOODPUT_OVER_TCP, GOODPUT_PCT_MEAN
-from harness.claims.published import Published, Relation, Source
 from harness.claims.sentences import Outcome, sentences
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT
 from harness.experiment import Figure
-from harness.plan.options import ENGINE
+from harness.metrics.measures import Measured
+from harness.metrics.metrics import GOODPUT_OVER_TCP, GOODPUT_PCT_MEAN
+from harness.metrics.published import Published, Relation, Source
+from harness.options.options import ENGINE
 from harness.report import claims as shown
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged

@@ -19,11 +19,12 @@ from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep
-from harness.execute.attempts import Retries
 from harness.execute.build import build
 from harness.execute.machines import Machines, ThisMachine
-from harness.execute.sweep import Job, Outcome, Place
-from harness.plan.baseline import is_reference
+from harness.execute.sweep import Outcome, Place
+from harness.options.retries import Retries
+from harness.plan.jobs import Job, jobs_of
+from harness.points.baseline import is_reference
 from harness.results.store import PROVENANCE, Store, load
 from harness.results.summary import Judged
 from model.reasons import ENDED
@@ -96,14 +97,14 @@ def specs(engine: str, *subflows: int) -> list[RunSpec]:
 def run(machines: Machines, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
     where = Store.open(results, POST)
     assert machines.unfit(points) == {}
-    return sweep.run(sweep.plan(points, machines.engine), machines.executor, where, where.read(), listener)
+    return sweep.run(jobs_of(points, machines.engine), machines.executor, where, where.read(), listener)
 
 
 def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
     (tmp_path / "counters").mkdir()
     engine = Flaky(parallel=2, counters=tmp_path / "counters")
     with connected(two.address, engine) as machines:
-        jobs = sweep.plan(specs("fake", 1, 8), engine)
+        jobs = jobs_of(specs("fake", 1, 8), engine)
         where = Store.open(tmp_path, POST)
         outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
     assert outcome.exit_code == 0

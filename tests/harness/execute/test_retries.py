@@ -15,14 +15,17 @@ from common.errors import HostUnfitError
 from engines import registry as engines
 from experiments.command import main
 from harness.cli.progress import JsonProgress, RichProgress
-from harness.execute import attempts, sweep
-from harness.execute.attempts import NO_RETRIES, Attempt, Retries
+from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
+from harness.options.options import Given, retries_of
+from harness.options.profiles import PROFILES
+from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import session
-from harness.plan.baseline import expected_mbps, is_reference, reference_of
-from harness.plan.options import Given, retries_of
-from harness.plan.profiles import PROFILES
+from harness.plan.jobs import jobs_of
+from harness.points.baseline import expected_mbps, is_reference, reference_of
+from harness.results import attempts
+from harness.results.attempts import Attempt
 from harness.results.store import Store, StoredPoint, index, load, point_name
 from model.reasons import DRIFT, Reason
 from model.result import Status
@@ -57,7 +60,7 @@ def run(
     store: Store, engine: Flaky, retries: int, cpu_bound: bool = False, force: bool = False
 ) -> tuple[Outcome, SideBySide]:
     recorder = SideBySide()
-    jobs = sweep.plan(SPECS, engine, cpu_bound=cpu_bound)
+    jobs = jobs_of(SPECS, engine, cpu_bound=cpu_bound)
     outcome = sweep.run(
         jobs, ThisMachine(engine).executor, store, store.read(), recorder, force, Retries.typed(retries)
     )
@@ -193,7 +196,7 @@ class TestBaselines:
 
     def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
         engine = dataclasses.replace(engine, name="mininet", falls_on=is_reference)
-        jobs = sweep.plan(self.SPECS, engine, cpu_bound=cpu_bound)
+        jobs = jobs_of(self.SPECS, engine, cpu_bound=cpu_bound)
         sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), SideBySide(), False, retries)
         (baseline,) = (point for point in load(store.directory) if is_reference(point.spec))
         assert len(index(store.directory)) == 2
@@ -235,7 +238,7 @@ def test_json_lines_name_their_attempt(store: Store) -> None:
     engine = flaky(store)
     progress = JsonProgress(stream, SideBySide(), EXPERIMENT)
     sweep.run(
-        sweep.plan(SPECS, engine),
+        jobs_of(SPECS, engine),
         ThisMachine(engine).executor,
         store,
         store.read(),
@@ -252,7 +255,7 @@ def test_json_lines_name_their_attempt(store: Store) -> None:
 def test_the_bar_grows_with_a_retry(store: Store) -> None:
     engine = flaky(store)
     bar = RichProgress(Console(file=StringIO()))
-    jobs = sweep.plan(SPECS, engine)
+    jobs = jobs_of(SPECS, engine)
     sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), bar, False, Retries(1))
     retried_s = next(job.expected_s for job in jobs if job.name == NOISY)
     assert bar._total_s == bar._done_s == pytest.approx(sum(j.expected_s for j in jobs) + retried_s)
@@ -311,7 +314,7 @@ class TestCommand:
 
         engine = flaky(store)
         run(store, engine, retries=0)
-        plan = session.Plan(sweep.plan(SPECS, engine), ())
+        plan = session.Plan(jobs_of(SPECS, engine), ())
         unfit = ThisMachine(Unfit())
         left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
         assert (left, lines) == (NO_RETRIES, ["1 suspect point is not run again: needs root"])

@@ -18,12 +18,12 @@ from engines.fake import FakeEngine
 from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
-from harness.plan.baseline import is_reference
-from harness.results import columns
+from harness.metrics import columns
+from harness.plan.jobs import jobs_of
 from harness.results.store import Store, StoredPoint, load, point_name
 from model.reasons import texts
 from model.result import RunResult, Status
-from model.spec import LinkSpec, RunSpec
+from model.spec import RunSpec
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import EXPERIMENT, leftovers, result_of, spec_of
 
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Store:
 def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outcome, Recorder]:
     recorder = Recorder()
     outcome = sweep.run(
-        sweep.plan(SPECS, engine), ThisMachine(engine).executor, store, store.read(), recorder, force
+        jobs_of(SPECS, engine), ThisMachine(engine).executor, store, store.read(), recorder, force
     )
     assert recorder.ended == 1
     assert leftovers(store.directory) == []
@@ -58,14 +58,6 @@ def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outco
 
 def summary_rows(store: Store) -> int:
     return len((store.directory / "summary.csv").read_text().splitlines()) - 1
-
-
-def test_the_baseline_comes_first_and_every_point_once() -> None:
-    other = dataclasses.replace(SPECS[0], link=LinkSpec(20.0))
-    jobs = sweep.plan([*SPECS, other, SPECS[0]], FakeEngine(overhead=2.5))
-    assert [is_reference(job.spec) for job in jobs] == [True, True, False, False, False, False]
-    assert [job.spec for job in jobs[2:]] == [*SPECS, other]
-    assert jobs[2].expected_s == SPECS[0].warmup_s + SPECS[0].seconds + 2.5
 
 
 def test_a_whole_sweep(store: Store) -> None:
@@ -209,14 +201,6 @@ def test_a_damaged_point_is_named_and_run_again(store: Store) -> None:
     outcome, recorder = run(store, FakeEngine())
     assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[0])])
     assert "flows.csv: No such file" in recorder.notes[0]
-
-
-def test_time_left_is_corrected_by_what_was_observed() -> None:
-    jobs = sweep.plan(SPECS, FakeEngine())
-    expected = sum(job.expected_s for job in jobs)
-    assert sweep.remaining_s(jobs, []) == expected
-    assert sweep.remaining_s(jobs, [(10.0, 20.0), (30.0, 60.0)]) == pytest.approx(2 * expected)
-    assert sweep.remaining_s([], [(10.0, 20.0)]) == 0
 
 
 def test_places_count_to_the_end(store: Store) -> None:

@@ -21,8 +21,9 @@ from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep, workers
 from harness.execute.machines import ThisMachine
-from harness.execute.sweep import Job, Outcome, Place
-from harness.plan.baseline import is_reference
+from harness.execute.sweep import Outcome, Place
+from harness.plan.jobs import Job, jobs_of
+from harness.points.baseline import is_reference
 from harness.results.store import PROVENANCE, Store
 from harness.results.summary import Judged
 from model.reasons import ENDED
@@ -86,7 +87,7 @@ def run(
 ) -> Outcome:
     where = Store.open(results, "test")
     return sweep.run(
-        sweep.plan(asked or specs(), engine),
+        jobs_of(asked or specs(), engine),
         ThisMachine(engine).executor,
         where,
         where.read(),
@@ -262,8 +263,8 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
     engine = make("simulator")
     made = {path.parent for path in (tmp_path / "a").rglob("run.json")}
     jobs = [
-        dataclasses.replace(job, rate=sweep.Job(job.spec, 0.0).rate)
-        for job in sweep.plan(
+        dataclasses.replace(job, rate=Job(job.spec, 0.0).rate)
+        for job in jobs_of(
             [RunSpec.from_json(json.loads((p / "run.json").read_text())["spec"]) for p in sorted(made)],
             engine,
         )

@@ -15,10 +15,11 @@ from engines.emulation.calibration import calibrate, here
 from engines.fake import FakeEngine
 from experiments.command import main
 from harness.cli import advice as advising
-from harness.execute.sweep import Job
+from harness.options.rates import RateChoice, fixed
 from harness.plan.advice import Advice, Lesson, Machine, Severity, advise
-from harness.plan.baseline import reference_of
-from harness.plan.rate import TO_BE_MEASURED, RateChoice, fixed
+from harness.plan.jobs import Job
+from harness.plan.rate import TO_BE_MEASURED
+from harness.points.baseline import reference_of
 from model.machine.capacity import Capacity, Measured, demand, rate_carried, rounded_down
 from model.machine.idle_noise import MachineNoise
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec

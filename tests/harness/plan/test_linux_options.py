@@ -8,8 +8,9 @@ from common.errors import UsageError
 from engines.registry import ENGINES, LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, VIRTUAL_TIME, real_time
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
+from harness.options.options import Given, SweepOptions, resolve
+from harness.options.rates import GUEST_MBPS, SIMULATED_MBPS, RateChoice
 from harness.plan import rate
-from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.variants import engine_variants, has_variants
 from model.spec import TopologySpec
 
@@ -36,9 +37,9 @@ def test_it_is_an_engine_with_linux_hosts_in_virtual_time() -> None:
 
 
 def test_its_rate_is_not_measured_and_points_last_as_long_as_in_real_time() -> None:
-    assert rate.known_rate(TREE, (LINUX,)) == rate.RateChoice(rate.GUEST_MBPS, rate.GUEST)
-    assert rate.known_rate(TREE, (LINUX, "simulator")).rate_mbps == rate.GUEST_MBPS
-    assert rate.known_rate(TREE, ("simulator",)).rate_mbps == rate.SIMULATED_MBPS
+    assert rate.known_rate(TREE, (LINUX,)) == RateChoice(GUEST_MBPS, rate.GUEST)
+    assert rate.known_rate(TREE, (LINUX, "simulator")).rate_mbps == GUEST_MBPS
+    assert rate.known_rate(TREE, ("simulator",)).rate_mbps == SIMULATED_MBPS
     ours, real = resolved(), resolved(engine=MININET)
     assert (ours.base.warmup_s, ours.base.seconds) == (real.base.warmup_s, real.base.seconds)
 

@@ -13,12 +13,12 @@ import topos
 from experiments.registry import CATALOGUE
 from harness.claims.verdicts import verdicts
 from harness.cli import progress, table
-from harness.execute.attempts import Attempt
 from harness.execute.sweep import Place
-from harness.plan.baseline import is_reference, reference_of
+from harness.points.baseline import is_reference, reference_of
 from harness.report import in_short, words
 from harness.report.points import point_label
 from harness.results import summary
+from harness.results.attempts import Attempt
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged
 from model.reasons import (

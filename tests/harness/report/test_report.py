@@ -23,12 +23,12 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
-from harness.plan.options import Given, resolve
+from harness.load import Loaded, Shown
+from harness.options.options import Given, resolve
 from harness.report import report, words
 from harness.report.points import commands, missing
 from harness.report.provenance import collect
 from harness.results import summary
-from harness.results.load import Loaded, Shown
 from harness.results.store import StoredPoint, load
 from model.reasons import of_text
 from model.result import Status

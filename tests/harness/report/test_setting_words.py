@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from harness.cli import table
-from harness.plan import labels
-from harness.report.points import asked, setting_title
+from harness.points import labels
+from harness.points.labels import setting_title
+from harness.report.points import asked
 from harness.results.summary import Judged
 from model.spec import RunSpec
 from tests.support.judged_points import judged, stored

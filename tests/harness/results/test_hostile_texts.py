@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from common.errors import CommandError, StoreError
 from common.printable import printable
 from experiments.command import main
-from harness.results import columns, stored_run
+from harness.metrics import columns
+from harness.results import stored_run
 from harness.results.store import Store, load, point_name, scan
 from model.reasons import of_text
 from model.result import Status

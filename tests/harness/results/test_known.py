@@ -8,9 +8,9 @@ import pytest
 
 from common.errors import UsageError
 from experiments.registry import EXPERIMENTS
+from harness.options.fields import SPEC_FIELDS, changed
+from harness.options.options import Given
 from harness.plan import session
-from harness.plan.fields import SPEC_FIELDS, changed
-from harness.plan.options import Given
 from harness.results import known
 from model.spec import LinkEvent, NoiseSpec, OpenFlowSpec, RunSpec, SchedulerSpec, StackSpec
 from tests.support.specs.other_values import other

@@ -12,7 +12,7 @@ from engines.emulation.congestion.support import support
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from experiments.dctcp import queue as experiment
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.reasons import texts
 from model.result import RunResult
 from model.spec import RunSpec

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.normalised import ALL
 from experiments.registry import CATALOGUE
-from harness.plan.options import Given, resolve
+from harness.options.options import Given, resolve
 from model.arms import ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
 from plots.charts.pfabric.normalised_by_flow import Pairs, pairs

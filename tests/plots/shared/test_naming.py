@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.plan.fields import SPEC_FIELDS, changed
-from harness.plan.labels import settings
+from harness.options.fields import SPEC_FIELDS, changed
+from harness.points.labels import settings
 from model.fields.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
 from plots.data import Point, panels
 from plots.shared.naming import MAX_STEM, file_stems, special

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults
+from harness.options.options import Defaults
 from harness.plan.sweeps import fat_trees, points_on
 from tests.support.made_up_paper.statements import LOAD, NORMALISED
 

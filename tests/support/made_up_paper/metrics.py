@@ -6,8 +6,8 @@ import math
 import statistics
 
 from analysis.completion import slowdown
-from harness.claims.measures import OfPoint
-from harness.claims.metric import Metric
+from harness.metrics.measures import OfPoint
+from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 
 SMALL_BYTES, LARGE_BYTES = 100_000, 1_000_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.claims.metric import Metric
-from harness.claims.published import Published, Relation, Source
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published, Relation, Source
 from tests.support.made_up_paper.metrics import NFCT_LARGE, NFCT_SMALL
 
 LOAD = "poisson:40"

@@ -17,7 +17,7 @@ from engines.emulation.dataplanes.ovs.wires import bridge_ports
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from experiments.cs244_2013.one_to_one import EXPERIMENT
-from harness.plan.options import Given, openflow_of, resolve
+from harness.options.options import Given, openflow_of, resolve
 from model.openflow import CONTROLLERS, openflow_words
 from model.spec import (
     PORT,

@@ -12,7 +12,7 @@ from ccp.loading import PREFIX, SHIPPED
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from harness.plan import parsers
+from harness.options import parsers
 from model.congestion import CONGESTION_CONTROLS
 from model.reasons import AGENT
 from model.result import RunResult, Status

@@ -1,0 +1,150 @@
+"""summary.csv: one row per point. Its columns are the point's setting, its status, and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import topos
+from common import files
+from common.printable import one_line
+from harness.metrics.metric import Metric, ShownIn, shown_in
+from harness.metrics.metrics import TABLES
+from harness.points.labels import digest, settings
+from harness.results.store import SUMMARY, Store, StoredPoint
+from harness.results.summary import Judged, judge
+from harness.results.tables import Cell, csv_bytes
+from model.congestion import in_force
+from model.reasons import texts
+from workloads import matrices
+from workloads.trace import NAME as TRACE
+
+ValueOf = Callable[[Judged], Cell | None]
+
+
+def _sysctls(judged: Judged) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(judged.spec.transport.sysctls.items()))
+
+
+def _workload(judged: Judged) -> str:
+    """Return the workload as one types it, and a digest of the user's flows."""
+    of = judged.spec.workload
+    flows = str(of.params.get("flows", "")) if of.matrix == TRACE else ""
+    return f"{matrices.label(of.matrix, of.params)}{f' sha256:{digest(flows)}' if flows else ''}"
+
+
+def _topology_params(judged: Judged) -> str:
+    topology = judged.spec.topology
+    numbers = (f"{name}={value}" for name, value in topos.shape(topology.kind, topology.params))
+    return " ".join((*_network_file(topology.params), *numbers))
+
+
+def _network_file(params: Mapping[str, int | str]) -> tuple[str, ...]:
+    """Return the name of a network of the user and a digest of its text; nothing for other networks."""
+    text = params.get("network")
+    return (f"{params['name']} sha256:{digest(str(text))}",) if text else ()
+
+
+def _algorithm(judged: Judged) -> str:
+    """Return a digest of the user's congestion control, so that a changed file of the same name differs."""
+    text = judged.spec.transport.algorithm_text
+    return f"sha256:{digest(text)}" if text else ""
+
+
+def _faults(judged: Judged) -> str:
+    return ", ".join(dict.fromkeys(r.fault.value for r in judged.reasons if r.fault.value))
+
+
+_SETTING: Mapping[str, ValueOf] = {
+    "engine": lambda j: j.spec.engine,
+    "dataplane": lambda j: j.spec.dataplane,
+    "topology": lambda j: j.spec.topology.kind,
+    "k": lambda j: j.spec.topology.k,
+    "hosts": lambda j: j.point.hosts,
+    "workload": _workload,
+    "transport": lambda j: j.spec.transport.name,
+    "subflows": lambda j: j.spec.transport.subflows,
+    "cc": lambda j: in_force(j.spec.transport.cc, j.spec.transport.subflows),
+    "rate_mbps": lambda j: j.spec.link.rate_mbps,
+    "queue_pkts": lambda j: j.spec.link.queue_pkts,
+    "seconds": lambda j: j.spec.seconds,
+    "seed": lambda j: j.spec.seed,
+    "routing": lambda j: j.spec.routing,
+    "loss_pct": lambda j: 100 * j.spec.link.loss,
+    "ecn_pkts": lambda j: j.spec.link.ecn_pkts,
+    "write_bytes": lambda j: j.spec.transport.write_bytes,
+    "sysctls": _sysctls,
+    "topology_params": _topology_params,
+    "algorithm": _algorithm,
+    "settings": lambda j: settings(j.spec),
+}
+_STATUS: Mapping[str, ValueOf] = {
+    "point": lambda j: j.point.name,
+    "status": lambda j: j.status.value,
+    "reasons": lambda j: texts(j.reasons),
+    "faults": _faults,
+    "cautions": lambda j: texts(j.cautions),
+    "attempts": lambda j: max(1, len(j.point.attempts)),
+    "kinds": lambda j: ", ".join(dict.fromkeys(reason.kind for reason in j.reasons)),
+}
+_METRICS: Mapping[str, ValueOf] = {metric.name: metric.at for metric in shown_in(ShownIn.SUMMARY, TABLES)}
+_VALUES: Mapping[str, ValueOf] = {**_SETTING, **_STATUS, **_METRICS}
+_ORDER = (
+    "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
+    "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
+    "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
+    "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
+    "flows_started", "flows_completed", "fct_ms_mean", "fct_ms_median", "fct_ms_p99", "slowdown_mean",
+    "slowdown_p99", "topology_params", "faults", "cautions", "attempts", "kinds",
+)  # fmt: skip
+"""The order of files written so far; the columns of newer metrics follow."""
+
+COLUMNS = ("experiment", *dict.fromkeys((*_ORDER, *_VALUES)))
+
+
+def record(experiment: str, judged: Judged, own: Sequence[Metric] = ()) -> dict[str, Cell | None]:
+    """Return one row as COLUMNS and values; None where the point has no such number.
+
+    `own` are metrics of a user's file, which follow under their names.
+    """
+    row = {"experiment": experiment, **{name: _VALUES[name](judged) for name in COLUMNS[1:]}}
+    return {**row, **{metric.name: metric.at(judged) for metric in own if metric.name not in row}}
+
+
+_FORMULA = ("=", "+", "-", "@")
+"""Spreadsheets evaluate texts that begin so, but not after a quotation mark (OWASP, CSV injection)."""
+
+
+class Rows:
+    """The rows of summary.csv, each computed once until its point or its baseline changes: metrics read
+    thousands of flows, and a sweep writes the file after each point. `own` are metrics of a user's file."""
+
+    def __init__(self, own: Sequence[Metric] = ()) -> None:
+        self._own = own
+        self._known: dict[str, tuple[Judged, dict[str, str]]] = {}
+
+    def of(self, experiment: str, judged: Judged) -> dict[str, str]:
+        """Return the cells of a row by column. Raises UsageError for a metric of the user's that fails."""
+        before, cells = self._known.get(judged.point.name, (None, {}))
+        if before is None or before.point is not judged.point or before != judged:
+            cells = {name: _text(value) for name, value in record(experiment, judged, self._own).items()}
+            self._known[judged.point.name] = judged, cells
+        return cells
+
+
+def write(store: Store, points: Sequence[StoredPoint], rows: Rows | None = None) -> None:
+    """Rewrite the experiment's summary.csv atomically, with the rows that `rows` knows already. Raises
+    StoreError, and UsageError as `Rows.of` does."""
+    kept = rows or Rows()
+    found = [kept.of(store.directory.name, judged) for judged in judge(points)]
+    heads = list(found[0]) if found else COLUMNS
+    text = csv_bytes(heads, [list(cells.values()) for cells in found])
+    files.replace_file(store.directory / SUMMARY, text, store.tag)
+
+
+def _text(value: Cell | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    text = one_line(str(value))
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text

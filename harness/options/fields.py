@@ -1,0 +1,388 @@
+"""One record for each option of a sweep. Pure.
+
+An option that sets a field of the spec names the field, and says how comparisons and commands write its
+value. The words of labels and charts belong to the field (model/fields/words.py). Everything outside the
+engines that handles such a field uses its record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.routing import POLICIES
+from engines.emulation.dataplanes.registry import DATAPLANES, OVS
+from engines.registry import ENGINES, SIMULATED_HOSTS
+from fabric._core import disciplines
+from harness.options import parsers, stack_options
+from harness.options.files import networks
+from harness.options.parsers import Parser
+from harness.options.profiles import DEFAULT, PROFILES
+from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
+from model.link_events import event_text
+from model.link_traces import FORMS as TRACE_FORMS
+from model.noise import check_noise, parse_stalls, stalls_words
+from model.openflow import CONTROLLERS, DATAPATHS, MODES, OWN, is_own
+from model.schedulers import NAMES as SCHEDULERS
+from model.schedulers import check_chosen, parse_scheduler, scheduler_words
+from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec
+from model.transports import SCATTER
+
+Text = str | tuple[str, ...]
+TRAFFIC = ("iperf3", "native")
+USUAL_TRAFFIC = str(USUAL_OF_REAL_HOSTS["traffic"])
+MAX_SEEDS = 1000
+_SPEC = RunSpec(LinkSpec(0.0))
+_OPENFLOW = OpenFlowSpec()
+
+
+class Hosts(enum.Enum):
+    """The hosts to which an option applies. Other engines refuse it."""
+
+    ALL = enum.auto()
+    REAL = enum.auto()
+    SIMULATED = enum.auto()
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a sweep: its name (`random_drop` is --random-drop), metavariable, help text and parser.
+
+    The texts of a `multiple` option are parsed together.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    parse: Parser
+    multiple: bool = False
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
+def exact(value: float) -> str:
+    """Return the shortest text that is read as exactly this number: another number would be another point."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _text(value: Any) -> Text:
+    return exact(value) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class SpecField(Option):
+    """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
+
+    `text` is the inverse of `parse`. `known` checks a value of the spec, where `parse` takes only texts of
+    another form; it raises UsageError and reads no file. Commands that repeat a run contain the option if
+    the value is not the default, or `always`, provided that `written` is true for the point. If `engines_own`
+    is true, points of other engines in the same sweep keep the default of the spec.
+    """
+
+    path: str = ""
+    text: Callable[[Any], Text] = _text
+    known: Callable[[str, Any], object] | None = None
+    always: bool = False
+    written: Callable[[RunSpec], bool] = lambda _spec: True
+    hosts: Hosts = Hosts.ALL
+    engines_own: bool = False
+    merges: bool = False
+    """Whether its value has named fields, each of which replaces what a figure pins."""
+
+    @property
+    def default_value(self) -> Any:
+        """The default of the spec."""
+        return self.of(_SPEC)
+
+    def of(self, spec: RunSpec) -> Any:
+        """Return the field's value in `spec`."""
+        return operator.attrgetter(self.path)(spec)
+
+    @property
+    def words(self) -> Callable[[Any], str] | None:
+        """Describes an unusual value in labels and charts; None for a value that they show anyway."""
+        return WORDS.get(self.path)
+
+    @property
+    def usual(self) -> Any:
+        """The value for real hosts if neither an option nor a figure chooses one; None for the default."""
+        return USUAL_OF_REAL_HOSTS.get(self.path)
+
+    def check(self, value: Any) -> None:
+        """Raise UsageError for a value of the spec that the option cannot set."""
+        (self.known or self.parse)(self.flag, value)
+
+    def argv(self, spec: RunSpec) -> list[str]:
+        """Return the arguments that give this field its value in `spec`; empty if none are needed."""
+        value = self.of(spec)
+        away = self.hosts is Hosts.REAL and spec.engine in SIMULATED_HOSTS
+        if not self.written(spec) or (value == self.default_value and (away or not self.always)):
+            return []
+        text = self.text(value)
+        each = (text,) if isinstance(text, str) else text
+        return [part for one in each for part in (self.flag, one)]
+
+
+def changed(spec: RunSpec, values: Mapping[str, Any]) -> RunSpec:
+    """Return `spec` with other values at these paths."""
+    whole = {path: value for path, value in values.items() if "." not in path}
+    parts: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        part, dot, name = path.partition(".")
+        if dot:
+            parts.setdefault(part, {})[name] = value
+    spec = dataclasses.replace(spec, **whole)
+    inner = {part: dataclasses.replace(getattr(spec, part), **fields) for part, fields in parts.items()}
+    return dataclasses.replace(spec, **inner)
+
+
+def _names(known: Any) -> str:
+    return ", ".join(known)
+
+
+def _is_fabric(spec: RunSpec) -> bool:
+    return spec.dataplane != OVS
+
+
+def _controller(option: str, text: Any) -> str:
+    """Parse the name of a controller, or one of the user's."""
+    if is_own(str(text)):
+        return str(text)
+    return parsers.one_of(option, str(text), [*CONTROLLERS, "remote:PORT", "cmd:'PROGRAM ...'"])
+
+
+SPEC_FIELDS: tuple[SpecField, ...] = (
+    SpecField(
+        "dataplane", "NAME",
+        f"Carry packets between real hosts by this data plane: {_names(DATAPLANES)}. "
+        f"[default: {_SPEC.dataplane}]",
+        parsers.choice(lambda: DATAPLANES),
+        path="dataplane", always=True, hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "controller", "NAME",
+        f"Program Open vSwitch with this controller: {_names(CONTROLLERS)}, {OWN}. "
+        f"[default: {_OPENFLOW.controller}]",
+        _controller,
+        path="openflow.controller", hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "mode", "NAME",
+        f"Install OpenFlow rules in this mode: {_names(MODES)}. [default: {_OPENFLOW.mode}]",
+        parsers.choice(lambda: MODES),
+        path="openflow.mode", hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "datapath", "NAME",
+        f"Use this datapath of Open vSwitch: {_names(DATAPATHS)}. [default: {_OPENFLOW.datapath}]",
+        parsers.choice(lambda: DATAPATHS),
+        path="openflow.datapath", hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "routing", "NAME",
+        f"Choose paths by this policy: {_names(POLICIES)}; {SCATTER} chooses one per packet. "
+        f"[default: {_SPEC.routing} or the figure's]",
+        parsers.choice(lambda: POLICIES),
+        path="routing", always=True,
+    ),
+    SpecField(
+        "queue", "PKTS",
+        f"Limit the queue of every port to PKTS packets; 0 means no limit. [default: {_SPEC.link.queue_pkts} "
+        "or the figure's]",
+        parsers.limited("link.queue_pkts"),
+        path="link.queue_pkts", always=True, written=lambda spec: not spec.link.queue_bytes,
+    ),
+    SpecField(
+        "delay", "US", "Delay packets on every link by US microseconds. [default: 0 or the figure's]",
+        parsers.limited("link.delay_us"),
+        path="link.delay_us", always=True,
+    ),
+    SpecField(
+        "host_delay", "US",
+        "Delay packets on hosts' links by US microseconds more, in each direction. "
+        "[default: 0 or the figure's]",
+        parsers.limited("link.host_delay_us"),
+        path="link.host_delay_us",
+    ),
+    SpecField(
+        "queue_bytes", "BYTES", "Limit the queues of switches to BYTES bytes instead of packets.",
+        parsers.limited("link.queue_bytes"),
+        path="link.queue_bytes",
+    ),
+    SpecField(
+        "traffic", "NAME",
+        f"Generate the traffic of real hosts by this program: {_names(TRAFFIC)} (one process for all hosts). "
+        f"[default: {USUAL_TRAFFIC} or the figure's]",
+        parsers.choice(lambda: TRAFFIC),
+        path="traffic", always=True, hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "loss", "PERCENT",
+        "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
+        parsers.percent("link.loss"),
+        path="link.loss", text=lambda share: exact(100 * share), known=parsers.limited("link.loss"),
+    ),
+    SpecField(
+        "link_trace", "TRACE",
+        f"Let links between switches carry packets at the delivery opportunities of TRACE instead of their "
+        f"rate: {TRACE_FORMS} (milliseconds, one per line). [default: none, or the figure's]",
+        parsers.link_trace,
+        path="link.trace", known=parsers.known_link_trace,
+    ),
+    SpecField(
+        "ecn", "PKTS",
+        "Mark ECN-capable packets that find PKTS or more packets in a queue; 0 means never. "
+        "[default: 0 or the figure's]",
+        parsers.limited("link.ecn_pkts"),
+        path="link.ecn_pkts",
+    ),
+    SpecField(
+        "random_drop", "PKTS",
+        "Drop packets at random in the last PKTS slots of each switch queue. [default: 0]",
+        parsers.limited("link.random_pkts"),
+        path="link.random_pkts",
+    ),
+    SpecField(
+        "discipline", "NAME",
+        f"Schedule the packets of each switch port by this queue discipline: {_names(disciplines())}. "
+        f"Open vSwitch has {_SPEC.link.discipline} only. [default: {_SPEC.link.discipline} or the figure's]",
+        parsers.choice(disciplines),
+        path="link.discipline",
+    ),
+    SpecField(
+        "host_queue", "NAME",
+        f"Queue the packets of a real host in a {HOST_QUEUES[0]} of the fabric or in a {HOST_QUEUES[1]} of "
+        f"its kernel. [default: {_SPEC.link.host_queue}; with Open vSwitch {HOST_QUEUES[1]}]",
+        parsers.choice(lambda: HOST_QUEUES),
+        path="link.host_queue", hosts=Hosts.REAL, written=_is_fabric,
+    ),
+    SpecField(
+        "event", "S:NODE-NODE[:SHARE]",
+        "Cut the link between two nodes S seconds after the start of traffic, or leave it SHARE of its rate. "
+        "Repeatable.",
+        parsers.events,
+        multiple=True, path="events", text=lambda events: tuple(map(event_text, events)),
+        known=parsers.known_events,
+    ),
+    SpecField(
+        "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
+        parsers.limited("transport.write_bytes"),
+        path="transport.write_bytes", hosts=Hosts.REAL,
+    ),
+    SpecField(
+        "sysctl", "NAME=VALUE", "Set the sysctl NAME (net.*) in every real host. Repeatable.",
+        parsers.sysctls,
+        multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
+        text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
+        known=parsers.known_sysctls,
+    ),
+    SpecField(
+        "scheduler", "NAME[:MS|:ideal]",
+        f"Let a central scheduler place large flows every MS milliseconds: {_names(SCHEDULERS)}; "
+        "responsive:2:gap=0.15 adds subflows to connections below their demand. "
+        "[default: none or the figure's]",
+        lambda _flag, text: parse_scheduler(text),
+        path="scheduler", text=scheduler_words, known=lambda _flag, chosen: check_chosen(chosen),
+    ),
+    SpecField(
+        "stalls", "WHERE:EVERY:MIN-MAX",
+        "Stall the CPUs of fabric, hosts or all every EVERY ms on average, for MIN to MAX ms each.",
+        lambda _flag, text: parse_stalls(text),
+        path="noise", text=stalls_words, known=lambda _flag, noise: check_noise(noise),
+    ),
+    SpecField(
+        "clock", "NAME",
+        f"Run the fabric by this clock: {CLOCKS[0]} (stops while the machine stalls) or {CLOCKS[1]}. "
+        f"[default: {_SPEC.clock}]",
+        parsers.choice(lambda: CLOCKS),
+        path="clock",
+    ),
+    SpecField(
+        "agent_delay", "US",
+        "Answer the reports of simulated datapaths under an agent (--cc ccp:NAME) after US microseconds.",
+        parsers.limited("agent.delay_us"),
+        path="agent.delay_us", hosts=Hosts.SIMULATED,
+    ),
+    SpecField(
+        "agent_jitter", "US", "Delay a simulated agent's answers by a random time of up to US microseconds.",
+        parsers.limited("agent.jitter_us"),
+        path="agent.jitter_us", hosts=Hosts.SIMULATED,
+    ),
+    SpecField(
+        "report_interval", "US",
+        "Let datapaths under an agent report every US microseconds; 0: once per round trip.",
+        parsers.limited("agent.report_us"),
+        path="agent.report_us",
+    ),
+    SpecField(
+        "stack", "NAME=VALUE",
+        "Set a parameter of the simulated hosts' stacks. Repeatable. Defaults, unless the figure has others: "
+        f"{stack_options.usual()}.",
+        stack_options.parse_stack,
+        multiple=True, path="stack", text=lambda stack: tuple(stack_words(stack).split()),
+        known=stack_options.known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
+    ),
+)  # fmt: skip
+"""Options that give all points of a sweep one value of a field."""
+
+K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
+SUBFLOWS = Option(
+    "subflows", "N,...", "Run these subflow counts from 1 to 32, e.g. 1-8 or 1,2,8; 1 is plain TCP.",
+    parsers.subflows,
+)  # fmt: skip
+GRID_OPTIONS: tuple[Option, ...] = (
+    K,
+    Option(
+        "topology", "NETWORK",
+        "Run on this network instead of FatTrees, e.g. ls,4 or file:net.json. Repeatable.",
+        networks.topologies, multiple=True,
+    ),
+    Option(
+        "workload", "NAME[:VALUE],...",
+        "Run these traffic matrices, e.g. one_to_one,stride:4, or all; trace:flows.csv runs a file's flows.",
+        parsers.workloads,
+    ),
+    SUBFLOWS,
+    Option(
+        "cc", "NAME,...",
+        f"Run these congestion controls: {_names(CONGESTION_CONTROLS)}. [default: the figure's, or "
+        f"{COUPLED_DEFAULT} for MPTCP ({BASELINE} where this machine lacks it) and {BASELINE} for TCP]",
+        parsers.ccs,
+    ),
+    Option(
+        "engine", "NAME,...",
+        f"Run the points in these engines: {_names(ENGINES)}; {parsers.BOTH} means the simulator and real "
+        f"hosts. [default: {parsers.ENGINE} or the figure's]",
+        parsers.engines,
+    ),
+    Option(
+        "rate", "MBPS|auto",
+        "Set the link rate in Mb/s; auto means the highest rate that this machine carries, or 100 Mb/s in "
+        "the simulator. [default: auto or the figure's]",
+        parsers.rate,
+    ),
+    Option("seconds", "S", "Measure each point for S seconds.", parsers.limited("seconds")),
+    Option(
+        "warmup", "S", "Run traffic for S seconds before measuring.", parsers.limited("warmup_s"),
+    ),
+    Option("seed", "N", "Start with seed N. [default: 1]", parsers.limited("seed"), default=1),
+    Option("seeds", "COUNT", "Run COUNT seeds, counting up from --seed.", parsers.count(MAX_SEEDS)),
+    Option(
+        "profile", "NAME",
+        f"Take other defaults from this profile: {_names(PROFILES)}. [default: {DEFAULT}]",
+        parsers.choice(lambda: PROFILES), default=DEFAULT,
+    ),
+)  # fmt: skip
+"""Options that say which points there are; each is a field of `Given`."""
+
+BY_NAME: Mapping[str, SpecField] = {field.name: field for field in SPEC_FIELDS}
+OPTIONS: tuple[Option, ...] = (*GRID_OPTIONS[:7], *SPEC_FIELDS, *GRID_OPTIONS[7:])
+"""All of them, in the order of `--help`."""

@@ -1,0 +1,221 @@
+"""A user's network: `--topology file:net.json`, node-link JSON as networkx.node_link_data writes it.
+
+Nodes may have `kind` (host or switch) and `layer` (edge, agg or core, of a switch), links `rate_mbps` and
+`delay_us`. Without `kind`, a node with one link is a host. Without `layer`, the distance from the nearest
+host decides. The network becomes part of the spec, so results do not depend on the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import topos
+from common.errors import UsageError
+from harness.options.files.texts import label_of, text_of
+from model.spec import TopologySpec
+from topos import Layer, from_file
+
+FILE = "file:"
+LAYERS = {"edge": Layer.EDGE, "agg": Layer.AGG, "core": Layer.CORE}
+RATES_MBPS = (0.01, 400_000.0)
+RATE, DELAY = "rate_mbps", "delay_us"
+LIKE = {
+    **dict.fromkeys(("rate", "bandwidth", "bw", "capacity", "speed"), RATE),
+    **dict.fromkeys(("delay", "latency"), DELAY),
+}
+"""How names of other tools for these attributes begin, and our names for them."""
+
+
+@dataclass
+class _Graph:
+    """What was read: node names with the given kind and layer, and links between positions of nodes."""
+
+    what: str
+    names: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    layers: list[Layer | None] = field(default_factory=list)
+    links: list[tuple[int, int, float, float]] = field(default_factory=list)
+    """Two nodes, the rate in Mb/s (0 if none is given), and the delay in us."""
+
+    def neighbours(self) -> list[list[int]]:
+        """Return the neighbours of each node."""
+        near: list[list[int]] = [[] for _ in self.names]
+        for a, b, _, _ in self.links:
+            near[a].append(b)
+            near[b].append(a)
+        return near
+
+
+def topologies(option: str, texts: tuple[str, ...]) -> tuple[TopologySpec, ...]:
+    """Parse networks, `ls,4` or `file:net.json`; keep the order. Raises UsageError."""
+    return tuple(_topology(option, text) for text in texts)
+
+
+def _topology(option: str, text: str) -> TopologySpec:
+    if text.startswith(FILE):
+        return network_of(text.removeprefix(FILE))
+    try:
+        kind, params = topos.parse(text)
+        topos.check(kind, params)
+    except UsageError as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+    return TopologySpec(kind, params)
+
+
+def network_of(path: str) -> TopologySpec:
+    """Return the network of a file. Raises UsageError, one line with the place in the JSON."""
+    what = f"network {path}"
+    try:
+        data = json.loads(text_of(what, Path(path)))
+    except RecursionError:
+        raise UsageError(f"{what}: it is nested too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"{what}: it is not JSON: {error}") from None
+    graph = _graph(what, data)
+    _settle_kinds(graph)
+    _settle_layers(graph)
+    text, spec_name = _written(graph), label_of(Path(path))
+    params = {"name": spec_name, "network": text}
+    try:
+        topos.build(from_file.KIND, params)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error}") from None
+    return TopologySpec(from_file.KIND, params)
+
+
+def _graph(what: str, data: Any) -> _Graph:
+    nodes, links = _part(what, data, "nodes"), _part(what, data, "links", "edges")
+    if isinstance(data, Mapping) and data.get("directed"):
+        raise UsageError(
+            f"{what}: directed is true; links carry packets both ways, so give an undirected graph"
+        )
+    graph = _Graph(what)
+    position: dict[Any, int] = {}
+    for number, node in enumerate(nodes[1]):
+        _add_node(graph, f"{what}: {nodes[0]}[{number}]", node, position)
+    for number, link in enumerate(links[1]):
+        _add_link(graph, f"{what}: {links[0]}[{number}]", link, position)
+    if not graph.names or not graph.links:
+        raise UsageError(f"{what}: it has no {'links' if graph.names else 'nodes'}")
+    return graph
+
+
+def _part(what: str, data: Any, *names: str) -> tuple[str, list[Any]]:
+    """Return the list under the first of `names` that is there."""
+    for name in names:
+        if isinstance(data, Mapping) and isinstance(data.get(name), list):
+            if len(data[name]) > from_file.MAX_NODES * 4:
+                raise UsageError(f"{what}: {name} has {len(data[name])} entries, which is too many")
+            return name, data[name]
+    raise UsageError(f"{what}: it has no list {' or '.join(names)}; write it with networkx.node_link_data")
+
+
+def _add_node(graph: _Graph, where: str, node: Any, position: dict[Any, int]) -> None:
+    if not isinstance(node, Mapping) or not isinstance(node.get("id"), str | int):
+        raise UsageError(f"{where}: it has no id")
+    number, kind, layer = node["id"], node.get("kind", ""), node.get("layer")
+    name = f"n{number}" if isinstance(number, int) else number
+    if not (name.isascii() and name.isalnum() and name[0].isalpha() and len(name) <= 10):
+        raise UsageError(f"{where}.id: '{name[:40]}' must be a letter and up to 9 letters or digits")
+    if kind not in ("", "host", "switch"):
+        raise UsageError(f"{where}.kind: '{kind}' must be host or switch")
+    if layer is not None and layer not in LAYERS:
+        raise UsageError(f"{where}.layer: '{layer}' must be {', '.join(LAYERS)}")
+    if number in position:
+        raise UsageError(f"{where}.id: another node is called {name} already")
+    position[number] = len(graph.names)
+    graph.names.append(name)
+    graph.kinds.append(kind)
+    graph.layers.append(None if layer is None else LAYERS[layer])
+
+
+def _add_link(graph: _Graph, where: str, link: Any, position: Mapping[Any, int]) -> None:
+    if not isinstance(link, Mapping):
+        raise UsageError(f"{where}: it is not an object with source and target")
+    ends = []
+    for end in ("source", "target"):
+        node = link.get(end)
+        if not isinstance(node, str | int) or node not in position:
+            raise UsageError(f"{where}.{end}: there is no node with the id {json.dumps(node)[:40]}")
+        ends.append(position[node])
+    _refuse_other_names(where, link)
+    rate = _number(f"{where}.{RATE}", link.get(RATE, 0), *RATES_MBPS)
+    delay = _number(f"{where}.{DELAY}", link.get(DELAY, 0), 0, from_file.MAX_DELAY_US)
+    if ends[0] == ends[1]:
+        raise UsageError(f"{where}: both ends are {graph.names[ends[0]]}")
+    graph.links.append((ends[0], ends[1], rate, delay))
+
+
+def _refuse_other_names(where: str, link: Mapping[str, Any]) -> None:
+    """Raise UsageError for a rate or delay of another name, which would be ignored. Other attributes are
+    allowed."""
+    for name in link:
+        ours = next((ours for start, ours in LIKE.items() if name.lower().startswith(start)), "")
+        if ours and name not in (RATE, DELAY):
+            unit = "Mb/s" if ours == RATE else "microseconds"
+            raise UsageError(f"{where}.{name[:40]}: this name is not read; write {ours}, in {unit}")
+
+
+def _number(where: str, value: Any, least: float, most: float) -> float:
+    """Return a number in its range; 0 also stands for none."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or not (value == 0 or least <= value <= most):
+        raise UsageError(f"{where}: {json.dumps(value)[:40]} must be a number from {least:g} to {most:g}")
+    return float(value)
+
+
+def _settle_kinds(graph: _Graph) -> None:
+    """Decide which nodes are hosts, and check how these are linked. Raises UsageError."""
+    near = graph.neighbours()
+    for node, kind in enumerate(graph.kinds):
+        graph.kinds[node] = kind or ("host" if len(near[node]) == 1 else "switch")
+    hosts = [node for node, kind in enumerate(graph.kinds) if kind == "host"]
+    if len(hosts) < 2:
+        raise UsageError(f"{graph.what}: it has {len(hosts)} hosts; give two or more nodes the kind host")
+    for host in hosts:
+        if not near[host] or any(graph.kinds[other] == "host" for other in near[host]):
+            wrong = "no link" if not near[host] else "a link to another host"
+            raise UsageError(f"{graph.what}: host {graph.names[host]} has {wrong}; link it to a switch")
+
+
+def _settle_layers(graph: _Graph) -> None:
+    """Give each switch without a layer one by its distance from the nearest host. Raises UsageError."""
+    distance = {node: 0 for node, kind in enumerate(graph.kinds) if kind == "host"}
+    near = graph.neighbours()
+    waiting = deque(distance)
+    while waiting:
+        node = waiting.popleft()
+        for other in near[node]:
+            if other not in distance:
+                distance[other] = distance[node] + 1
+                waiting.append(other)
+    for node, name in enumerate(graph.names):
+        if node not in distance:
+            raise UsageError(f"{graph.what}: no path leads from {name} to a host")
+        given = graph.layers[node]
+        graph.layers[node] = given or Layer(min(distance[node], int(Layer.CORE)))
+
+
+def _written(graph: _Graph) -> str:
+    """Return the text for the spec: rates as multiples of the lowest one. Raises UsageError."""
+    rates = [rate for _, _, rate, _ in graph.links]
+    lowest = min(rates)
+    if lowest == 0 and any(rates):
+        without = rates.index(0)
+        raise UsageError(
+            f"{graph.what}: link {without} has no rate_mbps and others have one; give it to all links or to "
+            "none"
+        )
+    layers = [int(layer or Layer.HOST) for layer in graph.layers]
+    hosts_first = [
+        (a, b, rate / lowest if lowest else 1.0, delay) if layers[a] <= layers[b] else
+        (b, a, rate / lowest if lowest else 1.0, delay)
+        for a, b, rate, delay in graph.links
+    ]  # fmt: skip
+    return from_file.written(list(zip(graph.names, layers, strict=True)), hosts_first, lowest)

@@ -1,0 +1,433 @@
+"""Options of a sweep: what the user gave, what a figure pins, and the values that follow from both. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from common.errors import UsageError
+from engines.emulation.dataplanes.registry import OVS
+from engines.registry import MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
+from harness.options.fields import (
+    BY_NAME,
+    OPTIONS,
+    SPEC_FIELDS,
+    TRAFFIC,
+    USUAL_TRAFFIC,
+    Hosts,
+    SpecField,
+    changed,
+)
+from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
+from harness.options.profiles import DEFAULT, PROFILES, Profile
+from harness.options.rates import AUTO, Auto, virtual_mbps
+from harness.options.retries import Retries
+from harness.options.windows import AS_CHOSEN, Window
+from model.congestion import COUPLED_DEFAULT
+from model.fields.ranges import MIN_QUEUE_BYTES
+from model.spec import (
+    QDISC,
+    LinkSpec,
+    OpenFlowSpec,
+    RunSpec,
+    SamplingSpec,
+    SchedulerSpec,
+    TopologySpec,
+    WorkloadSpec,
+)
+from topos import from_file
+from topos.from_file import KIND as FILE
+from workloads import trace
+
+__all__ = [
+    "BOTH", "ENGINE", "MAX_K", "QUEUE_SAMPLE_MS", "SIMULATED_TRAFFIC", "TRAFFIC", "UNSCHEDULED",
+    "USUAL_TRAFFIC", "Defaults", "Given", "SweepOptions", "openflow_of", "resolve",
+    "retries_of", "sweep_workloads",
+]  # fmt: skip
+
+QUEUE_SAMPLE_MS = 100
+SOCKET_SAMPLE_MS = 1000
+PING_MS = 1000
+PINNED_PART = 2.5
+"""In a brief profile in virtual time, a duration that a figure pins is at most this multiple of the profile's
+own. A figure pins longer durations than others if its data needs longer to settle."""
+SIMULATED_TRAFFIC = "iperf3"
+"""The value in specs of simulated hosts, which generate their own traffic."""
+NO_SAMPLING = SamplingSpec()
+UNSCHEDULED = SchedulerSpec()
+_OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Options that the user gave, parsed; None leaves the choice to the profile or the figure.
+
+    `settings` are the options that give all points one value of a field of the spec, by name (fields.py).
+    """
+
+    k: tuple[int, ...] | None = None
+    topology: tuple[TopologySpec, ...] | None = None
+    workload: tuple[WorkloadSpec, ...] | None = None
+    subflows: tuple[int, ...] | None = None
+    cc: tuple[str, ...] | None = None
+    engine: tuple[str, ...] | None = None
+    rate: float | Literal["auto"] | None = None
+    seconds: float | None = None
+    warmup: float | None = None
+    seed: int = 1
+    seeds: int | None = None
+    profile: str = DEFAULT
+    qmon: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parsed(cls, **values: Any) -> Given:
+        """Return the options with these parsed values; None means that the option was not given."""
+        chosen = {name: value for name, value in values.items() if value is not None}
+        settings = {name: chosen.pop(name) for name in BY_NAME if name in chosen}
+        return cls(**chosen, settings=settings)
+
+    @classmethod
+    def of(cls, **texts: Any) -> Given:
+        """Return the options with these texts, as on a command line. Raises UsageError."""
+        known = {option.name: option for option in OPTIONS}
+        values = {
+            name: known[name].parse(known[name].flag, text) if name in known else text
+            for name, text in texts.items()
+            if text is not None
+        }
+        return cls.parsed(**values)
+
+    def names(self) -> list[str]:
+        """Return the names of the options that differ from their defaults."""
+        grid = [f for f in dataclasses.fields(self) if f.name != "settings"]
+        return [f.name for f in grid if getattr(self, f.name) != f.default] + list(self.settings)
+
+    def without(self, hosts: Hosts) -> Given:
+        """Return the options without those that apply to these hosts only."""
+        kept = {name: value for name, value in self.settings.items() if BY_NAME[name].hosts is not hosts}
+        return dataclasses.replace(self, settings=kept)
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a figure runs if no option says otherwise.
+
+    The profile has priority over `ks` and `subflows`, which determine how long a run takes. What follows
+    `auto` is pinned: it is part of what the figure shows, and has priority over the profile. None: not
+    pinned. `pins` are values of other fields of the spec, by their path. With several `engines`, every point
+    runs in each. `sampling` is added to what is always sampled.
+    """
+
+    ks: tuple[int, ...]
+    workloads: tuple[str, ...]
+    subflows: tuple[int, ...]
+    auto: Auto = AUTO
+    rate_mbps: float | None = None
+    queue_pkts: int | None = None
+    delay_us: float | None = None
+    loss_pct: float | None = None
+    ecn_pkts: int | None = None
+    discipline: str | None = None
+    ccs: tuple[str, ...] = ()
+    routing: str | None = None
+    traffic: str | None = None
+    seconds: float | None = None
+    warmup_s: float | None = None
+    seeds: int | None = None
+    engines: tuple[str, ...] = (ENGINE,)
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
+    """Fields of a StackSpec. A figure that pins any runs in the simulator."""
+    sampling: SamplingSpec = NO_SAMPLING
+    whole_s: float | None = None
+    """Seconds in the profile `paper`, if longer than `seconds`."""
+    pins: Mapping[str, Any] = field(default_factory=dict)
+    brief_s: float | None = None
+    """Seconds in a brief profile, if what the figure shows takes as long on links of any rate."""
+    brief_seeds: int | None = None
+    """Seeds in a brief profile, if fewer than `seeds`."""
+    always_whole: bool = False
+    """Whether a brief profile changes nothing in virtual time, because the figure takes seconds and shows
+    nothing in a shorter window."""
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """The values that the figure pins, by the path of their field in the spec."""
+        values = {
+            "link.queue_pkts": self.queue_pkts,
+            "link.delay_us": self.delay_us,
+            "link.loss": None if self.loss_pct is None else self.loss_pct / 100,
+            "link.ecn_pkts": self.ecn_pkts,
+            "link.discipline": self.discipline,
+            "routing": self.routing,
+            "traffic": self.traffic,
+            "transport.sysctls": self.sysctls or None,
+            "stack": self.stack or None,
+            **self.pins,
+        }
+        return {path: value for path, value in values.items() if value is not None}
+
+    def emulated(self, **changes: Any) -> Defaults:
+        """Return the defaults for real hosts, in real time.
+
+        The rate is what this machine carries, the stacks are the kernel's, and the profile determines the
+        duration, unless `changes` (fields of this class) say otherwise.
+        """
+        real: dict[str, Any] = {"rate_mbps": None, "stack": {}, "seconds": None, "warmup_s": None}
+        return dataclasses.replace(self, **{**real, "engines": (ENGINE,), **changes})
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """The options from which a figure makes its points.
+
+    `base` has the fields that all points share; its engine, topology, workload, link rate, congestion
+    control, subflows and seed are not used. `ccs` is empty if neither the user nor the figure chose any;
+    MPTCP then runs `coupled_cc`. `rate_mbps` is None for `auto`. If `brief`, networks that no k chooses are
+    small too.
+    """
+
+    ks: tuple[int, ...]
+    workloads: tuple[WorkloadSpec, ...]
+    subflows: tuple[int, ...]
+    ccs: tuple[str, ...]
+    coupled_cc: str
+    engines: tuple[str, ...]
+    rate_mbps: float | None
+    seeds: tuple[int, ...]
+    base: RunSpec
+    auto: Auto = AUTO
+    brief: bool = False
+    topologies: tuple[TopologySpec, ...] = ()
+    """Networks that replace FatTrees."""
+    window: Window = AS_CHOSEN
+    """Whether warm-up or measured seconds become longer on links that need it."""
+    highest_mbps: float = math.inf
+    """The highest rate that `auto` tries."""
+
+    def with_values(self, values: Mapping[str, Any]) -> SweepOptions:
+        """Return the options with other values of the fields at these paths."""
+        return dataclasses.replace(self, base=changed(self.base, values))
+
+    def on(self, engine: str) -> RunSpec:
+        """Return the fields that all points of this engine have in common."""
+        foreign = Hosts.REAL if engine in SIMULATED_HOSTS else Hosts.SIMULATED
+        usual = {f.path: f.default_value for f in SPEC_FIELDS if f.engines_own and f.hosts is foreign}
+        return dataclasses.replace(changed(self.base, usual), engine=engine)
+
+
+Value = TypeVar("Value")
+
+
+def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
+    """Return the options of a sweep. The user has priority over what the figure pins, then the profile, then
+    the figure's defaults.
+
+    `coupled_cc` is what MPTCP runs on this machine unless an option names another. Raises UsageError.
+    """
+    engines = given.engine or defaults.engines
+    virtual_time = VIRTUAL_TIME.issuperset(engines)
+    profile = PROFILES[given.profile]
+    if profile.brief and virtual_time and defaults.always_whole:
+        profile = PROFILES[DEFAULT]
+    _check_hosts(given, defaults, engines)
+    rate_mbps = _rate_mbps(given, defaults, profile, virtual_time)
+    return SweepOptions(
+        ks=given.k or profile.ks or defaults.ks,
+        workloads=given.workload or named_workloads("--workload", defaults.workloads),
+        subflows=given.subflows or profile.subflows or defaults.subflows,
+        ccs=given.cc or defaults.ccs,
+        coupled_cc=coupled_cc,
+        engines=engines,
+        rate_mbps=rate_mbps,
+        seeds=_seeds(given.seed, _first(profile.seeds, given.seeds, _pinned_seeds(defaults, profile))),
+        base=_base(given, defaults, profile, rate_mbps, engines),
+        auto=defaults.auto,
+        brief=profile.brief,
+        topologies=given.topology or (),
+        window=AS_CHOSEN if virtual_time else _window(given, defaults, profile),
+        highest_mbps=profile.highest_mbps,
+    )
+
+
+def retries_of(given: Given, typed: int | None = None) -> Retries:
+    """Return how often suspect points are run again: by the option, else by the profile."""
+    return Retries.of_profile(PROFILES[given.profile].retries) if typed is None else Retries.typed(typed)
+
+
+def openflow_of(given: Given) -> OpenFlowSpec:
+    """Return how switches are programmed. Raises UsageError if there are no OpenFlow switches."""
+    chosen = {name: given.settings[name] for name in _OPENFLOW_OPTIONS if name in given.settings}
+    for name, word in chosen.items() if given.settings.get("dataplane") != OVS else ():
+        raise UsageError(f"--{name} {word}: only Open vSwitch has one: add --dataplane {OVS} or leave it out")
+    return OpenFlowSpec(**chosen)
+
+
+def _base(
+    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
+) -> RunSpec:
+    """Return the fields that all points share. Raises UsageError for values that contradict each other."""
+    openflow_of(given)
+    pinned = defaults.pinned
+    simulated = SIMULATED_HOSTS.issuperset(engines)
+    values = {f.path: _value(f, given, pinned, simulated) for f in SPEC_FIELDS}
+    if given.settings.get("dataplane") == OVS:
+        values["link.host_queue"] = _ovs_host_queue(given)
+    warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
+    sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
+    common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
+    base = changed(RunSpec(LinkSpec(rate_mbps or 0.0)), {**values, **common})
+    _check_queues(given, base.link)
+    return base
+
+
+def _value(option: SpecField, given: Given, pinned: Mapping[str, Any], simulated: bool) -> Any:
+    """Return the value of one field: the user's, else the figure's, else the usual one."""
+    fixed, default = pinned.get(option.path), option.default_value
+    if simulated and option.hosts is Hosts.REAL:
+        return default
+    chosen = given.settings.get(option.name)
+    if option.merges:
+        fields = {**(fixed or {}), **(chosen or {})}
+        return fields if isinstance(default, Mapping) else dataclasses.replace(default, **fields)
+    usual = default if option.usual is None else option.usual
+    return _first(usual, chosen, fixed)
+
+
+def _first(usual: Value, *values: Value | None) -> Value:
+    """Return the first value that is not None, else the usual one; 0 is a value."""
+    return next((value for value in values if value is not None), usual)
+
+
+def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
+    """Return the link rate; None for `auto`. Raises UsageError if `auto` is not possible."""
+    pinned = defaults.rate_mbps if defaults.rate_mbps is not None else profile.rate_mbps(virtual_time)
+    pinned = _rate_of_file(given) or pinned
+    rate_mbps = pinned if given.rate is None else None if given.rate == BY_MACHINE else given.rate
+    if given.settings.get("dataplane") == OVS and rate_mbps is None:
+        raise UsageError(
+            f"--dataplane {OVS}: --rate auto is what the fabric carries here, and {OVS} carries far less: "
+            "give --rate MBPS, e.g. --rate 1"
+        )
+    return rate_mbps
+
+
+def _rate_of_file(given: Given) -> float | None:
+    """Return the lowest rate that the user's network names, if any. Raises UsageError if several differ."""
+    named = [from_file.rate_mbps(str(t.params["network"])) for t in given.topology or () if t.kind == FILE]
+    rates = sorted({rate for rate in named if rate})
+    if len(rates) > 1 and given.rate is None:
+        raise UsageError(
+            f"--topology: the lowest rates of the files differ ({rates[0]:g} and {rates[-1]:g} Mb/s): give "
+            "--rate for the slowest links of all, or run one network at a time"
+        )
+    return rates[0] if rates else None
+
+
+def _durations_s(
+    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
+) -> tuple[float, float]:
+    """Return the seconds of warm-up and of measurement."""
+    virtual_time = VIRTUAL_TIME.issuperset(engines)
+    usual_mbps = virtual_mbps(engines)
+    usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or usual_mbps, virtual_time)
+    figures_own_s = defaults.whole_s if profile.whole and defaults.whole_s else defaults.seconds
+    pinned_s, pinned_warmup_s = figures_own_s, defaults.warmup_s
+    if _only_traces(given):
+        pinned_warmup_s = 0.0
+    if profile.brief:
+        meant_mbps = defaults.rate_mbps or usual_mbps
+        slower = max(1.0, meant_mbps / (rate_mbps or meant_mbps)) if virtual_time else 1.0
+        most = PINNED_PART if virtual_time else 1.0
+        pinned_s = defaults.brief_s or _brief_s(pinned_s, slower, most * usual_seconds)
+        pinned_warmup_s = _brief_s(pinned_warmup_s, slower, most * usual_warmup_s)
+    return (
+        _first(usual_warmup_s, given.warmup, pinned_warmup_s),
+        _first(usual_seconds, given.seconds, pinned_s),
+    )
+
+
+def _pinned_seeds(defaults: Defaults, profile: Profile) -> int | None:
+    return defaults.brief_seeds if profile.brief and defaults.brief_seeds else defaults.seeds
+
+
+def _only_traces(given: Given) -> bool:
+    """Return whether all flows are the user's own. They start at their times, so there is no warm-up."""
+    return bool(given.workload) and all(each.matrix == trace.NAME for each in given.workload or ())
+
+
+def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | None:
+    """Return the seconds that a figure pins, for links that are slower by the factor `slower`.
+
+    They hold as many packet times, but are at most `most_s`.
+    """
+    return None if pinned_s is None else min(pinned_s * slower, most_s)
+
+
+def _window(given: Given, defaults: Defaults, profile: Profile) -> Window:
+    """Return which durations may become longer: not those that a figure pins, and none in a brief profile."""
+    pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
+    if profile.brief or pinned_s:
+        return AS_CHOSEN
+    return Window(warmup=given.warmup is None and not _only_traces(given), seconds=given.seconds is None)
+
+
+def _seeds(first: int, count: int) -> tuple[int, ...]:
+    return tuple(range(first, first + count))
+
+
+def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> None:
+    """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
+    simulated = [name in SIMULATED_HOSTS for name in engines]
+    stack = given.settings.get("stack") or defaults.stack
+    if stack and not any(simulated) and MADE_UP not in engines:
+        name, value = next(iter(stack.items()))
+        raise UsageError(
+            f"--stack {name}={value}: the stacks of {engines[0]}'s hosts are their own; "
+            "choose --engine simulator"
+        )
+    for name, value in given.settings.items() if all(simulated) else ():
+        option = BY_NAME[name]
+        changes = value != option.default_value or option.usual is not None
+        if option.hosts is Hosts.REAL and changes and name not in _OPENFLOW_OPTIONS:
+            text = option.text(value)
+            raise UsageError(
+                f"{option.flag} {text if isinstance(text, str) else text[0]}: simulated hosts have no kernel "
+                "and run no programs; leave it out (--stack sets their parameters)"
+            )
+
+
+def _ovs_host_queue(given: Given) -> str:
+    """Return the host queue for Open vSwitch, which uses the hosts' kernels and has no clock of its own.
+
+    Raises UsageError for other choices.
+    """
+    settings = given.settings
+    if settings.get("host_queue", QDISC) != QDISC:
+        raise UsageError(
+            f"--host-queue {settings['host_queue']} is the fabric's: leave it out with --dataplane {OVS}"
+        )
+    if "clock" in settings:
+        raise UsageError(f"--clock {settings['clock']} is the fabric's: leave it out with --dataplane {OVS}")
+    return QDISC
+
+
+def _check_queues(given: Given, link: LinkSpec) -> None:
+    """Raise UsageError if limit, marking threshold and random drop of a queue contradict each other."""
+    if 0 < link.queue_pkts <= link.ecn_pkts:
+        raise UsageError(
+            f"--ecn {link.ecn_pkts}: a queue of {link.queue_pkts} packets drops before it marks any; choose "
+            "a threshold below --queue"
+        )
+    if link.queue_bytes and "queue" in given.settings:
+        raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
+    held = link.queue_bytes // MIN_QUEUE_BYTES if link.queue_bytes else link.queue_pkts
+    if link.random_pkts > held:
+        has = f"holds {held} packets" if held else "has no limit"
+        raise UsageError(
+            f"--random-drop {link.random_pkts}: the queue {has}; choose no more slots than it has"
+        )

@@ -1,0 +1,310 @@
+"""Parsers of options: each turns the text of one option into its value, or raises a UsageError of one line.
+
+A parser takes the flag, for the message, and the text. A value that already has its type is checked too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
+from common.errors import UsageError
+from common.suggest import did_you_mean
+from engines.registry import ENGINES, SIMULATOR
+from harness.options.files import link_traces
+from harness.options.files.sizes import expanded
+from harness.options.files.traces import trace_of
+from harness.points.baseline import MATRIX
+from model.congestion import CONGESTION_CONTROLS
+from model.fields.limits import LIMITS, shown
+from model.fields.ranges import Limits
+from model.link_events import event_text
+from model.spec import MAX_SUBFLOWS, LinkEvent, WorkloadSpec
+from workloads import matrices, trace
+
+Parser = Callable[[str, Any], Any]
+
+ENGINE = "mininet"
+BOTH = "both"
+BY_MACHINE: Literal["auto"] = "auto"
+MAX_K = 48
+"""27 648 hosts, which still take only a moment to plan. Topologies themselves may be larger."""
+_SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
+_ENDLESS = 10**15
+TRACE = f"{trace.NAME}:"
+
+
+def sweep_workloads() -> tuple[str, ...]:
+    """Return the traffic matrices that a sweep can run; the baseline is not one of them."""
+    return tuple(name for name in matrices.MATRICES if name != MATRIX)
+
+
+def one_of(option: str, value: str, known: Collection[str]) -> str:
+    """Return `value` when it is known. Raises UsageError that lists the known ones."""
+    if value not in known:
+        meant = did_you_mean(value, known)
+        raise UsageError(f"{option} {value}: unknown; {meant}choose from: {', '.join(known)}")
+    return value
+
+
+def at_least(option: str, value: float, minimum: float, unit: str, maximum: float = math.inf) -> float:
+    """Return `value` when it is finite and from `minimum` to `maximum`. Raises UsageError."""
+    return _within(option, Limits(minimum, maximum, unit), value)
+
+
+def _within(option: str, limits: Limits, value: float) -> float:
+    if wrong := limits.problem(value):
+        raise UsageError(f"{option} {shown(value)}: {wrong}")
+    return value
+
+
+def choice(known: Callable[[], Collection[str]]) -> Parser:
+    """Return the parser of a name among `known()`."""
+    return lambda option, text: one_of(option, str(text), known())
+
+
+def whole(minimum: int, unit: str, maximum: float = _ENDLESS) -> Parser:
+    """Return the parser of a whole number from `minimum` to `maximum`."""
+
+    def parse(option: str, text: Any) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise UsageError(f"{option} {text}: give a whole number{f' of {unit}' if unit else ''}") from None
+        return int(at_least(option, value, minimum, unit, maximum))
+
+    return parse
+
+
+def count(maximum: int) -> Parser:
+    """Return the parser of a count from 1 to `maximum`."""
+
+    def parse(option: str, text: Any) -> int:
+        value = int(whole(-_ENDLESS, "")(option, text))
+        if not 1 <= value <= maximum:
+            raise UsageError(f"{option} {value}: must be in 1..{maximum}")
+        return value
+
+    return parse
+
+
+def limited(path: str) -> Parser:
+    """Return the parser of a number in the range of the spec's field at `path` (model/spec.py)."""
+    limits = LIMITS[path]
+    read = whole(-_ENDLESS, limits.unit) if limits.whole else _number_of(limits.unit)
+
+    def parse(option: str, text: Any) -> float:
+        value: float = read(option, text)
+        return _within(option, limits, value)
+
+    return parse
+
+
+def percent(path: str) -> Parser:
+    """Return the parser of a percentage; the field at `path` is a share."""
+    limits = LIMITS[path]
+    in_percent = Limits(100 * limits.least, 100 * limits.most, "%")
+    return lambda option, text: _within(option, in_percent, _float(option, text, "%")) / 100
+
+
+def _number_of(unit: str) -> Parser:
+    return lambda option, text: _float(option, text, unit)
+
+
+def _float(option: str, text: Any, unit: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: give a number of {unit}") from None
+
+
+def ints(option: str, text: str) -> tuple[int, ...]:
+    """Parse `1,2,8`, `1-8` and mixtures; keep the order, and each number once."""
+    values: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not low.isdecimal() or (dash and not high.isdecimal()) or len(low + high) > 8:
+            raise UsageError(
+                f"{option} {text}: {part.strip()!r} is not a number or a range; write e.g. 1,2,8 or 1-8"
+            )
+        first, last = int(low), int(high or low)
+        if last < first or last - first > 1000:
+            raise UsageError(
+                f"{option} {text}: the range {part.strip()} is empty or too long; write e.g. 1-8"
+            )
+        values.extend(range(first, last + 1))
+    return tuple(dict.fromkeys(values))
+
+
+def ks(option: str, text: str) -> tuple[int, ...]:
+    """Parse FatTree arities: even, from 4 to MAX_K."""
+    if any(part.count("-") for part in text.split(",")):
+        raise UsageError(f"{option} {text}: list the sizes, e.g. --k 4,6,8")
+    found = ints(option, text)
+    for k in found:
+        if not 4 <= k <= MAX_K or k % 2:
+            raise UsageError(
+                f"{option} {text}: a FatTree needs an even k from 4 to {MAX_K}, not {k}; e.g. --k 4,8"
+            )
+    return found
+
+
+def subflows(option: str, text: str) -> tuple[int, ...]:
+    """Parse subflow counts from 1 to 32; 1 is plain TCP."""
+    counts = ints(option, text)
+    for count in counts:
+        if not 1 <= count <= MAX_SUBFLOWS:
+            raise UsageError(f"{option} {text}: {count} is outside 1..{MAX_SUBFLOWS} (1 is plain TCP)")
+    return counts
+
+
+def ccs(option: str, text: str) -> tuple[str, ...]:
+    """Parse congestion controls; keep the order, and each once."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise UsageError(f"{option} {text}: a name is missing; write e.g. --cc reno,lia")
+    found = tuple(dict.fromkeys(_cc(option, name) for name in names))
+    own = [Path(name).name for name in names if name.endswith(SUFFIX)]
+    if len(set(own)) < len({name for name in names if name.endswith(SUFFIX)}):
+        raise UsageError(f"{option} {text}: two files have the same name, which labels results; rename one")
+    return found
+
+
+def _cc(option: str, name: str) -> str:
+    """Return a registered name, or a user's algorithm with its text, loaded once to find its errors."""
+    if not name.endswith(SUFFIX):
+        return one_of(option, name, CONGESTION_CONTROLS)
+    own = OwnAlgorithm(Path(name).name, text_of(Path(name)))
+    load(own, own.text)
+    return own
+
+
+def engines(option: str, text: str) -> tuple[str, ...]:
+    """Parse engines; keep the order, and each once. `both` means the simulator and real hosts."""
+    known = (*ENGINES, BOTH)
+    names = (one_of(option, part.strip(), known) for part in text.split(","))
+    each = (name for part in names for name in ((SIMULATOR, ENGINE) if part == BOTH else (part,)))
+    return tuple(dict.fromkeys(each))
+
+
+def workloads(option: str, text: str) -> tuple[WorkloadSpec, ...]:
+    """Parse traffic matrices: `name`, `name:value`, `name:parameter=value:...` or `all`."""
+    everywhere = [name for name in sweep_workloads() if matrices.MATRICES[name].in_all]
+    return named_workloads(option, everywhere if text == "all" else text.split(","))
+
+
+def named_workloads(option: str, texts: Sequence[str]) -> tuple[WorkloadSpec, ...]:
+    """Parse traffic matrices, `name` or with parameters; keep the order, and each once."""
+    known = sweep_workloads()
+    chosen: dict[object, WorkloadSpec] = {}
+    for text in texts:
+        one_of(option, text.partition(":")[0].strip(), known)
+        if text.strip().startswith(TRACE):
+            traced = _trace(option, text.strip())
+            chosen.setdefault(traced.params["name"], traced)
+            continue
+        try:
+            name, params = matrices.parse(expanded(text))
+        except UsageError as error:
+            raise UsageError(f"{option} {text}: {error}") from None
+        chosen.setdefault(matrices.label(name, params), WorkloadSpec(name, params))
+    return tuple(chosen.values())
+
+
+def _trace(option: str, text: str) -> WorkloadSpec:
+    try:
+        return trace_of(text.removeprefix(TRACE))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def rate(option: str, text: Any) -> float | Literal["auto"]:
+    """Parse a link rate in Mb/s, or `auto`."""
+    if text == BY_MACHINE:
+        return BY_MACHINE
+    try:
+        rate_mbps = float(text)
+    except ValueError:
+        rate_mbps = math.nan
+    if not (math.isfinite(rate_mbps) and rate_mbps > 0):
+        raise UsageError(f"{option} {text}: give Mb/s above 0, e.g. --rate 5, or --rate auto")
+    return _within(option, LIMITS["link.rate_mbps"], rate_mbps)
+
+
+def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse `name=value` with names of `net.*`: only those belong to a host's network namespace."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        key, wanted = name.strip(), " ".join(value.split())
+        _check_sysctl(option, text, key, wanted)
+        if found.setdefault(key, wanted) != wanted:
+            raise UsageError(f"{option} {text}: {key} is {found[key]} already; give it once")
+    return found
+
+
+def known_sysctls(option: str, values: Mapping[str, str]) -> None:
+    """Check the sysctls of a spec. Raises UsageError."""
+    for name, value in values.items():
+        _check_sysctl(option, f"{name}={value}", name, value)
+
+
+def _check_sysctl(option: str, text: str, name: str, value: str) -> None:
+    if not _SYSCTL.fullmatch(name) or not value.strip():
+        raise UsageError(
+            f"{option} {text}: write NAME=VALUE with a name of net.*, e.g. --sysctl net.ipv4.tcp_sack=0"
+        )
+
+
+def known_link_trace(option: str, text: str) -> None:
+    """Check the trace of a spec, which names no file. Raises UsageError."""
+    if text.startswith(link_traces.FILE_MARK):
+        raise UsageError(f"{option}: a stored point names a file")
+    link_traces.parsed(option, text)
+
+
+def link_trace(option: str, text: str) -> str:
+    """Parse a trace of the links between switches: `lte:SEED`, or `@FILE`."""
+    return link_traces.parsed(option, text)
+
+
+def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:
+    """Parse link events: `10:p0a0-c0:0.5` leaves the link between the two nodes half its rate, 10 s after the
+    start of traffic; without a share it is cut. The engines check that the nodes exist."""
+    return tuple(_event(option, text) for text in texts)
+
+
+def _event(option: str, text: str) -> LinkEvent:
+    time_s, _, rest = text.partition(":")
+    nodes, _, share = rest.partition(":")
+    a, dash, b = (part.strip() for part in nodes.partition("-"))
+    try:
+        event = LinkEvent(float(time_s), a, b, float(share or 0))
+    except ValueError:
+        event = None
+    if event is None or not (dash and _can_be_typed(event)):
+        raise _not_an_event(option, text)
+    return event
+
+
+def known_events(option: str, of: Iterable[LinkEvent]) -> None:
+    """Check the events of a spec. Raises UsageError."""
+    for event in of:
+        if not _can_be_typed(event):
+            raise _not_an_event(option, event_text(event))
+
+
+def _can_be_typed(event: LinkEvent) -> bool:
+    """Return whether its nodes have names, and none that holds a separator of the option."""
+    return bool(event.a and event.b) and not any(mark in event.a + event.b for mark in "-:")
+
+
+def _not_an_event(option: str, text: str) -> UsageError:
+    return UsageError(
+        f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after "
+        "10 s, or :0.5 at its end for half the rate"
+    )

@@ -1,0 +1,156 @@
+"""A user's network: `--topology file:net.json` gives the graph of the file, or one line that says where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topos
+from common.errors import UsageError
+from controllers.groups import ecmp_groups
+from harness.options.files.networks import network_of, topologies
+from harness.points.baseline import expected_mbps
+from model.network_plan import network_plan, port_rates_bps
+from model.spec import LinkSpec, RunSpec, TopologySpec
+from topos import Layer, from_file
+
+HOSTS = ("h1", "h2", "h3", "h4")
+LINKS: list[dict[str, Any]] = [
+    {"source": "h1", "target": "s1", "rate_mbps": 25}, {"source": "h2", "target": "s1", "rate_mbps": 25},
+    {"source": "s2", "target": "h3", "rate_mbps": 25, "delay_us": 7.5},
+    {"source": "s2", "target": "h4", "rate_mbps": 25},
+    {"source": "s1", "target": "m", "rate_mbps": 10, "delay_us": 500},
+    {"source": "m", "target": "s2", "rate_mbps": 10},
+]  # fmt: skip
+
+
+def graph() -> dict[str, Any]:
+    """Return a network as networkx.node_link_data writes it."""
+    return {
+        "directed": False, "multigraph": False, "graph": {},
+        "nodes": [{"id": name} for name in (*HOSTS, "s1", "s2", "m")],
+        "links": [dict(link) for link in LINKS],
+    }  # fmt: skip
+
+
+def read(folder: Path, data: Any) -> TopologySpec:
+    path = folder / "net.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return network_of(str(path))
+
+
+def test_the_graph_is_that_of_the_file(tmp_path: Path) -> None:
+    spec = read(tmp_path, graph())
+    net = topos.build(spec.kind, spec.params)
+    assert [net.nodes[host].name for host in net.hosts] == list(HOSTS)
+    layers = {node.name: node.layer for node in net.nodes}
+    assert (layers["s1"], layers["s2"], layers["m"]) == (Layer.EDGE, Layer.EDGE, Layer.AGG)
+    between = net.links[net.link_between(net.index("s1"), net.index("m"))]
+    assert (between.speed, between.delay_us) == (1, 500)
+    assert net.links[net.link_between(net.index("h3"), net.index("s2"))].speed == 2.5
+    assert from_file.rate_mbps(str(spec.params["network"])) == 10
+    assert len(net.shortest_paths(net.index("h1"), net.index("h4"))) == 1
+
+
+def test_rates_and_delays_reach_the_core(tmp_path: Path) -> None:
+    spec = read(tmp_path, graph())
+    net = topos.build(spec.kind, spec.params)
+    link = LinkSpec(10.0, delay_us=1.0)
+    assert sorted(set(port_rates_bps(net, link).tolist())) == [10_000_000, 25_000_000]
+    plan = network_plan(net, ecmp_groups(net), link, "hashed", 1)
+    assert sorted(set((plan.delay_ps / 1e6).tolist())) == [1.0, 8.5, 501.0]
+    assert np.array_equal(plan.delay_ps[::2], plan.delay_ps[1::2]), "both directions"
+    baseline = expected_mbps(RunSpec(link, spec, engine="simulator"))
+    assert baseline == pytest.approx(10 * 1448 / 1514)
+
+
+def test_other_attributes_of_links_may_stand_beside_ours(tmp_path: Path) -> None:
+    assert read(tmp_path, changed(links_3_weight=3, links_3_key=0)) == read(tmp_path, graph())
+
+
+def test_edges_numbers_and_layers_are_read_too(tmp_path: Path) -> None:
+    data = {
+        "nodes": [{"id": 0, "kind": "host"}, {"id": 1, "layer": "core", "kind": "switch"}, {"id": 2}],
+        "edges": [{"source": 0, "target": 1}, {"source": 1, "target": 2}],
+    }
+    spec = read(tmp_path, data)
+    net = topos.build(spec.kind, spec.params)
+    assert [(node.name, node.layer) for node in net.nodes] == [("n0", 0), ("n1", 3), ("n2", 0)]
+    assert from_file.rate_mbps(str(spec.params["network"])) == 0
+
+
+def test_any_topology_can_be_written_as_one(tmp_path: Path) -> None:
+    tree = topos.build("fat_tree", {"k": 4})
+    again = topos.build(from_file.KIND, {"name": "tree", "network": from_file.text_of(tree)})
+    assert [node.name for node in again.nodes] == [node.name for node in tree.nodes]
+    assert again.links == tree.links
+    with pytest.raises(UsageError, match="forward packets"):
+        from_file.text_of(topos.build("bcube", {"n": 2}))
+    del tmp_path
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """Return the graph with other values at paths such as `links_0_rate_mbps`."""
+    data = graph()
+    for path, value in changes.items():
+        part, number, name = path.split("_", 2)
+        data[part][int(number)][name] = value
+    return data
+
+
+BAD: list[tuple[Any, str]] = [
+    ("{", "it is not JSON: Expecting property name"),
+    ("[" * 100_000, "nested too deeply|not JSON"),
+    ({"nodes": []}, "no list links or edges"),
+    ({"nodes": [], "links": []}, "it has no nodes"),
+    ({**graph(), "directed": True}, "directed is true"),
+    (changed(nodes_2_id="a-b"), r"nodes\[2\].id: 'a-b' must be a letter"),
+    (changed(nodes_2_id=None), r"nodes\[2\]: it has no id"),
+    (changed(nodes_1_id="h1"), r"nodes\[1\].id: another node is called h1"),
+    (changed(nodes_0_kind="router"), r"nodes\[0\].kind: 'router' must be host or switch"),
+    (changed(nodes_4_layer="spine"), r"nodes\[4\].layer: 'spine' must be edge, agg, core"),
+    (changed(links_3_target="h9"), r'links\[3\].target: there is no node with the id "h9"'),
+    (changed(links_3_rate_mbps="fast"), r'links\[3\].rate_mbps: "fast" must be a number'),
+    (changed(links_3_rate_mbps=-1), r"links\[3\].rate_mbps: -1 must be a number from 0.01"),
+    (changed(links_3_delay_us=1e9), r"links\[3\].delay_us: 1000000000.0 must be"),
+    (changed(links_3_rate_Mbps=10), r"links\[3\].rate_Mbps: this name is not read; write rate_mbps, in Mb/s"),
+    (changed(links_3_bandwidth=10), r"links\[3\].bandwidth: this name is not read; write rate_mbps"),
+    (changed(links_3_delay=10), r"links\[3\].delay: this name is not read; write delay_us, in microseconds"),
+    (changed(links_3_rate_mbps=0), "link 3 has no rate_mbps and others have one"),
+    (changed(links_4_source="m"), r"links\[4\]: both ends are m"),
+    (changed(links_3_source="h3", nodes_2_kind="host"), "host h3 has a link to another host"),
+    (changed(links_5_source="s1", links_5_target="m"), "no path leads|two links join"),
+    ({**graph(), "links": LINKS[:1]}, "has no link|has a link to another host|it has 1 hosts"),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), BAD)
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, data: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        read(tmp_path, data)
+    assert "\n" not in str(error.value)
+    assert str(tmp_path / "net.json") in str(error.value)
+
+
+def test_registered_networks_are_checked_too() -> None:
+    assert topologies("--topology", ("ls,4",)) == (TopologySpec("leaf_spine", {"leaves": 4}),)
+    for text, words in (("ft,5", "even number"), ("nope,1", "unknown topology"), ("file,1", "file:net.json")):
+        with pytest.raises(UsageError, match=words):
+            topologies("--topology", (text,))
+
+
+DAMAGED = [
+    "{}",
+    '{"nodes":[["a",0]],"links":[[0,9,1,0]],"rate_mbps":0}',
+    '{"nodes":1,"links":[],"rate_mbps":0}',
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_a_damaged_stored_network_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="network net"):
+        topos.build(from_file.KIND, {"name": "net", "network": text})
