@@ -51,7 +51,7 @@ def never(_spec: RunSpec) -> bool:
 
 def mean_share(subflows: int) -> float:
     """Return mean goodput as a share of the baseline: 0.5 for TCP, rising towards 0.91 with subflows, as in
-    htsim with routed ACKs (docs/validation.md)."""
+    htsim with routed ACKs (docs/experiments/validation.md)."""
     return 0.91 - 0.41 * math.exp(-(subflows - 1) / 2.6)
 
 

@@ -11,7 +11,7 @@ starts small and grows with the rate of reading (mptcp_rcv_space_adjust), too sl
 seconds. When its window is exhausted, a receiver drops data that its subflows have already acknowledged
 (mptcp_data_queue_ofo, counter NoDSSInWindow). The sender retransmits it only when a subflow has nothing else
 to send (mptcp_subflow_get_retrans). A window as large as all data in flight is never exhausted.
-docs/subflow-idle.md lists the measurements.
+docs/experiments/subflow-idle.md lists the measurements.
 """
 
 from __future__ import annotations

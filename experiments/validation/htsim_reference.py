@@ -22,8 +22,8 @@ from model.spec import RunSpec
 
 NAME = "htsim-reference"
 CITATION = (
-    "No publication: csg-htsim run at these parameters, 2 to 3 seeds (docs/validation.md); its ACKs either "
-    "take the reverse path or return at once"
+    "No publication: csg-htsim run at these parameters, 2 to 3 seeds (docs/experiments/validation.md); its "
+    "ACKs either take the reverse path or return at once"
 )
 GOODPUT = 3.0, "htsim's own seeds move the mean by up to 4 points at 1 subflow, under 3 at 6 and more"
 FAIRNESS = 0.02, "between seeds"

@@ -29,7 +29,7 @@ from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE
 
-ARITHMETIC = "bytes, packets and seconds by hand (docs/validation.md)"
+ARITHMETIC = "bytes, packets and seconds by hand (docs/experiments/validation.md)"
 MATHIS97 = (
     "Mathis, Semke, Mahdavi and Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, "
     "CCR 27(3), 1997"

@@ -1,5 +1,5 @@
 """validation: simulated hosts, and real ones where possible, against arithmetic and theory
-(docs/validation.md)."""
+(docs/experiments/validation.md)."""
 
 from __future__ import annotations
 

@@ -13,8 +13,6 @@ from docs.tools.packages import contents, docstring
 
 MAX_FILES = 20
 """Files of one folder. A larger folder holds several kinds of things."""
-LARGE_FOLDERS = {"docs": 22}
-"""More files, for a reason: pages keep their addresses, to which the site and other pages link."""
 MAX_FAMILY = 3
 """Source files of one folder whose names begin with the same word. More belong in a folder of that name."""
 FAMILIES = {
@@ -115,9 +113,8 @@ def test_the_tables_are_current() -> None:
 def test_no_folder_has_too_many_files() -> None:
     files = tracked_files()
     assert "tests/docs/test_architecture.py" in files
-    limits = Counter(LARGE_FOLDERS)
     counts = files_by_folder(files)
-    crowded = {folder: n for folder, n in counts.items() if n > (limits[folder] or MAX_FILES)}
+    crowded = {folder: n for folder, n in counts.items() if n > MAX_FILES}
     assert crowded == {}, "make a folder of the files that belong together"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from fabric._core import rank_of_stamp
-from tests.support.rank_stamps import MANTISSA_BITS, stamp
+from tests.support.dataplanes.rank_stamps import MANTISSA_BITS, stamp
 
 UNKNOWN, LAST = 0xFFFF, 2**32 - 1
 POWERS = [2**n for n in range(MANTISSA_BITS, 32)]

@@ -2,8 +2,8 @@
 
 Congestion slows a flow but does not stop it. Two cases look alike at the application. No subflow of a
 *stalled* flow delivers anything. Subflows of a *waiting* flow do, behind a gap: MPTCP delivers in order, and
-the data at the front is on a subflow that takes seconds to send it (docs/subflow-idle.md). A stalled flow
-makes the run fail; a waiting flow is a valid result.
+the data at the front is on a subflow that takes seconds to send it (docs/experiments/subflow-idle.md). A
+stalled flow makes the run fail; a waiting flow is a valid result.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from engines.emulation.ranks.support import unsupported
 from engines.emulation.sandbox.isolation import spawn_inside
 from model.flows import FIRST_CPORT
-from tests.support.rank_stamps import stamp
+from tests.support.dataplanes.rank_stamps import stamp
 from tests.support.scenarios.ranks import Frame
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
