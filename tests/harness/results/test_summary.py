@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import topos
+from analysis.quantities import Quantity
 from harness.claims.metric import Metric
 from harness.plan.baseline import is_reference, reference_of
 from harness.results import columns
@@ -126,7 +127,7 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
     def gap_mbps(judged: Judged) -> float | None:
         return judged.goodput_mbps.maximum - judged.goodput_mbps.minimum if judged.goodput_mbps else None
 
-    gap = Metric("gap_mbps", "Mb/s", "the gap", gap_mbps)
+    gap = Metric(Quantity("gap_mbps", "Mb/s", "the gap"), gap_mbps)
     columns.write(store, load(store.directory), columns.Rows((gap,)))
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
