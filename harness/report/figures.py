@@ -99,14 +99,14 @@ def _say_once(text: str) -> None:
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:
-    """Return the published numbers; each chart draws those of its metrics."""
+    """Return the published numbers; each chart draws those of its quantities."""
     from plots.data import Level  # noqa: PLC0415
 
     return [
         Level(
             topology=p.topology,
             workload=p.workload.partition(":")[0],
-            metric=p.metric.name,
+            quantity=p.metric.quantity,
             subflows=p.subflows,
             relation=p.relation,
             value=p.value,

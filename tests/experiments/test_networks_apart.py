@@ -74,7 +74,9 @@ def test_labels_name_the_network(points: list[Judged]) -> None:
 def test_a_level_is_drawn_on_its_own_network(points: list[Judged]) -> None:
     levels = figures.published_levels(FIGURE.published)
     of = panels(map(figures.loaded, points))
-    shown = [[level.value for level in style.levels_of(panel, levels, "goodput_pct_mean")] for panel in of]
+    shown = [
+        [level.value for level in style.levels_of(panel, levels, GOODPUT_PCT_MEAN.quantity)] for panel in of
+    ]
     assert shown == [[80], [20]]
 
 

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import JAIN, LINK_PCT_MEAN
 from plots.data import Inputs, Level, Panel, Point
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.fairness import jain
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
@@ -22,8 +23,7 @@ OURS = "#0072B2"
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metrics `link_pct_mean` and
-    `jain`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `LINK_PCT_MEAN` and `JAIN`."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -39,18 +39,18 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
         return None
     sheet = Sheet(*[(height, 1) for height in (_HEIGHT_IN, _DIFFERENCE_IN) * 2])
     goodput, off_goodput, fairness, off_fairness = (axes for (axes,) in sheet.axes)
-    of_goodput, of_jain = (style.levels_of(panel, levels, name) for name in ("link_pct_mean", "jain"))
+    of_goodput, of_jain = (style.levels_of(panel, levels, each) for each in (LINK_PCT_MEAN, JAIN))
     off = _row(goodput, panel, measured, of_link_pct, of_goodput)
     _differences(off_goodput, panel, measured, of_link_pct, of_goodput)
     _row(fairness, panel, measured, jain, of_jain)
     _differences(off_fairness, panel, measured, jain, of_jain)
     goodput.set_ylim(0, 104)
-    goodput.set_ylabel("mean goodput\n(% of the link rate)")
+    goodput.set_ylabel(axis_labels.on_two_lines(LINK_PCT_MEAN.axis))
     off_goodput.set_ylabel("ours minus\ntheirs (points)", fontsize=8.5)
     fairness.set_ylim(0, 1.03)
-    fairness.set_ylabel("Jain's index")
+    fairness.set_ylabel(JAIN.axis)
     off_fairness.set_ylabel("ours minus\ntheirs", fontsize=8.5)
-    off_fairness.set_xlabel("subflows")
+    off_fairness.set_xlabel(axis_labels.SUBFLOWS)
     papers = ", ".join(dict.fromkeys(level.paper for level in levels))
     title = "Goodput and fairness by subflows" if off is None else f"At most {off:.1f} points from {papers}"
     words = Text(title, style.subtitle(panel, "by subflows"), _caption(panel, measured, papers))

@@ -17,7 +17,7 @@ from analysis.agreement import rank_correlation
 from analysis.normalised import ended_times
 from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs, Point
-from plots.shared import arms, style
+from plots.shared import arms, axis_labels, style
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_by_flow"
@@ -79,7 +79,7 @@ def _chart(study: arms.Study) -> Figure | None:
     limit = 1.2 * max(max((*of.linux, *of.simulated)) for of in found)
     for axes, of in zip(sheet.axes[0], found, strict=True):
         _scatter(axes, of, limit)
-    sheet.axes[0][0].set_ylabel("simulated: time / time alone")
+    sheet.axes[0][0].set_ylabel(f"simulated: {axis_labels.OVER_ALONE}")
     told = [f"{_name(of)} {of.ratio:.2f}" for of in found]
     words = Text(
         f"Median of each flow's time between Linux hosts over the simulated one: {', '.join(told)}",
@@ -107,7 +107,7 @@ def _scatter(axes: Axes, of: Pairs, limit: float) -> None:
         axis.set_minor_formatter(NullFormatter())
     axes.set(xlim=(0.9, limit), ylim=(0.9, limit))
     axes.set_title(_name(of), fontsize=7, loc="left")
-    axes.set_xlabel("Linux: time / time alone")
+    axes.set_xlabel(f"Linux: {axis_labels.OVER_ALONE}")
     agreement = of.agreement
     words = f"{len(of.linux)} flows" + ("" if agreement is None else f"\nrank corr. {agreement:.2f}")
     axes.text(0.05, 0.95, words, transform=axes.transAxes, fontsize=6.5, va="top")

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from model.arms import ARMS
 from plots.data import Inputs, Point, of_switch
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "queue_by_arm"
@@ -62,7 +62,7 @@ def _chart(study: arms.Study) -> Figure | None:
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda percent, _: f"{percent:g}"))
     axes.set_ylabel("samples of ports (%)\nwith this many packets or more")
-    axes.set_xlabel("queue length (packets)")
+    axes.set_xlabel(axis_labels.QUEUE)
     words = Text(
         f"Packets that 1 % of the queues exceed at {load} % load: {', '.join(told)}",
         f"{arms.network_words(study)}: queues of switches",
