@@ -80,9 +80,9 @@ def _chart(study: arms.Study) -> Figure | None:
     for axes, of in zip(sheet.axes[0], found, strict=True):
         _scatter(axes, of, limit)
     sheet.axes[0][0].set_ylabel(f"simulated: {axis_labels.OVER_ALONE}")
-    told = [f"{_name(of)} {of.ratio:.2f}" for of in found]
+    parts = [f"{_name(of)} {of.ratio:.2f}" for of in found]
     words = Text(
-        f"Median of each flow's time between Linux hosts over the simulated one: {', '.join(told)}",
+        f"Median of each flow's time between Linux hosts over the simulated one: {', '.join(parts)}",
         f"{arms.network_words(study)}: load {load} %, flow by flow",
         arms.caption(study, "Flows that ended in both are drawn."),
     )

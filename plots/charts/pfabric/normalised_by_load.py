@@ -24,12 +24,12 @@ def draw(inputs: Inputs) -> list[Path]:
 def finding(study: arms.Study) -> str:
     """Return the title: what each arm reaches at the highest load."""
     load, read = study.loads[-1], arms.value_of(ALL, lambda one: one.mean)
-    told = [
+    parts = [
         f"{ARMS[name].label} {mean:.2f}"
         for name in study.arms
         if (mean := arms.reached(study, name, read)) is not None
     ]
-    return f"Completion time over time alone at {load} % load: {', '.join(told)}"
+    return f"Completion time over time alone at {load} % load: {', '.join(parts)}"
 
 
 def _chart(study: arms.Study) -> Figure:

@@ -30,14 +30,14 @@ def draw(inputs: Inputs) -> list[Path]:
 def finding(study: arms.Study) -> str:
     """Return the title: the tail of small flows at the highest load."""
     load, read = study.loads[-1], _PANELS[1][2]
-    told = [
+    parts = [
         f"{ARMS[name].label} {mean:.3g}"
         for name in study.arms
         if name != IDEAL and (mean := arms.reached(study, name, read)) is not None
     ]
-    if not told:
+    if not parts:
         return f"Completion times by flow size, up to {load} % load"
-    return f"p99 of small flows at {load} % load, over their time alone: {', '.join(told)}"
+    return f"p99 of small flows at {load} % load, over their time alone: {', '.join(parts)}"
 
 
 def _chart(study: arms.Study) -> Figure:

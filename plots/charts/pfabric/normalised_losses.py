@@ -44,13 +44,13 @@ def _chart(study: arms.Study) -> Figure:
     sheet.axes[1][0].set_ylabel("retransmitted (%)")
     sheet.axes[1][0].set_xlabel(axis_labels.LOAD)
     load = study.loads[-1]
-    told = [
+    parts = [
         f"{ARMS[name].label} {mean:.2g} %"
         for name in study.arms
         if (mean := arms.reached(study, name, dropped_pct)) is not None
     ]
     words = Text(
-        f"Packets dropped at {load} % load: {', '.join(told)}",
+        f"Packets dropped at {load} % load: {', '.join(parts)}",
         f"{arms.network_words(study)}: drops and retransmissions",
         arms.caption(study),
     )
