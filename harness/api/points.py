@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.api.columns import Columns, html_table
 from harness.claims.metric import Metric
+from harness.plan.baseline import is_baseline
 from harness.plan.labels import label
 from harness.results.columns import record
 from harness.results.summary import Judged
@@ -95,7 +96,7 @@ class Point:
     @property
     def is_baseline(self) -> bool:
         """Whether it is the uncongested flow that percentages refer to."""
-        return self.spec.workload.matrix == "reference"
+        return is_baseline(self.spec)
 
     @property
     def goodput_mbps(self) -> float | None:
@@ -107,7 +108,7 @@ class Point:
 
     @property
     def baseline_mbps(self) -> float | None:
-        return self.judged.reference_mbps
+        return self.judged.baseline_mbps
 
     @property
     def jain(self) -> float | None:

@@ -63,7 +63,7 @@ SCSCF_FILL_PCT = _recorded(quantities.SCSCF_FILL_PCT, head="S queue", decimals=0
 TABLES = (
     GOODPUT_MBPS_MEAN,
     Metric(
-        Quantity("reference_mbps", "Mb/s", "the goodput of the baseline"), lambda p: p.reference_mbps,
+        Quantity("reference_mbps", "Mb/s", "the goodput of the baseline"), lambda p: p.baseline_mbps,
         head="baseline", decimals=3, shown=ShownIn.SUMMARY,
     ),
     GOODPUT_PCT_MEAN,

@@ -10,7 +10,7 @@ from typing import Any
 from harness.claims.measures import Measured
 from harness.claims.published import Published
 from harness.experiment import Figure
-from harness.plan.baseline import is_reference
+from harness.plan.baseline import is_baseline
 from harness.plan.labels import queue_label, workload_label
 from harness.plan.rate import named
 from harness.results.summary import Judged
@@ -69,7 +69,7 @@ def judged(row: Published, points: Sequence[Judged]) -> Verdict:
 
 
 def _usable(points: Sequence[Judged]) -> list[Judged]:
-    return [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
+    return [p for p in points if p.status is not Status.FAILED and not is_baseline(p.spec)]
 
 
 def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:

@@ -19,7 +19,7 @@ from rich.text import Text
 from harness.execute import attempts
 from harness.execute.sweep import Job, Place, Progress, wall_s
 from harness.plan import labels
-from harness.plan.baseline import is_reference
+from harness.plan.baseline import is_baseline
 from harness.results import columns, summary
 from harness.streams import wrapped, write_json
 from model.reasons import texts
@@ -57,7 +57,7 @@ def _number(judged: summary.Judged) -> str:
     if judged.point.only_transfers:
         mean = f", in {statistics.fmean(sized.took_ms):.3g} ms on average" if sized.completed else ""
         return f"{len(sized.completed)} of {sized.started} flows completed{mean}"
-    if pct is None or is_reference(judged.spec):
+    if pct is None or is_baseline(judged.spec):
         return f"{goodput.mean:.3g} Mb/s"
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
 

@@ -20,7 +20,7 @@ from engines.engine import Engine, Observer
 from harness.execute.attempts import NO_RETRIES, Retries
 from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
-from harness.plan.baseline import is_reference, reference_of
+from harness.plan.baseline import baseline_of, is_baseline
 from harness.plan.rate import UNTOLD, RateChoice
 from harness.results import columns, summary
 from harness.results.store import Entry, Scan, Store, StoredPoint, point_name
@@ -127,12 +127,12 @@ def plan(
         at_once = only(engine, {spec.engine}).parallel
         return Job(spec, expected_s[key], rate_of(topology), cpu_bound, at_once)
 
-    jobs, references = [], []
+    jobs, baselines = [], []
     for spec in specs:  # a point beside its baseline: both are on one network, which is then built once
         if relative:
-            references.append(job(reference_of(spec), spec.topology))
+            baselines.append(job(baseline_of(spec), spec.topology))
         jobs.append(job(spec, spec.topology))
-    return merged([references, jobs])
+    return merged([baselines, jobs])
 
 
 def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
@@ -171,7 +171,7 @@ def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -
     attempts = {entry.name: entry.machine_attempts for entry in stored if entry.finished}
 
     def allowed(job: Job) -> int:
-        if is_reference(job.spec):
+        if is_baseline(job.spec):
             return retries.baselines
         return 0 if job.cpu_bound else retries.points
 
@@ -217,7 +217,7 @@ def _longest_first(jobs: Sequence[Job]) -> list[Job]:
     because all percentages need them, then the longest: a long job started last leaves other cores idle."""
 
     def order(job: Job) -> tuple[bool, float]:
-        return not is_reference(job.spec), -job.expected_s
+        return not is_baseline(job.spec), -job.expected_s
 
     return sorted(jobs, key=lambda job: order(job) if job.at_once > 1 else (False, 0.0))
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from fabric.plan import FRAME_BITS
 from harness.execute.sweep import Job
 from harness.plan import labels
-from harness.plan.baseline import is_reference
+from harness.plan.baseline import is_baseline
 from harness.plan.rate import named
 from harness.plan.windows import SETTLING_MBIT
 from model.machine.capacity import (
@@ -81,7 +81,7 @@ def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
 
     It is about flows, because calls put little load on links.
     """
-    asked = [job for job in jobs if not is_reference(job.spec) and has_flows(job.spec.workload.matrix)]
+    asked = [job for job in jobs if not is_baseline(job.spec) and has_flows(job.spec.workload.matrix)]
     if not asked:
         return []
     known = [job for job in asked if job.rate.rate_mbps is not None]

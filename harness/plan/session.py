@@ -24,7 +24,7 @@ from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Job
 from harness.experiment import Experiment, Figure
 from harness.plan import begun, rate
-from harness.plan.baseline import reference_of
+from harness.plan.baseline import baseline_of
 from harness.plan.options import ENGINE, Given, SweepOptions, resolve
 from harness.plan.rate import RateChoice, RateKey, rate_key
 from harness.plan.sweeps import fat_trees
@@ -77,7 +77,7 @@ class Part:
     @functools.cached_property
     def names(self) -> frozenset[str]:
         """The names of its points and of their baselines."""
-        return frozenset(point_name(s) for spec in self.specs for s in (spec, reference_of(spec)))
+        return frozenset(point_name(s) for spec in self.specs for s in (spec, baseline_of(spec)))
 
 
 @dataclass(frozen=True)

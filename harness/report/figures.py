@@ -73,7 +73,7 @@ def loaded(judged: Judged) -> Point:
         flows=tuple(under_test(judged.point.flows)),
         ports=judged.point.ports,
         metrics=judged.point.metrics,
-        baseline_mbps=judged.reference_mbps,
+        baseline_mbps=judged.baseline_mbps,
         goodput_pct=None if judged.point.only_transfers else judged.goodput_pct,
         only_transfers=judged.point.only_transfers,
         read_table=functools.partial(_table, judged),

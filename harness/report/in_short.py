@@ -26,7 +26,7 @@ from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published, find, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.plan import labels
-from harness.plan.baseline import is_reference
+from harness.plan.baseline import is_baseline
 from harness.plan.labels import queue_label, workload_label
 from harness.plan.options import ENGINE
 from harness.plan.rate import named
@@ -95,7 +95,7 @@ def above_all(good: Sequence[Judged]) -> str:
 
 def _measured(shown: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
     """Return the points without the baselines, and those among them that count."""
-    measured = [judged for judged in shown if not is_reference(judged.spec)]
+    measured = [judged for judged in shown if not is_baseline(judged.spec)]
     return measured, [each for each in measured if each.status is Status.OK or each.as_intended]
 
 
@@ -284,7 +284,7 @@ def _kind(reason: Reason) -> str:
 def baselines(shown: Sequence[Judged]) -> list[str]:
     """Return a sentence on failed and suspect baselines, with the reasons of the first one (failed ones come
     first). Those of figures that overload the machine on purpose do not count."""
-    found = [judged for judged in shown if is_reference(judged.spec)]
+    found = [judged for judged in shown if is_baseline(judged.spec)]
     bad = [judged for judged in found if judged.status is not Status.OK and not judged.as_intended]
     if not bad:
         return []

@@ -65,8 +65,8 @@ def _row(
     beside: Sequence[Level],
 ) -> float | None:
     """Draw every seed as a dot and their mean as a marker; return the largest distance of a mean from the
-    reference."""
-    reference = {level.subflows: level.value for level in beside}
+    other simulator's."""
+    theirs = {level.subflows: level.value for level in beside}
     off = []
     for n, points in measured.items():
         values = [value_of(point) for point in points]
@@ -76,10 +76,10 @@ def _row(
             n, mean, yerr=interval_pct(values), marker="o", ms=6, color=OURS, capsize=2.5, zorder=4,
             markerfacecolor="white" if panel.dubious(n) else OURS,
         )  # fmt: skip
-        if n in reference:
-            off.append(abs(mean - reference[n]))
+        if n in theirs:
+            off.append(abs(mean - theirs[n]))
     axes.plot(
-        list(reference), list(reference.values()), color="black", ls=style.PUBLISHED_DASH, marker="_", ms=9,
+        list(theirs), list(theirs.values()), color="black", ls=style.PUBLISHED_DASH, marker="_", ms=9,
         lw=1.2, zorder=5, path_effects=style.halo(),
     )  # fmt: skip
     axes.set_xticks(panel.subflows)
@@ -94,12 +94,12 @@ def _differences(
     value_of: Callable[[Point], float],
     beside: Sequence[Level],
 ) -> None:
-    """Draw every seed and the mean with its interval, minus the reference."""
-    reference = {level.subflows: level.value for level in beside}
+    """Draw every seed and the mean with its interval, minus that of the other simulator."""
+    theirs = {level.subflows: level.value for level in beside}
     for n, points in measured.items():
-        if n not in reference:
+        if n not in theirs:
             continue
-        off = [value_of(point) - reference[n] for point in points]
+        off = [value_of(point) - theirs[n] for point in points]
         axes.plot([n] * len(off), off, ls="", marker="o", ms=2.2, color=OURS, alpha=0.45, zorder=3)
         axes.errorbar(
             n, statistics.fmean(off), yerr=interval_pct(off), marker="o", ms=5, color=OURS, capsize=2.5,

@@ -10,7 +10,7 @@ import topos
 from common.errors import UsageError
 from experiments.dctcp import queue
 from fabric.plan import FRAME_BITS
-from harness.plan.baseline import reference_of
+from harness.plan.baseline import baseline_of
 from harness.plan.options import Given, resolve
 from model.spec import RunSpec, sub_seed
 from workloads import matrices
@@ -57,4 +57,4 @@ def test_what_cannot_show_it_is_refused() -> None:
 
 
 def test_the_baseline_is_not_marked() -> None:
-    assert {reference_of(spec).link.ecn_pkts for spec in specs()} == {0}
+    assert {baseline_of(spec).link.ecn_pkts for spec in specs()} == {0}

@@ -18,7 +18,7 @@ from engines.fake import FakeEngine
 from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
-from harness.plan.baseline import is_reference
+from harness.plan.baseline import is_baseline
 from harness.results import columns
 from harness.results.store import Store, StoredPoint, load, point_name
 from model.reasons import texts
@@ -63,7 +63,7 @@ def summary_rows(store: Store) -> int:
 def test_the_baseline_comes_first_and_every_point_once() -> None:
     other = dataclasses.replace(SPECS[0], link=LinkSpec(20.0))
     jobs = sweep.plan([*SPECS, other, SPECS[0]], FakeEngine(overhead=2.5))
-    assert [is_reference(job.spec) for job in jobs] == [True, True, False, False, False, False]
+    assert [is_baseline(job.spec) for job in jobs] == [True, True, False, False, False, False]
     assert [job.spec for job in jobs[2:]] == [*SPECS, other]
     assert jobs[2].expected_s == SPECS[0].warmup_s + SPECS[0].seconds + 2.5
 
@@ -74,7 +74,7 @@ def test_a_whole_sweep(store: Store) -> None:
     assert [j.spec for j in outcome.points[1:]] == SPECS
     assert {status for _, status in recorder.finished} == {Status.OK}
     assert summary_rows(store) == 4
-    assert all(j.reference_mbps is not None for j in outcome.points)
+    assert all(j.baseline_mbps is not None for j in outcome.points)
 
 
 def test_a_finished_sweep_runs_nothing_unless_forced(store: Store) -> None:

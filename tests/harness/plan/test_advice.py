@@ -17,7 +17,7 @@ from experiments.command import main
 from harness.cli import advice as advising
 from harness.execute.sweep import Job
 from harness.plan.advice import Advice, Lesson, Machine, Severity, advise
-from harness.plan.baseline import reference_of
+from harness.plan.baseline import baseline_of
 from harness.plan.rate import TO_BE_MEASURED, RateChoice, fixed
 from model.machine.capacity import Capacity, Measured, demand, rate_carried, rounded_down
 from model.machine.idle_noise import MachineNoise
@@ -143,7 +143,7 @@ class TestRate:
         assert "the link rate of k=8 is measured first" in advice.text
 
     def test_a_baseline_alone_needs_none(self) -> None:
-        assert advice_on(reference_of(spec())) == []
+        assert advice_on(baseline_of(spec())) == []
 
 
 class TestScale:
