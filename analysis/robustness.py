@@ -10,8 +10,6 @@ import numpy.typing as npt
 from analysis.laws import SEGMENT_BYTES
 from model.result import FlowRow, PortRow, Table
 
-CPU_S_PER_GB = "cpu_s_per_gb"
-"""Metric of emulated points: CPU time of the whole machine per 10^9 bytes delivered."""
 Series = npt.NDArray[np.float64]
 
 

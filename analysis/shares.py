@@ -10,9 +10,6 @@ from collections.abc import Iterable, Sequence
 from model.result import FlowRow, PortRow
 from workloads.long_flows import replica_of
 
-SHARE_OF_BOTTLENECK = "share_of_bottleneck_pct"
-SHARE_ON_CONGESTED = "share_on_congested_path_pct"
-
 
 def bottleneck_shares_pct(flows: Iterable[FlowRow]) -> list[float]:
     """Return the goodput of each replica's first flow in % of its flows' total; [] without replicas."""

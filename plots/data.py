@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import topos
+from analysis.quantities import Quantity
 from analysis.stats import Spread
 from fabric.plan import FRAME_BITS
 from model import transports
@@ -100,6 +101,10 @@ class Point:
         """The traffic matrix with its parameters, as on command lines: `stride:4`."""
         return matrices.label(self.spec.workload.matrix, self.spec.workload.params)
 
+    def recorded(self, quantity: Quantity) -> float | None:
+        """Return a number that the engine recorded; None where it did not."""
+        return self.metrics.get(quantity.name)
+
     @property
     def is_baseline(self) -> bool:
         return self.spec.workload.matrix == BASELINE_WORKLOAD
@@ -128,12 +133,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Level:
-    """A published number to draw beside ours: the metric of this name (harness/metrics/metrics.py, or the
-    paper's own) at `subflows` is `relation` (`<`, `about`, `>=`) `value`; `k` is the size in the paper."""
+    """A published number to draw beside ours: the quantity at `subflows` is `relation` (`<`, `about`, `>=`)
+    `value`; `k` is the size in the paper."""
 
     topology: str
     workload: str
-    metric: str
+    quantity: Quantity
     subflows: int
     relation: str
     value: float

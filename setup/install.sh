@@ -120,14 +120,14 @@ run_logged() {
 count_compiled() {
     # Prints how many steps ninja has completed, by its output in the log: in place on a terminal, else every half
     # minute. Ends when the log is removed or this script has ended.
-    local second=0 counts told=
+    local second=0 counts printed=
     trap - EXIT INT TERM HUP
     while sleep 1 && [ -f "$1" ] && [ -d "/proc/$$" ]; do
         second=$((second + 1))
         [ -t 2 ] || [ $((second % count_every_s)) = 0 ] || continue
         counts=$(grep -oE '^ *\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -d '[] ' || true)
-        [ -n "$counts" ] && [ "$counts" != "$told" ] || continue
-        told=$counts
+        [ -n "$counts" ] && [ "$counts" != "$printed" ] || continue
+        printed=$counts
         if [ -t 2 ]; then
             printf '\rsetup: %s of %s steps, %s s ' "${counts%/*}" "${counts#*/}" "$second" >&2
         else

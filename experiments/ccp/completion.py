@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from analysis.completion import completions, percentile
+from analysis.quantities import Quantity
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
@@ -95,8 +96,12 @@ def over_kernel(of: Class, percent: float, apart: bool = False) -> Metric:
     name = f"fct_{of.name.replace(' ', '_')}_p{percent:g}" + ("_apart" if apart else "")
     what = f"{'difference of the ' if apart else ''}{_word(percent)} of the completion times of {of.name}"
     unit = "x Reno's"
-    return Metric(name, unit, f"{what}, in an agent beside Reno", over=_beside(read), setting=setting,
-                  of_completed=False)  # fmt: skip
+    return Metric(
+        Quantity(name, unit, f"{what}, in an agent beside Reno"),
+        over=_beside(read),
+        setting=setting,
+        of_completed=False,
+    )
 
 
 def _word(percent: float) -> str:

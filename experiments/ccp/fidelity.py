@@ -10,6 +10,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from analysis.quantities import Quantity
 from ccp.loading import PREFIX
 from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
@@ -95,9 +96,14 @@ def over_kernel(cc: str, ecn_pkts: int) -> Metric:
 
     with_ecn = ", ECN" if ecn_pkts else ""
     return Metric(
-        f"agent_over_kernel_{cc}_ecn{ecn_pkts}", "x the kernel's",
-        f"mean goodput of {cc} in an agent{with_ecn}", over=measure, setting=setting,
-    )  # fmt: skip
+        Quantity(
+            f"agent_over_kernel_{cc}_ecn{ecn_pkts}",
+            "x the kernel's",
+            f"mean goodput of {cc} in an agent{with_ecn}",
+        ),
+        over=measure,
+        setting=setting,
+    )
 
 
 def _same(cc: str, subflows: int, ecn_pkts: int, engine: str) -> Published:

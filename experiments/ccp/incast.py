@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.completion import tail_ms
+from analysis.quantities import Quantity
 from ccp.loading import PREFIX, is_agents
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
@@ -101,10 +102,15 @@ def over_every_ack(gbps: int, report_us: int) -> Metric:
         return measured_over((ratio(tail_of(a), tail_of(b)), (a, b)) for a, b in pairs)
 
     return Metric(
-        f"tail_over_every_ack_{gbps}g_{report_us}us", "x Reno's",
-        f"tail completion time at {gbps} Gb/s with a report every {report_us} us over Reno's without an "
-        "agent", over=measure, setting=setting,
-    )  # fmt: skip
+        Quantity(
+            f"tail_over_every_ack_{gbps}g_{report_us}us",
+            "x Reno's",
+            f"tail completion time at {gbps} Gb/s with a report every {report_us} us over Reno's without an "
+            "agent",
+        ),
+        over=measure,
+        setting=setting,
+    )
 
 
 def _is_of(spec: RunSpec, subject: Subject, rate_mbps: float) -> bool:

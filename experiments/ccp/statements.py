@@ -9,6 +9,7 @@ import functools
 import statistics
 from collections.abc import Sequence
 
+from analysis.quantities import Quantity
 from ccp.loading import PREFIX
 from harness.metrics.measures import Measured, Subject, measured_over, ratio
 from harness.metrics.metric import Metric
@@ -59,9 +60,12 @@ def over_kernel(link: str, cc: str) -> Metric:
         return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in pairs)
 
     return Metric(
-        f"ccp_over_kernel_{link}_{cc}", "x the kernel's", f"goodput of {cc} in an agent, {link} link",
-        over=measure, setting=setting,
-    )  # fmt: skip
+        Quantity(
+            f"ccp_over_kernel_{link}_{cc}", "x the kernel's", f"goodput of {cc} in an agent, {link} link"
+        ),
+        over=measure,
+        setting=setting,
+    )
 
 
 @functools.cache
@@ -72,9 +76,10 @@ def level(link: str, cc: str) -> Metric:
         return measured_over((goodput_mbps(p), [p]) for p in _by_seed(_on(points, link), cc).values())
 
     return Metric(
-        f"goodput_{link}_{cc.replace(':', '_')}", "Mb/s", f"goodput of {cc}, {link} link",
-        over=measure, setting=setting,
-    )  # fmt: skip
+        Quantity(f"goodput_{link}_{cc.replace(':', '_')}", "Mb/s", f"goodput of {cc}, {link} link"),
+        over=measure,
+        setting=setting,
+    )
 
 
 def _row(metric: Metric, value: float, source: Source, words: str, within: tuple[float, str]) -> Published:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from analysis import shares
+from analysis import quantities, shares
 from harness.metrics.measures import each_replica
 from harness.metrics.metric import Metric
 
 SHARE_OF_BOTTLENECK = Metric(
-    shares.SHARE_OF_BOTTLENECK, "% of the link", "the share of the flow under test beside TCP",
-    over=each_replica(lambda p: shares.bottleneck_shares_pct(p.point.flows)), repeats="repetition",
-)  # fmt: skip
+    quantities.SHARE_OF_BOTTLENECK,
+    over=each_replica(lambda p: shares.bottleneck_shares_pct(p.point.flows)),
+    repeats="repetition",
+)
 SHARE_ON_CONGESTED = Metric(
-    shares.SHARE_ON_CONGESTED, "% of its traffic", "what a flow sends over the more congested path",
-    over=each_replica(lambda p: shares.congested_shares_pct(p.point.ports)), repeats="repetition",
-)  # fmt: skip
+    quantities.SHARE_ON_CONGESTED,
+    over=each_replica(lambda p: shares.congested_shares_pct(p.point.ports)),
+    repeats="repetition",
+)

@@ -26,12 +26,10 @@ from harness.metrics.metrics import (
     QUEUE_VARIATION_PCT,
     RTT_VARIATION_PCT,
 )
-from harness.metrics.published import A_BOUND, SIGN, Published, Relation, Source
+from harness.metrics.published import A_BOUND, ABOUT, ABOVE, AT_LEAST, BELOW, SIGN, Bound, Published, Source
 
 CS244 = "Wilson, O'Connor, MPTCP on Mininet, CS244 2013: reproducing network research"
 
-BELOW, ABOUT, AT_LEAST, ABOVE = Relation.BELOW, Relation.ABOUT, Relation.AT_LEAST, Relation.ABOVE
-Bound = tuple[Relation, float]
 
 A_FEW_LOWER = (10.0, "the post is a few points below the paper, and permutations move the mean up to 4")
 ONE_FLOW = (10.0, "one flow of 128: it depends on the permutation")

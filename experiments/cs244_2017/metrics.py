@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from analysis.agreement import rank_correlation
 from analysis.normalised import ALL, LARGE, ended_times
+from analysis.quantities import Quantity
 from experiments.pfabric.metrics import Reading, growth, is_low, mean_of, over, p99_of, setting
 from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric
@@ -26,7 +27,7 @@ def _setting(spec: RunSpec) -> RunSpec:
 
 
 def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
-    return Metric(name, unit, about, over=measure, setting=_setting)
+    return Metric(Quantity(name, unit, about), over=measure, setting=_setting)
 
 
 def at_load(arm: str, value_of: Reading) -> Measure:

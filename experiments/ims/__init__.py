@@ -5,5 +5,5 @@ ladder.py      the published steps of load and scaling, as workloads
 metrics.py     which function overloads first, failed calls, setup times
 statements.py  what the slides say on each step
 
-May import `workloads`, `model`, `engines` and `harness`.
+May import `workloads`, `model`, `analysis`, `engines` and `harness`.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from analysis.quantities import Quantity
 from harness.metrics import readings
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric
@@ -45,19 +46,19 @@ def over(name: str, before: str, workload_before: Callable[[str], str]) -> Measu
 
 
 S_FIRST = Metric(
-    "scscf_leads_s", "s", "how much sooner the S-CSCF's buffer is half full than the P-CSCF's",
+    Quantity("scscf_leads_s", "s", "how much sooner the S-CSCF's buffer is half full than the P-CSCF's"),
     _lead_s("scscf", "pcscf"),
 )  # fmt: skip
 P_FIRST = Metric(
-    "pcscf_leads_s", "s", "how much sooner the P-CSCF's buffer is half full than the S-CSCF's",
+    Quantity("pcscf_leads_s", "s", "how much sooner the P-CSCF's buffer is half full than the S-CSCF's"),
     _lead_s("pcscf", "scscf"),
 )  # fmt: skip
-FAILED_PCT = Metric("calls_failed_pct", "% of calls", "calls that failed", _failed_pct)
+FAILED_PCT = Metric(Quantity("calls_failed_pct", "% of calls", "calls that failed"), _failed_pct)
 EARLY_PCT = Metric(
-    "early_setup_pct", "% of calls", "calls of the first 3 s that were set up",
+    Quantity("early_setup_pct", "% of calls", "calls of the first 3 s that were set up"),
     readings.recorded("early_setup_pct"),
 )  # fmt: skip
 S_BUSY_PCT = Metric(
-    "scscf_busy_pct", "% of the time", "the time in which an S-CSCF's workers are busy or wait",
+    Quantity("scscf_busy_pct", "% of the time", "the time in which an S-CSCF's workers are busy or wait"),
     readings.recorded("scscf_busy_pct"),
 )  # fmt: skip

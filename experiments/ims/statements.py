@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from analysis.quantities import Quantity
 from engines.registry import SIMULATOR
 from experiments.ims.ladder import (
     FIRST,
@@ -45,13 +46,15 @@ STEP_BEFORE = {
     for before, step in pairwise(LADDER)
 }
 SETUP_OVER = Metric(
-    "setup_over_before", "x the step before", "the median setup time of a call",
+    Quantity("setup_over_before", "x the step before", "the median setup time of a call"),
     over=over("setup_ms_p50", "setup_ms_p50", STEP_BEFORE.__getitem__),
-)  # fmt: skip
+)
 EARLY_OVER = Metric(
-    "early_setup_over_before", "x the step before", "the median setup time of calls of the first 3 s",
+    Quantity(
+        "early_setup_over_before", "x the step before", "the median setup time of calls of the first 3 s"
+    ),
     over=over("early_setup_ms_p50", "setup_ms_p50", STEP_BEFORE.__getitem__),
-)  # fmt: skip
+)
 
 
 def _row(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.normalised import ALL, LARGE, SMALL, Normalised, Range, normalised
+from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
@@ -108,7 +109,7 @@ def _ratio(arms: Arms, one: str, other: str, value_of: Reading) -> tuple[float |
 
 
 def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
-    return Metric(name, unit, about, over=measure, setting=setting)
+    return Metric(Quantity(name, unit, about), over=measure, setting=setting)
 
 
 _MEAN = "the mean normalised completion time of all flows"

@@ -7,7 +7,6 @@ do not state are our assumptions, listed in docs/responsive-mptcp.md.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from engines.registry import SIMULATOR
@@ -29,7 +28,7 @@ from experiments.responsive_mptcp.statements import JOBS, PERMUTATION, RANDOM, S
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.outages import middle_third_s, with_core_failure
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import Points, Variant, fat_trees, points_on
 from model.congestion import BASELINE
 from model.spec import RunSpec, SamplingSpec, SchedulerSpec
 
@@ -103,7 +102,6 @@ STARTS = tuple(scheme.variant for scheme in (*TABLE, ECMP8))
 SAMPLE_MS, START_SAMPLE_MS = 10, 2
 MONITORS = (0.5, 1.0)
 """Shares of the monitors that are down."""
-Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
 
 
 def _points(variants: tuple[Variant, ...]) -> Points:

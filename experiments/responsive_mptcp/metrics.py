@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from analysis.jobs import mean_job_s
+from analysis.quantities import Quantity
 from experiments.responsive_mptcp.schemes import Scheme, scheme_of
 from harness.metrics import readings
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
@@ -67,40 +68,53 @@ def _name(scheme: Scheme) -> str:
 @functools.cache
 def subflows_at(scheme: Scheme) -> Metric:
     return Metric(
-        f"{_name(scheme)}_subflows", "subflows", f"the mean number of subflows of a flow: {scheme.label}",
-        over=_level(scheme, subflows), setting=setting,
-    )  # fmt: skip
+        Quantity(
+            f"{_name(scheme)}_subflows", "subflows", f"the mean number of subflows of a flow: {scheme.label}"
+        ),
+        over=_level(scheme, subflows),
+        setting=setting,
+    )
 
 
 @functools.cache
 def throughput_at(scheme: Scheme) -> Metric:
     return Metric(
-        f"{_name(scheme)}_mbps", "Mb/s", f"the mean goodput of a flow: {scheme.label}",
-        over=_level(scheme, readings.goodput_mbps), setting=setting,
-    )  # fmt: skip
+        Quantity(f"{_name(scheme)}_mbps", "Mb/s", f"the mean goodput of a flow: {scheme.label}"),
+        over=_level(scheme, readings.goodput_mbps),
+        setting=setting,
+    )
 
 
 @functools.cache
 def job_at(scheme: Scheme) -> Metric:
     return Metric(
-        f"{_name(scheme)}_job_ms", "ms", f"the mean completion time of a job: {scheme.label}",
-        over=_level(scheme, job_ms), setting=setting,
-    )  # fmt: skip
+        Quantity(f"{_name(scheme)}_job_ms", "ms", f"the mean completion time of a job: {scheme.label}"),
+        over=_level(scheme, job_ms),
+        setting=setting,
+    )
 
 
 @functools.cache
 def throughput_over(scheme: Scheme, other: Scheme) -> Metric:
     return Metric(
-        f"{_name(scheme)}_over_{_name(other)}", f"x {other.label}",
-        f"the mean goodput of a flow: {scheme.label}",
-        over=_over(scheme, other, readings.goodput_mbps), setting=setting,
-    )  # fmt: skip
+        Quantity(
+            f"{_name(scheme)}_over_{_name(other)}",
+            f"x {other.label}",
+            f"the mean goodput of a flow: {scheme.label}",
+        ),
+        over=_over(scheme, other, readings.goodput_mbps),
+        setting=setting,
+    )
 
 
 @functools.cache
 def job_over(scheme: Scheme, other: Scheme) -> Metric:
     return Metric(
-        f"{_name(scheme)}_job_over_{_name(other)}", f"x {other.label}",
-        f"the mean completion time of a job: {scheme.label}",
-        over=_over(scheme, other, job_ms), setting=setting,
-    )  # fmt: skip
+        Quantity(
+            f"{_name(scheme)}_job_over_{_name(other)}",
+            f"x {other.label}",
+            f"the mean completion time of a job: {scheme.label}",
+        ),
+        over=_over(scheme, other, job_ms),
+        setting=setting,
+    )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import fmean
 
+from analysis.quantities import Quantity
 from engines.registry import SIMULATOR
 from experiments.responsive_mptcp.schemes import MAX_SUBFLOWS, responsive
 from harness.experiment import Figure, RateOf
@@ -64,21 +65,25 @@ def _more_subflows(pair: Pair) -> float:
 
 
 GOODPUT = Metric(
-    "real_over_twin", "x simulated", "the mean goodput of real flows", setting=alike,
+    Quantity("real_over_twin", "x simulated", "the mean goodput of real flows"),
+    setting=alike,
     over=across(_ratio(lambda flow: flow.goodput_mbps)),
-)  # fmt: skip
+)
 COMPLETION = Metric(
-    "real_time_over_twin", "x simulated", "the mean completion time of real transfers", setting=alike,
+    Quantity("real_time_over_twin", "x simulated", "the mean completion time of real transfers"),
+    setting=alike,
     over=across(_ratio(lambda flow: flow.completed_s)),
-)  # fmt: skip
+)
 SUBFLOWS = Metric(
-    "real_subflows_more", "subflows", "real subflows per flow, minus those of the simulated twin",
-    setting=alike, over=across(_more_subflows),
-)  # fmt: skip
+    Quantity("real_subflows_more", "subflows", "real subflows per flow, minus those of the simulated twin"),
+    setting=alike,
+    over=across(_more_subflows),
+)
 RANKS = Metric(
-    "real_ranks", "", "the rank correlation of real and simulated flows", setting=alike,
+    Quantity("real_ranks", "", "the rank correlation of real and simulated flows"),
+    setting=alike,
     over=across(lambda pair: pair.rank_correlation),
-)  # fmt: skip
+)
 
 
 def _row(

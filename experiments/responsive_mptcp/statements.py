@@ -16,7 +16,7 @@ from experiments.responsive_mptcp.metrics import (
 )
 from experiments.responsive_mptcp.schemes import ECMP2, ECMP4, R2, R4, R8, WITH_HEDERA, Scheme
 from harness.metrics.metric import Metric
-from harness.metrics.published import Published, Relation, Source
+from harness.metrics.published import Bound, Published, Relation, Source
 
 CITATION = "Duan, Responsive Multipath TCP in SDN-based Datacenters, slides, University of Hong Kong, 2015"
 RANDOM, PERMUTATION, SHUFFLE = "connections_per_host:1", "one_to_one", "map_reduce:0"
@@ -26,7 +26,6 @@ TIMES = 0.05, "the ratios of the slides' three settings span 4 %"
 LEVEL_MBPS = 80.0, "stack, queues and delays are ours: a tenth of a link is the limit here"
 LEVEL_MS = 160.0, "sizes are ours, so that Hedera's takes 1.6 s: a tenth of that is the limit here"
 COUNT = 0.4, "a tenth of four subflows"
-Bound = tuple[Relation, float]
 
 
 Row = tuple[float, float]

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from common.errors import UsageError
 from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import Variant, fat_trees, points_by
 from model import transports
 from model.congestion import BASELINE
-from model.spec import RunSpec
 
 NAME = "coupled-sweep"
 BASELINES = (
@@ -45,10 +44,6 @@ def variants(options: SweepOptions) -> list[Variant]:
     return [*BASELINES, *(Variant(cc=cc, subflows=counts) for cc in options.ccs or MULTIPATH)]
 
 
-def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return points_on(fat_trees, variants(options))(options, rate_of)
-
-
 EXPERIMENT = Experiment(
     name=NAME,
     title="MPTCP by congestion control, beside TCP and PacketScatter, random permutation",
@@ -65,7 +60,7 @@ EXPERIMENT = Experiment(
             ),
             defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=(8,)),
             topologies=fat_trees,
-            points=_points,
+            points=points_by(fat_trees, variants),
             charts=("by_congestion_control",),
             published=BY_CONGESTION_CONTROL,
             baselines=True,

@@ -9,18 +9,10 @@ from __future__ import annotations
 import functools
 
 from experiments.sigcomm11 import quotes
-from experiments.sigcomm11.statements import (
-    ABOUT,
-    ABOVE,
-    BELOW,
-    BY_MATRIX,
-    SIGCOMM11,
-    TWO_NICS,
-    TWO_NICS_FULL,
-)
+from experiments.sigcomm11.statements import BY_MATRIX, SIGCOMM11, TWO_NICS, TWO_NICS_FULL
 from harness.metrics.metric import Metric
 from harness.metrics.metrics import GOODPUT_OVER_SINGLE_HOMED, GOODPUT_OVER_TCP, JAIN_OVER_TCP
-from harness.metrics.published import SIGN, Published, Relation, Source
+from harness.metrics.published import ABOUT, ABOVE, BELOW, SIGN, Published, Relation, Source
 
 NSDI11 = "Wischik et al., Design, implementation and evaluation of congestion control for MPTCP, NSDI 2011"
 RECALLED_BAND = (0.1, "the tolerance of recalled values")

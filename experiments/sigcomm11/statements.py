@@ -21,13 +21,11 @@ from harness.metrics.metrics import (
     JAIN_OVER_TCP,
     LINKS_USED_PCT,
 )
-from harness.metrics.published import A_BOUND, SIGN, Published, Relation, Source
+from harness.metrics.published import A_BOUND, ABOUT, ABOVE, AT_LEAST, BELOW, SIGN, Bound, Published, Source
 from model.transports import SCATTER, TCP, title
 
 SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"
 
-BELOW, ABOUT, AT_LEAST, ABOVE = Relation.BELOW, Relation.ABOUT, Relation.AT_LEAST, Relation.ABOVE
-Bound = tuple[Relation, float]
 
 LEVEL = (5.0, "between permutations the mean moves up to 4 points (reference simulations)")
 HALF = (5.0, "half of it: one flow of 128 depends on the permutation")

@@ -7,16 +7,15 @@ the end hosts differ. Simulated hosts use the stack that is closest to Linux: `m
 from __future__ import annotations
 
 from common.errors import UsageError
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.metric import Metric
 from harness.metrics.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import Variant, fat_trees, points_by
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.linux_stack import LINUX
-from model.spec import RunSpec
 
 NAME = "cross-check"
 SIZES = (4, 8)
@@ -77,10 +76,6 @@ def variants(options: SweepOptions) -> list[Variant]:
     ]
 
 
-def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return points_on(fat_trees, variants(options))(options, rate_of)
-
-
 EXPERIMENT = Experiment(
     name=NAME,
     title="Emulation and simulation compared: the same flows on the same paths, flow by flow",
@@ -102,7 +97,7 @@ EXPERIMENT = Experiment(
                 traffic="native",
             ),
             topologies=fat_trees,
-            points=_points,
+            points=points_by(fat_trees, variants),
             charts=("cross_check",),
             published=tuple(row for k in SIZES for row in _expectations(k)),
             baselines=True,

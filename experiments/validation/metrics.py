@@ -7,8 +7,9 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from analysis import laws
+from analysis import laws, quantities
 from analysis.conservation import unaccounted, undelivered_bytes
+from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, each_replica, table, together
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
@@ -133,47 +134,48 @@ def empty_way_ms(spec: RunSpec) -> float:
 
 
 SHORTFALL_BYTES = Metric(
-    "shortfall_bytes", "bytes", "the bytes of its link's capacity that a flow does not use",
+    Quantity("shortfall_bytes", "bytes", "the bytes of its link's capacity that a flow does not use"),
     over=together(_shortfall_bytes), setting=_any_rate,
 )  # fmt: skip
 FILL_PCT = Metric(
-    "fill_pct", "% of the payload that fits", "the goodput of a single flow",
+    Quantity("fill_pct", "% of the payload that fits", "the goodput of a single flow"),
     over=together(_fill_pct), setting=_any_rate,
 )  # fmt: skip
 WINDOW_TOP_PKTS = Metric(
-    "window_top_pkts", "packets", "the window when it is halved",
-    over=each_sawtooth(lambda saw: saw.top_pkts), repeats="cycle",
+    quantities.WINDOW_TOP_PKTS, over=each_sawtooth(lambda saw: saw.top_pkts), repeats="cycle",
 )  # fmt: skip
 SAWTOOTH_ROUNDS = Metric(
-    "saw_rounds", "round trips", "how long a window grows",
+    Quantity("saw_rounds", "round trips", "how long a window grows"),
     over=each_sawtooth(lambda saw: saw.rounds), repeats="cycle",
 )  # fmt: skip
 SAWTOOTH_MEAN_PCT = Metric(
-    "saw_mean_pct", "% of its top", "the mean window over round trips",
+    Quantity("saw_mean_pct", "% of its top", "the mean window over round trips"),
     over=each_sawtooth(lambda saw: saw.mean_pct), repeats="cycle",
 )  # fmt: skip
 MATHIS_SLOPE = Metric(
-    "mathis_slope", "", "the slope of goodput against the loss rate, on log axes",
+    Quantity("mathis_slope", "", "the slope of goodput against the loss rate, on log axes"),
     over=together(_mathis_slope), setting=_any_loss,
 )  # fmt: skip
 MATHIS_CONSTANT = Metric(
-    "mathis_constant", "", "packets per round trip times sqrt(p)",
+    Quantity("mathis_constant", "", "packets per round trip times sqrt(p)"),
     over=together(_mathis_constant), setting=_any_loss,
 )  # fmt: skip
 OVER_PADHYE = Metric(
-    "over_padhye", "x the model", "the goodput where timeouts matter",
+    Quantity("over_padhye", "x the model", "the goodput where timeouts matter"),
     over=together(_over_padhye), setting=_any_loss,
 )  # fmt: skip
-WAIT_PKTS = Metric("wait_pkts", "packet times", "how long a ping waits for each queued packet", _wait_pkts)
-EMPTY_WAY_MS = Metric("empty_way_ms", "ms", "the one-way delay of a ping without a queue", _empty_way_ms)
+WAIT_PKTS = Metric(
+    Quantity("wait_pkts", "packet times", "how long a ping waits for each queued packet"), _wait_pkts
+)
+EMPTY_WAY_MS = Metric(quantities.EMPTY_WAY_MS, _empty_way_ms)
 WAITS_EXACT_PCT = Metric(
-    "waits_exact_pct", "% of pings", "pings that wait exactly for what is queued", _waits_exact_pct
+    Quantity("waits_exact_pct", "% of pings", "pings that wait exactly for what is queued"), _waits_exact_pct
 )
 UNACCOUNTED_PKTS = Metric(
-    "unaccounted_pkts", "packets", "packets that appear or vanish",
+    Quantity("unaccounted_pkts", "packets", "packets that appear or vanish"),
     lambda p: float(unaccounted(p.point.ports)),
 )  # fmt: skip
 UNDELIVERED_BYTES = Metric(
-    "undelivered_bytes", "bytes", "bytes sent and not received",
+    Quantity("undelivered_bytes", "bytes", "bytes sent and not received"),
     lambda p: float(undelivered_bytes(p.point.flows)),
 )  # fmt: skip

@@ -26,7 +26,7 @@ from experiments.validation.metrics import (
     WINDOW_TOP_PKTS,
 )
 from harness.metrics.metric import Metric
-from harness.metrics.published import Published, Relation, Source
+from harness.metrics.published import ABOUT, AT_LEAST, Published, Relation, Source
 from harness.options.options import ENGINE
 
 ARITHMETIC = "bytes, packets and seconds by hand (docs/experiments/validation.md)"
@@ -39,7 +39,6 @@ PADHYE98 = (
     "Validation, SIGCOMM 1998"
 )
 _PAPERS = {ARITHMETIC: "arithmetic", MATHIS97: "CCR'97", PADHYE98: "SIGCOMM'98"}
-ABOUT, AT_LEAST = Relation.ABOUT, Relation.AT_LEAST
 Tolerance = tuple[float, str]
 EXACT = 0.0, "equality of integers"
 SAW_PKTS, SAW_ACCESS, SAW_MBPS = 50, 10, 10.0

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.api.columns import Columns, html_table
 from harness.metrics.columns import record
 from harness.metrics.metric import Metric
+from harness.points.baseline import is_baseline
 from harness.points.labels import label
 from harness.results.summary import Judged
 from harness.results.tables import Cell
@@ -95,7 +96,7 @@ class Point:
     @property
     def is_baseline(self) -> bool:
         """Whether it is the uncongested flow that percentages refer to."""
-        return self.spec.workload.matrix == "reference"
+        return is_baseline(self.spec)
 
     @property
     def goodput_mbps(self) -> float | None:
@@ -107,7 +108,7 @@ class Point:
 
     @property
     def baseline_mbps(self) -> float | None:
-        return self.judged.reference_mbps
+        return self.judged.baseline_mbps
 
     @property
     def jain(self) -> float | None:

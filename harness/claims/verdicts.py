@@ -10,7 +10,7 @@ from typing import Any
 from harness.experiment import Figure
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.points.labels import named, queue_label, workload_label
 from harness.results.summary import Judged
 from model.congestion import COUPLED_DEFAULT
@@ -68,7 +68,7 @@ def judged(row: Published, points: Sequence[Judged]) -> Verdict:
 
 
 def _usable(points: Sequence[Judged]) -> list[Judged]:
-    return [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
+    return [p for p in points if p.status is not Status.FAILED and not is_baseline(p.spec)]
 
 
 def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:

@@ -20,7 +20,7 @@ from harness.execute.sweep import Place, Progress
 from harness.metrics import columns
 from harness.plan.jobs import Job, wall_s
 from harness.points import labels
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results import attempts, summary
 from harness.streams import wrapped, write_json
 from model.reasons import texts
@@ -58,7 +58,7 @@ def _number(judged: summary.Judged) -> str:
     if judged.point.only_transfers:
         mean = f", in {statistics.fmean(sized.took_ms):.3g} ms on average" if sized.completed else ""
         return f"{len(sized.completed)} of {sized.started} flows completed{mean}"
-    if pct is None or is_reference(judged.spec):
+    if pct is None or is_baseline(judged.spec):
         return f"{goodput.mean:.3g} Mb/s"
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
 

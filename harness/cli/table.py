@@ -23,7 +23,7 @@ from harness.metrics import published
 from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import CALLS_OFFERED_PER_S, GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.points import labels
-from harness.points.baseline import is_reference, off_by_arithmetic
+from harness.points.baseline import is_baseline, off_by_arithmetic
 from harness.points.labels import named, network, queue_label, workload_label
 from harness.report import in_short
 from harness.report.claims import Row
@@ -59,7 +59,7 @@ def print_results(
     console = console_for(stream)
     groups: dict[str, list[Judged]] = {}
     for judged in points:
-        if not is_reference(judged.spec):
+        if not is_baseline(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     titles = [_title(group) for group in groups.values()]
     for title, group in zip(titles, groups.values(), strict=True):
@@ -67,8 +67,8 @@ def print_results(
         print_wrapped(console, f"{title}{apart}", "bold")
         console.print(_results(group, known, own), highlight=False)
         _print_notes(console, group, known)
-    references = (_reference_line(judged) for judged in points if is_reference(judged.spec))
-    for line in dict.fromkeys(references):
+    baselines = (_baseline_line(judged) for judged in points if is_baseline(judged.spec))
+    for line in dict.fromkeys(baselines):
         print_wrapped(console, line)
 
 
@@ -266,8 +266,8 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
         print_wrapped(console, f"published: {', '.join(numbers)}: {citation}")
 
 
-def _reference_line(judged: Judged) -> str:
-    spec, reached = judged.spec, judged.reference_mbps
+def _baseline_line(judged: Judged) -> str:
+    spec, reached = judged.spec, judged.baseline_mbps
     queue = "" if spec.link.queue_pkts else ", unbounded queues"
     what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {in_force(spec.transport.cc, 1)}"
     if reached is None:

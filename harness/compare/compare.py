@@ -20,7 +20,7 @@ from common.errors import StoreError, UsageError
 from harness.compare.match import Condition, Matching, Pair, conditions, match
 from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
-from harness.points.baseline import is_reference, reference_of
+from harness.points.baseline import baseline_of, is_baseline
 from harness.points.labels import network
 from harness.results import provenance, store, summary
 from harness.results.store import StoredPoint
@@ -43,7 +43,7 @@ class Side:
     @property
     def measured(self) -> list[Judged]:
         """All points except the baselines."""
-        return [judged for judged in self.points if not is_reference(judged.spec)]
+        return [judged for judged in self.points if not is_baseline(judged.spec)]
 
 
 METRICS = shown_in(ShownIn.COMPARE, TABLES)
@@ -152,7 +152,7 @@ def compare(a: Side, b: Side) -> Comparison:
 
 def _baselines(side: Side, networks: Collection[str]) -> list[Judged]:
     """Return the baselines of these networks."""
-    of = (judged for judged in side.points if is_reference(judged.spec))
+    of = (judged for judged in side.points if is_baseline(judged.spec))
     return [judged for judged in of if network(judged.spec.topology) in networks]
 
 
@@ -218,9 +218,9 @@ def _point_side(path: Path) -> Side:
         point = store.load_point(path)
     except StoreError as error:
         return Side(path, (), (error,))
-    beside = path.resolve().parent / store.point_name(reference_of(point.spec))
+    beside = path.resolve().parent / store.point_name(baseline_of(point.spec))
     points, broken = [point], []
-    if beside.exists() and not is_reference(point.spec):
+    if beside.exists() and not is_baseline(point.spec):
         try:
             points.append(store.load_point(beside))
         except StoreError as error:
@@ -234,12 +234,12 @@ def _folder_side(path: Path) -> Side:
 
 
 def _compared(pair: Pair) -> Compared:
-    is_baseline = is_reference(pair.a.spec)
+    of_baseline = is_baseline(pair.a.spec)
     pct = difference(pair, GOODPUT_PCT_MEAN)
-    metric = GOODPUT_MBPS_MEAN if is_baseline or pct.how is How.NOTHING else GOODPUT_PCT_MEAN
+    metric = GOODPUT_MBPS_MEAN if of_baseline or pct.how is How.NOTHING else GOODPUT_PCT_MEAN
     goodput = pct if metric is GOODPUT_PCT_MEAN else difference(pair, metric)
     others = tuple((other, difference(pair, other)) for other in METRICS)
-    flows = flow_by_flow(pair, metric) if goodput.how is How.ONE_SEED and not is_baseline else None
+    flows = flow_by_flow(pair, metric) if goodput.how is How.ONE_SEED and not of_baseline else None
     return Compared(pair, metric, goodput, others, flows)
 
 
@@ -306,4 +306,4 @@ def _flows(a: Judged, b: Judged, metric: Metric) -> FlowByFlow | None:
 
 def _scale(judged: Judged, metric: Metric) -> float:
     """The factor from Mb/s to the metric's unit."""
-    return 100 / judged.reference_mbps if metric is GOODPUT_PCT_MEAN and judged.reference_mbps else 1.0
+    return 100 / judged.baseline_mbps if metric is GOODPUT_PCT_MEAN and judged.baseline_mbps else 1.0

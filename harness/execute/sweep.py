@@ -19,7 +19,7 @@ from harness.execute.point import Done, Task
 from harness.metrics import columns
 from harness.options.retries import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results import summary
 from harness.results.store import Entry, Scan, Store, StoredPoint, point_name
 from model.reasons import texts
@@ -101,7 +101,7 @@ def _longest_first(jobs: Sequence[Job]) -> list[Job]:
     because all percentages need them, then the longest: a long job started last leaves other cores idle."""
 
     def order(job: Job) -> tuple[bool, float]:
-        return not is_reference(job.spec), -job.expected_s
+        return not is_baseline(job.spec), -job.expected_s
 
     return sorted(jobs, key=lambda job: order(job) if job.at_once > 1 else (False, 0.0))
 

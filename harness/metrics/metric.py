@@ -1,4 +1,4 @@
-"""The record of a metric: name, unit, what it is, how it is read off results, and which tables show it."""
+"""The record of a metric: its quantity, how it is read off results, and which tables show it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, each
 from harness.results.summary import Judged
 from model.spec import RunSpec
@@ -37,15 +38,13 @@ def itself(spec: RunSpec) -> RunSpec:
 class Metric:
     """One number that results are shown, compared and judged by.
 
-    `name` is its name in CSV and JSON; `unit` is empty for ratios and counts; `about` says what it is.
+    `quantity` has its name, unit and words, also for charts (analysis/quantities.py).
     `of` reads it off one point; None where it takes several points. `over` reads it off a figure's points
     for a statement; by default it is `of` each of the statement's points.
     Tables that show it (`shown`) use `head`, the short unit, and `decimals`.
     """
 
-    name: str
-    unit: str
-    about: str
+    quantity: Quantity
     of: OfPoint | None = None
     over: Measure | None = None
     repeats: str = "seed"
@@ -79,9 +78,24 @@ class Metric:
         return None if self.of is None else self.of(point)
 
     @property
+    def name(self) -> str:
+        """Its name in CSV and JSON."""
+        return self.quantity.name
+
+    @property
+    def unit(self) -> str:
+        """The unit in sentences."""
+        return self.quantity.unit
+
+    @property
     def short_unit(self) -> str:
-        """The unit in the head of a column: `%` for every kind of percentage."""
-        return "%" if self.unit.startswith("%") else self.unit
+        """The unit in the head of a column."""
+        return self.quantity.short_unit
+
+    @property
+    def about(self) -> str:
+        """What it is, in a sentence."""
+        return self.quantity.about
 
     def cell(self, value: float) -> str:
         """A value in a column of a table, without its unit."""

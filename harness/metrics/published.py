@@ -82,6 +82,15 @@ class Relation(StrEnum):
         return False if abs(measured.value - published) > tolerance + half else None
 
 
+BELOW, ABOUT, AT_LEAST, ABOVE = Relation.BELOW, Relation.ABOUT, Relation.AT_LEAST, Relation.ABOVE
+Bound = tuple[Relation, float]
+"""A relation, and the value on its right."""
+BELOW_ONE: Bound = BELOW, 1.0
+ABOUT_ONE: Bound = ABOUT, 1.0
+ABOVE_ONE: Bound = ABOVE, 1.0
+"""The bounds of a ratio that says which of two is smaller."""
+
+
 @dataclass(frozen=True)
 class Published:
     """One published number: `metric` at `subflows` is `relation` `value`, on the paper's own `k`.

@@ -6,6 +6,6 @@ flows.py            the flows that a user's function returns, checked
 guard.py            errors of a user's functions, in one line
 template.txt        what `refabric new` writes
 
-May import `common`, `topos`, `workloads`, `model`, `plots`, `harness.experiment`, `harness.metrics`,
-`harness.options`, `harness.plan` and `harness.results`.
+May import `common`, `topos`, `workloads`, `model`, `analysis`, `plots`, `harness.experiment`,
+`harness.metrics`, `harness.options`, `harness.plan` and `harness.results`.
 """

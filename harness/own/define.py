@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import topos
+from analysis.quantities import Quantity
 from common.errors import UsageError
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.columns import COLUMNS
@@ -81,7 +82,9 @@ def experiment(  # noqa: PLR0913  each is one thing that a file may say
 
 def metric(name: str, unit: str, about: str, of: Callable[[Judged], float | None], **more: Any) -> Metric:
     """Return a metric that `of` reads off one point; tables show it under its name."""
-    return Metric(name, unit, about, of, **{"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more})
+    return Metric(
+        Quantity(name, unit, about), of, **{"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more}
+    )
 
 
 def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:

@@ -18,7 +18,7 @@ from fabric.plan import FRAME_BITS
 from harness.options.windows import SETTLING_MBIT
 from harness.plan.jobs import Job
 from harness.points import labels
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.points.labels import named
 from model.machine.capacity import (
     FIT_PCT,
@@ -81,7 +81,7 @@ def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
 
     It is about flows, because calls put little load on links.
     """
-    asked = [job for job in jobs if not is_reference(job.spec) and has_flows(job.spec.workload.matrix)]
+    asked = [job for job in jobs if not is_baseline(job.spec) and has_flows(job.spec.workload.matrix)]
     if not asked:
         return []
     known = [job for job in asked if job.rate.rate_mbps is not None]

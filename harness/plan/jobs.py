@@ -12,7 +12,7 @@ from engines.dispatch import only
 from engines.engine import Engine
 from harness.options.rates import UNTOLD, RateChoice
 from harness.options.retries import Retries
-from harness.points.baseline import is_reference, reference_of
+from harness.points.baseline import baseline_of, is_baseline
 from harness.results.store import Entry, point_name
 from model.spec import RunSpec, TopologySpec
 
@@ -60,7 +60,7 @@ def jobs_of(
     jobs, references = [], []
     for spec in specs:  # a point beside its baseline: both are on one network, which is then built once
         if relative:
-            references.append(job(reference_of(spec), spec.topology))
+            references.append(job(baseline_of(spec), spec.topology))
         jobs.append(job(spec, spec.topology))
     return merged([references, jobs])
 
@@ -101,7 +101,7 @@ def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -
     attempts = {entry.name: entry.machine_attempts for entry in stored if entry.finished}
 
     def allowed(job: Job) -> int:
-        if is_reference(job.spec):
+        if is_baseline(job.spec):
             return retries.baselines
         return 0 if job.cpu_bound else retries.points
 

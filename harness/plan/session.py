@@ -34,7 +34,7 @@ from harness.plan.variants import (
     with_engines,
 )
 from harness.points import labels
-from harness.points.baseline import reference_of
+from harness.points.baseline import baseline_of
 from harness.results import manifest, store
 from harness.results.store import Entry, Scan, Store, point_name
 from model.spec import RunSpec, TopologySpec
@@ -77,7 +77,7 @@ class Part:
     @functools.cached_property
     def names(self) -> frozenset[str]:
         """The names of its points and of their baselines."""
-        return frozenset(point_name(s) for spec in self.specs for s in (spec, reference_of(spec)))
+        return frozenset(point_name(s) for spec in self.specs for s in (spec, baseline_of(spec)))
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,15 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
     return points
 
 
+def points_by(topologies: Topologies, variants_of: Callable[[SweepOptions], Sequence[Variant]]) -> Points:
+    """Return the function that `points_on` does, for variants that depend on the options."""
+
+    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        return points_on(topologies, variants_of(options))(options, rate_of)
+
+    return points
+
+
 def _varied(base: RunSpec, variant: Variant) -> RunSpec:
     """Apply the variant. A stack that the user or the figure chose has priority over that of the variant."""
     pinned = variant.simulated if base.engine in SIMULATED_HOSTS and base.stack == StackSpec() else None

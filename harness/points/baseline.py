@@ -38,12 +38,12 @@ MAX_WARMUP_S = 10.0
 MAX_SECONDS = 20.0
 
 
-def is_reference(spec: RunSpec) -> bool:
+def is_baseline(spec: RunSpec) -> bool:
     """Return whether this point is a baseline."""
     return spec.workload.matrix == MATRIX
 
 
-def reference_of(spec: RunSpec) -> RunSpec:
+def baseline_of(spec: RunSpec) -> RunSpec:
     """Return the baseline of `spec`: same links, stack and data plane, one TCP flow.
 
     One flow on an idle network settles at once and depends neither on a permutation nor on the choice of a
@@ -77,7 +77,7 @@ def expected_mbps(spec: RunSpec) -> float | None:
     payload in a full frame. None where that does not follow: random loss, a window or a queue smaller than
     what the path holds, a warm-up of few round trips, writes smaller than a segment, invented numbers.
     """
-    spec = reference_of(spec)
+    spec = baseline_of(spec)
     if spec.engine == MADE_UP or spec.link.loss or spec.transport.write_bytes:
         return None
     path = _path(spec)
@@ -107,7 +107,7 @@ def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
     Empty if it does not differ, if nothing is expected, or in virtual time, where another run would give the
     same.
     """
-    if not is_reference(spec) or spec.engine in VIRTUAL_TIME or goodput_mbps is None:
+    if not is_baseline(spec) or spec.engine in VIRTUAL_TIME or goodput_mbps is None:
         return ""
     expected = expected_mbps(spec)
     if expected is None or is_as_expected(spec, goodput_mbps):

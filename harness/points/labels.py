@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from model import arms, transports, tuning
 from model.congestion import described
 from model.fields.words import unusual
@@ -141,7 +141,7 @@ def routing(specs: Iterable[RunSpec]) -> str:
 
 def label(spec: RunSpec) -> str:
     """Return the name of a point: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and the tuning of its hosts."""
-    if is_reference(spec):
+    if is_baseline(spec):
         return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
     what = f"{named(spec.topology)} {workload_label(spec)}, {_sender(spec)}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
@@ -186,7 +186,7 @@ class Shared:
 
 def shared(specs: Sequence[RunSpec]) -> Shared:
     """Return what these points have in common. A baseline has no workload and no seed of its own."""
-    measured = [spec for spec in specs if not is_reference(spec)] or list(specs)
+    measured = [spec for spec in specs if not is_baseline(spec)] or list(specs)
 
     def one(words: Iterable[str]) -> str:
         found = set(words)
@@ -203,7 +203,7 @@ def shared(specs: Sequence[RunSpec]) -> Shared:
 def beside(spec: RunSpec, alike: Shared) -> str:
     """Return the name of a point without what all points of its run share: `MPTCP 4 LIA`."""
     engine = "" if alike.engine else _engine(spec)
-    if is_reference(spec):
+    if is_baseline(spec):
         on_its_own = not alike.setting.startswith(f"{named(spec.topology)} ")
         return f"{f'{named(spec.topology)} ' if on_its_own else ''}baseline, one flow alone{engine}"
     parts = (

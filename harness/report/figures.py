@@ -73,7 +73,7 @@ def loaded(judged: Judged) -> Point:
         flows=tuple(under_test(judged.point.flows)),
         ports=judged.point.ports,
         metrics=judged.point.metrics,
-        baseline_mbps=judged.reference_mbps,
+        baseline_mbps=judged.baseline_mbps,
         goodput_pct=None if judged.point.only_transfers else judged.goodput_pct,
         only_transfers=judged.point.only_transfers,
         read_table=functools.partial(_table, judged),
@@ -99,14 +99,14 @@ def _say_once(text: str) -> None:
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:
-    """Return the published numbers; each chart draws those of its metrics."""
+    """Return the published numbers; each chart draws those of its quantities."""
     from plots.data import Level  # noqa: PLC0415
 
     return [
         Level(
             topology=p.topology,
             workload=p.workload.partition(":")[0],
-            metric=p.metric.name,
+            quantity=p.metric.quantity,
             subflows=p.subflows,
             relation=p.relation,
             value=p.value,

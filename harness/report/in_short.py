@@ -27,7 +27,7 @@ from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, find, known_as
 from harness.options.options import ENGINE
 from harness.points import labels
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.points.labels import named, queue_label, workload_label
 from harness.results.summary import Judged
 from model.noise import queue_us
@@ -94,7 +94,7 @@ def above_all(good: Sequence[Judged]) -> str:
 
 def _measured(shown: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
     """Return the points without the baselines, and those among them that count."""
-    measured = [judged for judged in shown if not is_reference(judged.spec)]
+    measured = [judged for judged in shown if not is_baseline(judged.spec)]
     return measured, [each for each in measured if each.status is Status.OK or each.as_intended]
 
 
@@ -283,7 +283,7 @@ def _kind(reason: Reason) -> str:
 def baselines(shown: Sequence[Judged]) -> list[str]:
     """Return a sentence on failed and suspect baselines, with the reasons of the first one (failed ones come
     first). Those of figures that overload the machine on purpose do not count."""
-    found = [judged for judged in shown if is_reference(judged.spec)]
+    found = [judged for judged in shown if is_baseline(judged.spec)]
     bad = [judged for judged in found if judged.status is not Status.OK and not judged.as_intended]
     if not bad:
         return []

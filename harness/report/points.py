@@ -17,7 +17,7 @@ from harness.options.fields import SPEC_FIELDS, exact
 from harness.options.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.sweeps import fat_trees
 from harness.points import labels
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.points.labels import label, network, queue_label, workload_label
 from harness.results import across, attempts
 from harness.results.summary import Judged
@@ -34,7 +34,7 @@ NOTHING = "\N{EN DASH}"
 
 def measured_points(points: Iterable[Judged]) -> list[Judged]:
     """Return all points except the baselines."""
-    return [judged for judged in points if not is_reference(judged.spec)]
+    return [judged for judged in points if not is_baseline(judged.spec)]
 
 
 def point_label(spec: RunSpec) -> str:
@@ -53,12 +53,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Points:
-    """The points of one setting; `reference` gives the goodput of the baseline, which is 100 %."""
+    """The points of one setting; `baseline` gives the goodput of the baseline, which is 100 %."""
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[Row, ...]
-    reference: str
+    baseline: str
 
 
 METRICS = shown_in(ShownIn.REPORT, TABLES)
@@ -114,7 +114,7 @@ def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
 
 
 def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
-    baselines = {j.reference_mbps for j in group if j.reference_mbps}
+    baselines = {j.baseline_mbps for j in group if j.baseline_mbps}
     percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from analysis.agreement import correlation, rank_correlation
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results.summary import Judged
 from model.result import under_test
 from model.spec import RunSpec, StackSpec
@@ -61,7 +61,7 @@ def pairs(points: Iterable[Judged]) -> list[Pair]:
 
     Where there are points in real time, those in virtual time are compared with them too.
     """
-    points = [judged for judged in points if judged.point.flows and not is_reference(judged.spec)]
+    points = [judged for judged in points if judged.point.flows and not is_baseline(judged.spec)]
     ran = engines(points)
     standard = next((name for name in LINUX_HOSTS if name in ran), "")
     emulated: dict[str, Judged] = {}

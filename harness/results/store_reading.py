@@ -16,7 +16,7 @@ from analysis import stats
 from analysis.completion import Completions, completions
 from common.errors import StoreError, UsageError
 from engines.registry import VIRTUAL_TIME
-from harness.points.baseline import is_as_expected, is_reference, off_by_arithmetic, reference_of
+from harness.points.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
 from harness.results import stored_run, tables
 from harness.results.attempts import Attempt
 from harness.results.stored_run import FLOWS, PORTS, RUN, SAMPLES
@@ -123,9 +123,9 @@ class StoredPoint:
         return Entry(self.name, self.finished, self.spec.sampling, tries, rate_mbps, how, began)
 
     @functools.cached_property
-    def reference_hash(self) -> str:
+    def baseline_hash(self) -> str:
         """The hash of the baseline that its percentages refer to."""
-        return reference_of(self.spec).content_hash()
+        return baseline_of(self.spec).content_hash()
 
     @functools.cached_property
     def goodputs_mbps(self) -> tuple[float, ...]:
@@ -177,7 +177,7 @@ class StoredPoint:
     @property
     def _another_is_of_use(self) -> bool:
         machines = _is_machines_fault(self.status, self.reasons)
-        if not is_reference(self.spec):
+        if not is_baseline(self.spec):
             return machines
         if machines:
             return not self.is_arithmetic
@@ -291,7 +291,7 @@ def _entry(folder: Path) -> Entry:
     check_folder(folder)
     run = stored_run.read(folder)
     spec, status = run.spec, run.status
-    baseline = is_reference(spec) and spec.engine not in VIRTUAL_TIME and status is not Status.FAILED
+    baseline = is_baseline(spec) and spec.engine not in VIRTUAL_TIME and status is not Status.FAILED
     if baseline or _is_machines_fault(status, run.reasons):
         return load_point(folder).entry
     lost = any(_is_lost(sample_path(folder, name)) for name in run.sample_rows)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import topos
 from analysis import stats
 from engines.registry import STEADY_STATE
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results.store import StoredPoint
 from model import transports
 from model.reasons import (
@@ -34,14 +34,14 @@ BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
 class Judged:
     """A stored point beside its baseline: what tables and charts show.
 
-    `reference_mbps` is the goodput of the baseline flow in Mb/s; `goodput_mbps` and `goodput_pct` are spreads
+    `baseline_mbps` is the goodput of the baseline flow in Mb/s; `goodput_mbps` and `goodput_pct` are spreads
     over the point's flows. None where there is no such number.
     """
 
     point: StoredPoint
     status: Status
     reasons: tuple[Reason, ...]
-    reference_mbps: float | None
+    baseline_mbps: float | None
     goodput_mbps: stats.Spread | None
     goodput_pct: stats.Spread | None
     jain: float | None
@@ -53,6 +53,11 @@ class Judged:
     @property
     def spec(self) -> RunSpec:
         return self.point.spec
+
+    @property
+    def reference_mbps(self) -> float | None:
+        """`baseline_mbps` by the name of its column, which files of users may read."""
+        return self.baseline_mbps
 
     @property
     def state(self) -> str:
@@ -94,15 +99,15 @@ def order(spec: RunSpec) -> tuple[object, ...]:
     return (
         spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k,
         topos.shape(spec.topology.kind, spec.topology.params), spec.link.rate_mbps,
-        spec.link.queue_pkts, not is_reference(spec), spec.workload.matrix,
+        spec.link.queue_pkts, not is_baseline(spec), spec.workload.matrix,
         sorted(spec.workload.params.items()), transports.rank(spec.transport.cc), spec.transport.cc,
         spec.transport.subflows > 1, spec.routing, spec.transport.subflows, spec.seed, spec.content_hash(),
     )  # fmt: skip
 
 
 def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> Judged:
-    baseline = known.get(point.reference_hash)
-    reference_mbps = _goodput_mbps(baseline)
+    baseline = known.get(point.baseline_hash)
+    baseline_mbps = _goodput_mbps(baseline)
     status, reasons, cautions = point.status, point.reasons, point.cautions
     if _is_right_baseline(point):
         doubts = (RTT, COMPLETION)
@@ -117,9 +122,9 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
         point,
         status,
         reasons,
-        reference_mbps,
+        baseline_mbps,
         goodput,
-        goodput.scaled(100.0 / reference_mbps) if goodput and reference_mbps else None,
+        goodput.scaled(100.0 / baseline_mbps) if goodput and baseline_mbps else None,
         None if failed else point.jain,
         status is Status.SUSPECT and cpu_bound and blames_machine(reasons),
         cautions,
@@ -129,7 +134,7 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
 def _is_right_baseline(point: StoredPoint) -> bool:
     """Return whether a baseline is suspect only because of the machine and still has the computed goodput."""
     suspect = point.status is Status.SUSPECT and blames_machine(point.reasons)
-    return suspect and is_reference(point.spec) and point.is_arithmetic
+    return suspect and is_baseline(point.spec) and point.is_arithmetic
 
 
 def _is_suspect(baseline: StoredPoint | None) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from harness.points import labels
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results.store import StoredPoint, finite
 from harness.watch.scene import network_json, scene_of
 from harness.watch.stored import TABLES, stored_json
@@ -93,7 +93,7 @@ def _not_too_many(points: Sequence[StoredPoint]) -> list[StoredPoint]:
 
 def is_shown(spec: RunSpec) -> bool:
     """Whether a point has a page: it has flows, and is not a baseline."""
-    return has_flows(spec.workload.matrix) and not is_reference(spec)
+    return has_flows(spec.workload.matrix) and not is_baseline(spec)
 
 
 def order(points: Sequence[StoredPoint]) -> list[StoredPoint]:

@@ -1,6 +1,7 @@
 """Shared parts of charts: layout, look, saving, names of settings, and comparisons.
 
 arms.py             points of several arms at several loads
+axis_labels.py      labels of axes that several charts have
 calls.py            charts of an IMS
 fairness.py         Jain's index of a point
 intervals.py        the 95 % interval of a mean

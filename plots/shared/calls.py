@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from analysis.quantities import Quantity
 from engines.registry import LINUX_HOSTS
 from model.result import Status
 from model.spec import RunSpec
@@ -78,9 +79,9 @@ def good(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.status is Status.OK] or list(points)
 
 
-def values(points: Sequence[Point], name: str) -> list[float]:
-    """Return a metric of each point that has it."""
-    return [point.metrics[name] for point in points if name in point.metrics]
+def values(points: Sequence[Point], quantity: Quantity) -> list[float]:
+    """Return a recorded quantity of each point that has it."""
+    return [value for point in points if (value := point.recorded(quantity)) is not None]
 
 
 def caption(group: Group, *notes: str) -> Caption:

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import Quantity
 from model import transports
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Level, Panel, Point, panels, together
 from plots.shared import saving, style
@@ -120,12 +121,12 @@ def theory_key(name: str) -> list[Artist]:
     return [Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3, label=f"theory: {name}")]
 
 
-def levels_for(levels: Sequence[Level], metric: str, series: Sequence[Series]) -> list[Level]:
+def levels_for(levels: Sequence[Level], quantity: Quantity, series: Sequence[Series]) -> list[Level]:
     """Return the expected values that belong in this chart."""
     return [
         level
         for of in series
-        for level in style.levels_of(of.panel, levels, metric)
+        for level in style.levels_of(of.panel, levels, quantity)
         if level.algorithm == of.algorithm
     ]
 

@@ -131,6 +131,11 @@ class Study:
         return f"{curve.transport}, {curve.network}" if len(self.networks) > 1 else curve.transport
 
     @property
+    def gain_axis(self) -> str:
+        """The label of an axis of gains."""
+        return f"times {self.baseline}"
+
+    @property
     def baseline(self) -> str:
         """What gains are relative to."""
         return f"TCP on {self.networks[0]}" if len(self.networks) > 1 else "TCP"

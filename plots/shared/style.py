@@ -23,6 +23,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from analysis.quantities import GOODPUT_PCT_MEAN, Quantity
 from engines.registry import FLOW_LEVEL, IDEAL, LINUX, MAX_MIN, MININET, SIMULATOR
 from model import transports as named
 from model.congestion import described, in_force
@@ -39,6 +40,7 @@ INK = "#222222"
 FAINT = "#5f5f5f"
 GRID = "#e3e3e3"
 HATCH = "////"
+OF_ONE_FLOW = "% of one flow alone"
 MAX_REASON = 90
 """Characters of the reason for suspicion that a caption quotes."""
 MOST_POINTS = 512
@@ -241,7 +243,7 @@ def _engine(spec: RunSpec) -> str:
 
 def percent_of(panel: Panel) -> str:
     """Return the unit of relative goodput for an axis: `% of optimal` where one flow alone is the optimum."""
-    return "% of optimal" if math.isclose(panel.optimum_pct, 100) else "% of one flow alone"
+    return GOODPUT_PCT_MEAN.unit if math.isclose(panel.optimum_pct, 100) else OF_ONE_FLOW
 
 
 def definition(panel: Panel) -> str:
@@ -298,12 +300,12 @@ def plain(words: str) -> str:
     return "".join(c if c.isprintable() else " " for c in words)
 
 
-def levels_of(panel: Panel, levels: Sequence[Level], metric: str) -> list[Level]:
-    """Return the published values of the metric for this panel."""
+def levels_of(panel: Panel, levels: Sequence[Level], quantity: Quantity) -> list[Level]:
+    """Return the published values of the quantity for this panel."""
     return [
         level
         for level in levels
-        if level.is_on(panel.spec) and level.metric == metric and level.subflows in panel.subflows
+        if level.is_on(panel.spec) and level.quantity == quantity and level.subflows in panel.subflows
     ]
 
 

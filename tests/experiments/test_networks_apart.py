@@ -23,7 +23,7 @@ from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
 from plots.data import panels
 from plots.shared import style
-from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 PLAIN = Published(
     GOODPUT_PCT_MEAN, "fat_tree", 4, "one_to_one", 1, Relation.ABOUT, 80, Source.TEXT, "words", "paper",
@@ -43,7 +43,7 @@ def points(tmp_path: Path) -> list[Judged]:
     """Return both trees with their baselines; flows of the oversubscribed tree reach a quarter."""
     store = Store.open(tmp_path, EXPERIMENT)
     for times, mbps in ((1, 4.0), (4, 1.0)):
-        put_reference(store, spec(times), 5.0)
+        put_baseline(store, spec(times), 5.0)
         put(store, spec(times), result_of([mbps]))
     return summary.judge(load(store.directory))
 
@@ -74,7 +74,9 @@ def test_labels_name_the_network(points: list[Judged]) -> None:
 def test_a_level_is_drawn_on_its_own_network(points: list[Judged]) -> None:
     levels = figures.published_levels(FIGURE.published)
     of = panels(map(figures.loaded, points))
-    shown = [[level.value for level in style.levels_of(panel, levels, "goodput_pct_mean")] for panel in of]
+    shown = [
+        [level.value for level in style.levels_of(panel, levels, GOODPUT_PCT_MEAN.quantity)] for panel in of
+    ]
     assert shown == [[80], [20]]
 
 

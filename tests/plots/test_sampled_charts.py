@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.quantities import LINKS_BUSY_PCT
 from model.result import NO_VALUE, PortRow, Status, Table
 from plots.charts.goodput import link_utilisation
 from plots.charts.hosts import cpu
@@ -192,7 +193,7 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
     of = changed(point(8), ports=ports)
     (panel,) = panels([of])
     assert link_utilisation.finding(panel) == "With 8 subflows 50 % of links are above half load"
-    level = Level("fat_tree", "one_to_one", "links_busy_pct", 8, ">", 95, 8, "CS244'13", "text")
+    level = Level("fat_tree", "one_to_one", LINKS_BUSY_PCT, 8, ">", 95, 8, "CS244'13", "text")
     text = words_of(link_utilisation.draw(Inputs([of], tmp_path, levels=[level]))[0])
     assert "4 links between switches" in text and "CS244'13 (k=8): > 95 % of links above 50 %" in text
     star = changed(of, topology="star", ports=ports[:4])

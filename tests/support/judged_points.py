@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.points.baseline import reference_of
+from harness.points.baseline import baseline_of
 from harness.results import summary
 from harness.results.store import StoredPoint, point_name
 from harness.results.summary import Judged
@@ -17,7 +17,7 @@ from model.result import Status
 from model.spec import RunSpec
 from tests.support.stored_points import flow_row, result_of
 
-REFERENCE_MBPS = 5.0
+BASELINE_MBPS = 5.0
 
 SATURATED = (of_text("CPU: no idle time left in 9 of 40 seconds"),)
 
@@ -47,9 +47,9 @@ def stored(
 
 def judged(points: Sequence[StoredPoint]) -> list[Judged]:
     """Return the points and the baselines they need."""
-    references = {reference_of(p.spec).content_hash(): reference_of(p.spec) for p in points}
+    baselines = {baseline_of(p.spec).content_hash(): baseline_of(p.spec) for p in points}
     provenance = points[0].provenance
-    extra = [stored(spec, [REFERENCE_MBPS], provenance=provenance) for spec in references.values()]
+    extra = [stored(spec, [BASELINE_MBPS], provenance=provenance) for spec in baselines.values()]
     return summary.judge([*points, *extra])
 
 

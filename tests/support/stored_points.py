@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.points.baseline import reference_of
+from harness.points.baseline import baseline_of
 from harness.results.store import Store, StoredPoint
 from model.reasons import of_text
 from model.result import FlowRow, PortRow, RunResult, Status, Table
@@ -55,12 +55,10 @@ def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
         return writer.commit(result, hosts=16, elapsed_s=60.25)
 
 
-def put_reference(
-    store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK
-) -> StoredPoint:
+def put_baseline(store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK) -> StoredPoint:
     """Store the baseline of `spec`."""
     reasons = () if status is Status.OK else ("late",)
-    return put(store, reference_of(spec), result_of([goodput_mbps], status, *reasons))
+    return put(store, baseline_of(spec), result_of([goodput_mbps], status, *reasons))
 
 
 def leftovers(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.robustness import CPU_S_PER_GB
+from analysis.quantities import CPU_S_PER_GB
 from analysis.steadiness import OVER_CARRIED_PCT
 from common.errors import RunError
 from engines.core_setup.alone import times_alone_s
@@ -299,7 +299,7 @@ def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidenc
     delivered_gb = sum(row.bytes_received for row in rows) / 1e9
     cpus = len(readings.window[-1].cpu.cpus)
     busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.totals.core_seconds
-    return {CPU_S_PER_GB: busy_s / delivered_gb} if delivered_gb else {}
+    return {CPU_S_PER_GB.name: busy_s / delivered_gb} if delivered_gb else {}
 
 
 def _clock(readings: Readings) -> dict[str, float]:

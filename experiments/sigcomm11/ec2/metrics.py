@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from analysis import sequential
+from analysis import quantities, sequential
+from analysis.quantities import Quantity
 from analysis.sequential import PairTransfers
 from harness.metrics.measures import OfPoint
 from harness.metrics.metric import Metric
@@ -20,10 +21,8 @@ def _gain(among: Callable[[Sequence[PairTransfers]], list[PairTransfers]]) -> Of
     return of
 
 
-GAIN_BETWEEN_RACKS = Metric(
-    "gain_between_racks", "x TCP", "the mean throughput between racks over TCP's",
-    _gain(sequential.between_racks),
-)  # fmt: skip
+GAIN_BETWEEN_RACKS = Metric(quantities.GAIN_BETWEEN_RACKS, _gain(sequential.between_racks))
 GAIN_IN_A_RACK = Metric(
-    "gain_in_a_rack", "x TCP", "the mean throughput inside a rack over TCP's", _gain(sequential.in_one_rack)
+    Quantity("gain_in_a_rack", "x TCP", "the mean throughput inside a rack over TCP's"),
+    _gain(sequential.in_one_rack),
 )

@@ -4,5 +4,5 @@ figures.py     figures, and the experiment
 metrics.py     metrics of central flow schedulers
 statements.py  what the paper says, as recalled
 
-May import `model`, `engines`, `harness` and `experiments.sigcomm11`.
+May import `model`, `analysis`, `engines`, `harness` and `experiments.sigcomm11`.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
@@ -46,9 +47,11 @@ def _over_scheduled_tcp(chosen: SchedulerSpec) -> Measure:
 def _over_first_fit(interval_ms: float) -> Metric:
     chosen = SchedulerSpec("first_fit", interval_ms)
     return Metric(
-        f"mptcp_over_first_fit_{interval_ms:g}ms",
-        "x first fit",
-        f"the goodput of MPTCP over that of TCP with {scheduler_title(chosen)}",
+        Quantity(
+            f"mptcp_over_first_fit_{interval_ms:g}ms",
+            "x first fit",
+            f"the goodput of MPTCP over that of TCP with {scheduler_title(chosen)}",
+        ),
         over=_over_scheduled_tcp(chosen),
         setting=any_scheduler,
     )

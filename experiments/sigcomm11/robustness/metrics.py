@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from analysis import robustness
+from analysis.quantities import Quantity
 from harness.metrics.measures import OfPoint, over_tcp, ratio, table, together
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
@@ -46,21 +47,21 @@ def _algorithm(spec: RunSpec) -> str:
 
 
 RETRANSMITTED_OVER_UNCOUPLED = Metric(
-    "resent_over_uncoupled",
-    "x uncoupled",
-    "segments retransmitted for each delivered one, over those of uncoupled subflows",
+    Quantity(
+        "resent_over_uncoupled",
+        "x uncoupled",
+        "segments retransmitted for each delivered one, over those of uncoupled subflows",
+    ),
     over=together(_retransmitted_over_uncoupled),
     setting=_any_cc,
 )
 KEPT_OVER_TCP = Metric(
-    "kept_over_tcp",
-    "x TCP",
-    "the share of the goodput that remains while links are down, over TCP's",
+    Quantity(
+        "kept_over_tcp", "x TCP", "the share of the goodput that remains while links are down, over TCP's"
+    ),
     over=over_tcp(_while_down(robustness.kept_pct)),
 )
 STALLED_OVER_TCP = Metric(
-    "stalled_over_tcp",
-    "x TCP",
-    "the share of flows that stall while links are down, over TCP's",
+    Quantity("stalled_over_tcp", "x TCP", "the share of flows that stall while links are down, over TCP's"),
     over=over_tcp(_stalled_pct),
 )

@@ -13,9 +13,7 @@ from experiments.sigcomm11.robustness.metrics import (
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.metrics.metric import Metric
 from harness.metrics.metrics import JAIN_OVER_TCP
-from harness.metrics.published import SIGN, Published, Relation, Source
-
-ABOVE, BELOW = Relation.ABOVE, Relation.BELOW
+from harness.metrics.published import ABOVE, BELOW, SIGN, Published, Relation, Source
 
 
 def _recalled(metric: Metric, subflows: int, relation: Relation, words: str) -> Published:

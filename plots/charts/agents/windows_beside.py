@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from model import transports
 from plots.data import Inputs, Panel, Point
-from plots.shared import style
+from plots.shared import axis_labels, style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, draw_joined
 
@@ -43,9 +43,9 @@ def _chart(panel: Panel) -> Figure | None:
     top = max(_curve(row[0], point) for row, point in zip(sheet.axes, shown, strict=True))
     for row, point in zip(sheet.axes, shown, strict=True):
         row[0].set_ylim(0, 1.05 * top)
-        row[0].set_ylabel("cwnd (packets)", fontsize=8.5)
+        row[0].set_ylabel(axis_labels.CWND, fontsize=8.5)
         row[0].set_title(f"{_name(point)}: mean {mean_pkts(point):.0f} packets")
-    sheet.axes[-1][0].set_xlabel("seconds")
+    sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS)
     means = ", ".join(f"{_name(point)} {mean_pkts(point):.0f}" for point in shown)
     caption = Caption(
         style.parameters(panel, congestion=""),

@@ -22,7 +22,7 @@ from model import transports
 from model.result import Status
 from model.spec import RunSpec
 from plots.data import Inputs, Panel, Point, mean_ranks, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cross_check"
@@ -147,7 +147,7 @@ def _chart(panel: Panel) -> Figure | None:
     handles: list[Line2D] = []
     for place, (axes, column) in enumerate(zip(sheet.axes[1], columns, strict=True)):
         handles = _ranks(axes, column, top)
-        axes.set_ylabel("goodput (%)" if place == 0 else "")
+        axes.set_ylabel(axis_labels.GOODPUT_PCT if place == 0 else "")
     words = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
     text = Text(finding(columns), f"{words}: goodput of every flow in both engines", _caption(panel, columns))
     return sheet.finish(text, handles)
@@ -201,7 +201,7 @@ def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
     longest = len(column.pairs[0][0].flows_pct)
     axes.set_xlim(1 - 0.03 * longest, longest * 1.03)
     axes.set_xticks([1, longest])
-    axes.set_xlabel("rank of flow")
+    axes.set_xlabel(axis_labels.RANK)
     return drawn
 
 

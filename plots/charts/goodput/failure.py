@@ -17,7 +17,7 @@ from analysis import robustness
 from model.link_events import outage
 from model.result import Table
 from plots.data import Inputs, Panel, Point, mean_ranks
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -108,7 +108,7 @@ def _chart(panel: Panel) -> Figure | None:
     handles = _lines(above, panel, curves, outage_s)
     flows = _ranks(below, panel, points)
     above.set_ylabel("all flows (% of before)")
-    above.set_xlabel("s from the opening of the window")
+    above.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     below.set_ylabel("goodput (% of a link)")
     below.set_xlabel(f"rank of {flows} flows while links are down, slowest first")
     shade = Patch(facecolor=_SHADE, label="links are down")

@@ -17,9 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
 from plots.data import Inputs, Level, Panel, Point, mean_ranks, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "flow_level"
@@ -92,13 +93,13 @@ def _of(panel: Panel, engine: str, subflows: int) -> list[Point]:
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
     ends = sorted({panel.subflows[0], panel.subflows[-1]})
-    beside = [level for level in style.levels_of(panel, levels, "goodput_pct_mean") if not level.shape]
+    beside = [level for level in style.levels_of(panel, levels, GOODPUT_PCT_MEAN) if not level.shape]
     sheet = Sheet((_HEIGHT_IN, 1), (_HEIGHT_IN, len(ends)))
     here = [engine for engine in ENGINES if any(point.spec.engine == engine for point in panel.points)]
     _bars(sheet.axes[0][0], panel, here, beside)
     for place, (axes, count) in enumerate(zip(sheet.axes[1], ends, strict=True)):
         _ranks(axes, panel, here, count)
-        axes.set_ylabel("goodput (%)" if place == 0 else "")
+        axes.set_ylabel(axis_labels.GOODPUT_PCT if place == 0 else "")
     text = Text(
         finding(panel), style.subtitle(panel, "mean, and goodput of every flow"), _caption(panel, beside)
     )
@@ -118,8 +119,8 @@ def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]
     style.percent_axis(axes, 100.0)
     axes.set_xlim(-0.6, len(panel.subflows) - 0.4 + (_LABELS_WIDE * len(panel.subflows) if beside else 0))
     axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
-    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
-    axes.set_ylabel("mean goodput\n(% of optimal)")
+    axes.set_xlabel(axis_labels.TRANSPORTS)
+    axes.set_ylabel(axis_labels.on_two_lines(GOODPUT_PCT_MEAN.axis))
 
 
 def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
@@ -154,7 +155,7 @@ def _ranks(axes: Axes, panel: Panel, here: Sequence[str], count: int) -> None:
     axes.set_ylim(0, 106)
     axes.set_yticks([0, 25, 50, 75, 100])
     axes.set_xticks([1, panel.hosts])
-    axes.set_xlabel("rank of flow")
+    axes.set_xlabel(axis_labels.RANK)
     axes.set_title(style.transport(count))
 
 

@@ -14,21 +14,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import BUSY_LINK_PCT, LINKS_BUSY_PCT, LINKS_UNUSED_PCT, UNUSED_LINK_PCT
 from plots.data import Inputs, Level, Panel, Point, between_switches, link_layer, mean_ranks
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "link_utilisation"
-HALF_PCT, UNUSED_PCT = 50, 5
-"""A link that carries nothing but ACKs stays below the second."""
 _HEIGHT_IN, _LAYER_HEIGHT_IN = 2.5, 1.05
 _LAYER_TITLES = {"host-edge": "host links", "edge-agg": "edge-aggr.", "agg-core": "aggr.-core"}
 Curves = Mapping[int, Sequence[float]]
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metrics `links_busy_pct` and
-    `links_unused_pct` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `LINKS_BUSY_PCT` and
+    `LINKS_UNUSED_PCT` are drawn."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -40,7 +39,7 @@ def share_pct(utilisations: Sequence[float], *, above: float) -> float:
 def finding(panel: Panel) -> str:
     """Return the title: links above half load under the most subflows and under TCP, from good points."""
     curves = {n: _curve([p for p in panel.best(n) if not p.suspect]) for n in panel.subflows}
-    above = {n: share_pct(curve, above=HALF_PCT) for n, curve in curves.items() if curve}
+    above = {n: share_pct(curve, above=BUSY_LINK_PCT) for n, curve in curves.items() if curve}
     tcp = above.pop(1, None)
     if not above:
         alone = f"With TCP {tcp:.0f} % of links are above half load" if tcp is not None else ""
@@ -102,7 +101,7 @@ def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
         for count, curve in curves.items()
         if curve
     ]
-    axes.axhline(HALF_PCT, color=style.FAINT, linewidth=0.8, zorder=1)
+    axes.axhline(BUSY_LINK_PCT, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 104)
     axes.set_yticks(range(0, 101, 25))
@@ -112,17 +111,17 @@ def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
 def _beside(panel: Panel, levels: Sequence[Level]) -> list[Level]:
     return [
         level
-        for quantity in ("links_busy_pct", "links_unused_pct")
+        for quantity in (LINKS_BUSY_PCT, LINKS_UNUSED_PCT)
         for level in style.levels_of(panel, levels, quantity)
     ]
 
 
 def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
     """Draw a published share of the links as a dashed line, where the curve must rise from 0."""
-    unused = level.metric == "links_unused_pct"
+    unused = level.quantity == LINKS_UNUSED_PCT
     x = [level.value] * 2 if unused else [100 - level.value, 100]
-    y = [0, HALF_PCT / 2] if unused else [HALF_PCT] * 2
-    what = "unused" if unused else f"above {HALF_PCT} %"
+    y = [0, BUSY_LINK_PCT / 2] if unused else [BUSY_LINK_PCT] * 2
+    what = "unused" if unused else f"above {BUSY_LINK_PCT:g} %"
     whose = style.transport(level.subflows)
     words = f"{level.cited(panel.spec.topology.k)}: {level.bound} of links {what} with {whose}"
     (line,) = axes.plot(
@@ -139,7 +138,7 @@ def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
 
 def _caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> Caption:
     unused = [
-        f"{style.transport(n)}: {100 - share_pct(curve, above=UNUSED_PCT):.0f} %"
+        f"{style.transport(n)}: {100 - share_pct(curve, above=UNUSED_LINK_PCT):.0f} %"
         for n, curve in curves.items()
     ]
     ends = [unused[0], *unused[1:][-1:]]
@@ -148,7 +147,7 @@ def _caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> Caption:
         style.parameters(panel),
         [
             *style.doubts(panel.points),
-            f"Links below {UNUSED_PCT} %: {', '.join(ends)}.",
+            f"Links below {UNUSED_LINK_PCT:g} %: {', '.join(ends)}.",
             *style.sources(_beside(panel, levels)),
             *(["Curves are averaged over the seeds, rank by rank."] if averaged else []),
         ],

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import GOODPUT_PCT_MIN
 from plots.data import Cell, Inputs, Level, Panel, Point, mean_ranks
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "rank"
@@ -22,8 +23,7 @@ _HEIGHT_IN = 2.9
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; lower bounds of the metric `goodput_pct_min`
-    are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; lower bounds of `GOODPUT_PCT_MIN` are drawn."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -49,7 +49,7 @@ def finding(panel: Panel) -> str:
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    bounds = style.levels_of(panel, levels, "goodput_pct_min")
+    bounds = style.levels_of(panel, levels, GOODPUT_PCT_MIN)
     beside = [level for level in bounds if level.relation == ">="]
     curves = {count: rank_curve(_drawable(panel.cell(count))) for count in panel.subflows}
     flows = max(map(len, curves.values()))
@@ -68,8 +68,8 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     style.percent_axis(axes, max(max(curve, default=0.0) for curve in curves.values()), panel.optimum_pct)
     axes.set_xlim(1 - 0.02 * max(flows, 2), max(flows, 2) * 1.02)
     axes.set_xticks(style.rank_ticks(flows))
-    axes.set_xlabel("rank of flow, slowest to fastest")
-    axes.set_ylabel(f"goodput ({style.percent_of(panel)})")
+    axes.set_xlabel(axis_labels.RANK_UPWARDS)
+    axes.set_ylabel(axis_labels.relative_goodput(panel))
     gaps = {count: panel.cell(count).gap or "no flows" for count, curve in curves.items() if not curve}
     subtitle = style.subtitle(panel, "goodput of every flow")
     words = Text(finding(panel), subtitle, _caption(panel, beside), style.absences(gaps))

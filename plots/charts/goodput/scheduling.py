@@ -133,7 +133,7 @@ def _chart(of: Sequence[Row]) -> Figure:
         _draw_row(axes, row, intervals)
         style.percent_axis(axes, top)
         axes.set_title(_words(row))
-        axes.set_ylabel("carried, %")
+        axes.set_ylabel("carried (%)")
     sheet.axes[-1][0].set_xlabel("interval of the scheduler (ms)")
     subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload per host"
     return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import GAIN_BETWEEN_RACKS
 from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
 from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
@@ -18,15 +19,13 @@ from plots.shared.sheet import Caption, Sheet, Text
 from workloads.sequential import TRANSPORTS
 
 CHART = "sequential_transfers"
-GAIN = "gain_between_racks"
-"""The metric whose level is the published multiple of TCP's throughput."""
 _RANK_IN, _PATHS_IN = 2.3, 2.0
 _MARKERS = {1: "s", 2: "v", 4: "o"}
 _APART = 0.16
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `gain_between_racks`. Other
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `GAIN_BETWEEN_RACKS`. Other
     workloads have no such chart."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
@@ -52,7 +51,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     sheet = Sheet((_RANK_IN, 1), (_PATHS_IN, 1))
     (ranks,), (paths,) = sheet.axes
     handles = _ranks(ranks, between_racks(of) or of)
-    beside = [level for level in levels if level.metric == GAIN and level.relation == "about"]
+    beside = [level for level in levels if level.quantity == GAIN_BETWEEN_RACKS and level.relation == "about"]
     beside = [level for level in beside if level.is_on(panel.spec)]
     _by_paths(paths, of, beside)
     subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts: transfers one at a time"
@@ -98,7 +97,7 @@ def _by_paths(axes: Axes, of: Sequence[PairTransfers], beside: Sequence[Level]) 
         range(len(counts)), [f"{names.get(count, str(count))}\nn = {totals[count]}" for count in counts]
     )
     axes.set_xlabel("paths between the two hosts")
-    axes.set_ylabel("mean, Mb/s")
+    axes.set_ylabel("mean (Mb/s)")
     axes.set_ylim(bottom=0)
 
 

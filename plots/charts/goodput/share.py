@@ -8,7 +8,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.shares import SHARE_OF_BOTTLENECK, bottleneck_shares_pct
+from analysis.quantities import SHARE_OF_BOTTLENECK
+from analysis.shares import bottleneck_shares_pct
 from model import transports
 from plots.data import Inputs, Level
 from plots.shared import replicas, style
@@ -24,8 +25,7 @@ Spots = Mapping[tuple[str, int], Spot]
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric
-    `share_of_bottleneck_pct`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `SHARE_OF_BOTTLENECK`."""
     return replicas.draw_groups(CHART, inputs, lambda series: _chart(series, inputs.levels))
 
 
@@ -80,4 +80,4 @@ def _frame(axes: Axes, counts: Sequence[int]) -> None:
     axes.set_xlim(-0.55, len(counts) - 0.45)
     axes.set_xticks(range(len(counts)), [str(n) for n in counts])
     axes.set_xlabel("subflows of the MPTCP flow")
-    axes.set_ylabel("its share of both flows' goodput (%)")
+    axes.set_ylabel(SHARE_OF_BOTTLENECK.short_axis)

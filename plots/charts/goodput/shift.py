@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.shares import SHARE_ON_CONGESTED, congested_shares_pct
+from analysis.quantities import SHARE_ON_CONGESTED
+from analysis.shares import congested_shares_pct
 from model import transports
 from plots.data import Inputs, Level
 from plots.shared import replicas, style
@@ -20,8 +22,7 @@ _HEIGHT_IN = 2.9
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric
-    `share_on_congested_path_pct`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `SHARE_ON_CONGESTED`."""
     return replicas.draw_groups(CHART, inputs, lambda series: _chart(series, inputs.levels))
 
 
@@ -67,4 +68,4 @@ def _frame(axes: Axes, names: Sequence[str], top: float) -> None:
     axes.axhline(50, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel("sent over the more\ncongested path (%)")
+    axes.set_ylabel(textwrap.fill(SHARE_ON_CONGESTED.short_axis, 20))

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, SIMULATOR
 from model.congestion import UNKNOWN_LOOK
 from plots.data import Inputs, Level, Panel, Point
@@ -81,7 +82,7 @@ def _chart(
     for engine, of in found.items():
         for kind, by_hosts in of.items():
             _curve(axes, kind, by_hosts, engine == FLOW_LEVEL)
-    bound = [level for level in levels if level.topology == "fat_tree" and level.metric == "goodput_pct_mean"]
+    bound = [level for level in levels if level.topology == "fat_tree" and level.quantity == GOODPUT_PCT_MEAN]
     if bound:
         axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
     hosts = [point.hosts for point in points]

@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from analysis.quantities import GOODPUT_PCT_MEAN
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Inputs, Level, Panel
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -31,8 +32,7 @@ _LABEL = 0.055
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `goodput_pct_mean`
-    are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `GOODPUT_PCT_MEAN` are drawn."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -71,7 +71,7 @@ def _sighting(panel: Panel) -> str:
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     if all(point.only_transfers for point in panel.points):
         return None
-    beside = style.levels_of(panel, levels, "goodput_pct_mean")
+    beside = style.levels_of(panel, levels, GOODPUT_PCT_MEAN)
     optimum = panel.optimum_pct
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
@@ -85,8 +85,8 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     style.percent_axis(axes, max(tops), optimum)
     axes.set_xlim(-0.6, len(panel.subflows) - 0.4)
     axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
-    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
-    axes.set_ylabel(f"mean goodput ({style.percent_of(panel)})")
+    axes.set_xlabel(axis_labels.TRANSPORTS)
+    axes.set_ylabel(GOODPUT_PCT_MEAN.axis_in(style.percent_of(panel)))
     subtitle = style.subtitle(panel, "mean goodput of the flows")
     return sheet.finish(Text(finding(panel), subtitle, _caption(panel, beside)), _legend(panel, beside))
 

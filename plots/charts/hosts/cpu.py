@@ -21,8 +21,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from analysis.quantities import CPU_BUSY_PCT
 from plots.data import Inputs, Level, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.naming import setting_names
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -57,9 +58,9 @@ class Use:
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart of all points; see `registry.Chart.draw`; levels of the metric `cpu_busy_pct`.
+    """Draw one chart of all points; see `registry.Chart.draw`; levels of `CPU_BUSY_PCT`.
 
-    Points without this metric are left out.
+    Points without it are left out.
     """
     of = [
         panel
@@ -73,8 +74,8 @@ def draw(inputs: Inputs) -> list[Path]:
 
 
 def _busy(point: Point) -> float | None:
-    busy = point.metrics.get("cpu_busy_pct", math.nan)
-    return None if math.isnan(busy) else busy
+    busy = point.recorded(CPU_BUSY_PCT)
+    return None if busy is None or math.isnan(busy) else busy
 
 
 def use(point: Point, name: str) -> Use | None:
@@ -104,13 +105,13 @@ def _multiples(
     found = []
     for axes, panel, name in zip(every, of, names, strict=False):
         at_size = [level for level in levels if level.k == panel.spec.topology.k]
-        beside = style.levels_of(panel, at_size, "cpu_busy_pct")
+        beside = style.levels_of(panel, at_size, CPU_BUSY_PCT)
         _small(axes, panel, name, beside)
         found += beside
     for axes in every[len(of) :]:
         axes.set_visible(False)
     for axes in rows[-1] if rows else ():
-        axes.set_xlabel("subflows")
+        axes.set_xlabel(axis_labels.SUBFLOWS)
     return found
 
 
@@ -127,7 +128,7 @@ def _chart(of: Sequence[Panel], levels: Sequence[Level]) -> Figure:
     if sampled:
         _over_time(next(rest), max(sampled, key=lambda one: one.busy_pct))
     for row in sheet.axes:
-        row[0].set_ylabel("CPU (%)")
+        row[0].set_ylabel(CPU_BUSY_PCT.short_axis)
         for axes in row:
             axes.set_ylim(0, 104)
             axes.set_yticks(range(0, 101, 50))
@@ -226,7 +227,7 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
     axes.set_xticks(range(len(bars)), [_short(one.point.subflows) for one in bars])
     axes.tick_params(axis="x", length=0)
     if not several:
-        axes.set_xlabel("TCP, and MPTCP by its number of subflows")
+        axes.set_xlabel(axis_labels.TRANSPORTS)
         return
     axes.set_title("CPU time by kind")
     for name in dict.fromkeys(one.name for one in bars):
@@ -249,5 +250,5 @@ def _over_time(axes: Axes, one: Use) -> None:
     if one.point.suspect:
         style.hatch(axes)
     axes.set_xlim(one.t_s[0], max(one.t_s[-1], one.t_s[0] + 1e-3))
-    axes.set_xlabel("seconds since the opening of the measured window")
+    axes.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     axes.set_title(f"The busiest, second by second: {style.network(one.point.spec)}, {style.name(one.point)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis import robustness
+from analysis.quantities import CPU_BUSY_PCT, CPU_S_PER_GB, JAIN
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import TCP
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.fairness import jain
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
@@ -28,20 +30,20 @@ OfPoint = Callable[[Point], float | None]
 
 
 @dataclass(frozen=True)
-class _Quantity:
+class _Curve:
     words: str
     of: OfPoint
 
 
 _ALWAYS = (
-    _Quantity("lost between\nswitches (%)", lambda p: robustness.core_lost_pct(p.ports)),
-    _Quantity("lost on the\nlast link (%)", lambda p: robustness.access_lost_pct(p.ports)),
-    _Quantity("retransmitted per\n100 delivered", lambda p: robustness.retransmitted_pct(p.flows)),
-    _Quantity("Jain's index", lambda p: jain(p) if p.flows else None),
+    _Curve("lost between\nswitches (%)", lambda p: robustness.core_lost_pct(p.ports)),
+    _Curve("lost on the\nlast link (%)", lambda p: robustness.access_lost_pct(p.ports)),
+    _Curve("retransmitted per\n100 delivered", lambda p: robustness.retransmitted_pct(p.flows)),
+    _Curve(JAIN.axis, lambda p: jain(p) if p.flows else None),
 )
 _REAL = (
-    _Quantity("CPU seconds\nper gigabyte", lambda p: p.metrics.get(robustness.CPU_S_PER_GB)),
-    _Quantity("CPU busy (%)", lambda p: p.metrics.get("cpu_busy_pct")),
+    _Curve(textwrap.fill(CPU_S_PER_GB.axis, 14), lambda p: p.recorded(CPU_S_PER_GB)),
+    _Curve(CPU_BUSY_PCT.short_axis, lambda p: p.recorded(CPU_BUSY_PCT)),
 )
 Cells = Mapping[tuple[str, int], Sequence[Point]]
 
@@ -101,7 +103,7 @@ def _chart(panel: Panel) -> Figure | None:
         for axes, quantity in zip(row, quantities, strict=True):
             _draw(axes, cells, quantity)
     for axes in sheet.axes[-1]:
-        axes.set_xlabel("subflows (1: TCP)")
+        axes.set_xlabel(f"{axis_labels.SUBFLOWS} (1: TCP)")
     names = sorted({name for name, _ in cells}, key=transports.rank)
     subtitle = style.subtitle(panel, "what subflows cost, by congestion control")
     return sheet.finish(Text(finding(cells), subtitle, _caption(panel, cells)), list(map(_key, names)))
@@ -114,7 +116,7 @@ def _key(name: str) -> Line2D:
     )  # fmt: skip
 
 
-def _draw(axes: Axes, cells: Cells, quantity: _Quantity) -> None:
+def _draw(axes: Axes, cells: Cells, quantity: _Curve) -> None:
     """Draw one curve per algorithm, starting at TCP."""
     for name in sorted({name for name, _ in cells}):
         own = {n: of for (each, n), of in cells.items() if each in {name, TCP}}

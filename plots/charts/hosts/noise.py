@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from analysis import quantities
 from analysis.noise_effects import (
     TOLERANCES,
     Change,
@@ -42,7 +43,7 @@ _PLACES = {OF_FABRIC: "the fabric's CPU", OF_HOSTS: "the hosts' CPUs", OF_ALL: "
 _LABELS = {
     GOODPUT: "mean goodput\n(points)",
     SLOWEST: "slowest flow\n(points)",
-    JAIN: "Jain's index",
+    JAIN: quantities.JAIN.axis,
     RTT: "round-trip time\n(%)",
     COMPLETION: "completion time\n(%)",
 }

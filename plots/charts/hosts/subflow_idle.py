@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.idleness import idleness
+from analysis.quantities import SUBFLOW_IDLE_PCT
 from model.tuning import UNTOUCHED, words_of
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.naming import file_stems
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -54,7 +55,7 @@ class Row:
 
     @property
     def idle_pct(self) -> list[float | None]:
-        return [point.metrics.get("subflow_idle_pct") for point in self.points]
+        return [point.recorded(SUBFLOW_IDLE_PCT) for point in self.points]
 
 
 def draw(inputs: Inputs) -> list[Path]:
@@ -72,7 +73,7 @@ def draw(inputs: Inputs) -> list[Path]:
 
 
 def _is_measured(point: Point) -> bool:
-    return point.subflows > 1 and not point.failed and "subflow_idle_pct" in point.metrics
+    return point.subflows > 1 and not point.failed and point.recorded(SUBFLOW_IDLE_PCT) is not None
 
 
 def _rows(points: Sequence[Point]) -> dict[str, Row]:
@@ -119,7 +120,7 @@ def _chart(panel: Panel, rows: Mapping[str, Row]) -> Figure:
         _marks(right, y, row, row.idle_pct, _IDLE, "o", "{:.1f}")
     values = [v for row in rows.values() for v in (*row.goodput_pct, *row.slowest_pct) if v is not None]
     left.set_xlim(min(values, default=0.0) - 4, max(values, default=100.0) + 6)
-    left.set_xlabel(f"goodput ({style.percent_of(panel)})")
+    left.set_xlabel(axis_labels.relative_goodput(panel))
     right.set_xlim(left=0)
     right.set_xlim(right=max(1.0, 1.12 * right.get_xlim()[1]))
     right.set_xlabel("share of the time (%)")

@@ -5,5 +5,5 @@ knee.py        calls completed and setup time by load
 ladder.py      the published steps of load and scaling
 policies.py    calls lost against instances, by policy
 
-May import `model`, `plots.data` and `plots.shared`.
+May import `model`, `analysis`, `plots.data` and `plots.shared`.
 """

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from analysis import quantities
 from model.result import Table
 from plots.data import Inputs
-from plots.shared import calls, saving
+from plots.shared import axis_labels, calls, saving
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text
 
@@ -56,7 +57,7 @@ def _chart(group: Group) -> Figure | None:
     rate, count, queue, setup = (row[0] for row in sheet.axes)
     rate.step(of["t_s"], of["offered"], where="pre", color=calls.OFFERED_COLOUR, lw=1)
     rate.step(of["t_s"], of["completed"], where="pre", color=calls.CALLS_COLOUR, lw=1.3)
-    rate.set_ylabel("calls/s")
+    rate.set_ylabel(axis_labels.CALLS)
     rate.set_ylim(bottom=0)
     for letter, colour in (("p", calls.P_COLOUR), ("s", calls.S_COLOUR)):
         count.step(*active(parts, letter), where="pre", color=colour, lw=1.5)
@@ -73,13 +74,13 @@ def _chart(group: Group) -> Figure | None:
 def _setup(axes: Axes, of: Table) -> None:
     axes.plot(of["t_s"], of["setup_ms"].astype(float), color=calls.CALLS_COLOUR, lw=1.2)
     calls.log_ms(axes)
-    axes.set_ylabel("median setup, ms")
-    axes.set_xlabel("time, s")
+    axes.set_ylabel(quantities.SETUP_MS_P50.axis)
+    axes.set_xlabel(axis_labels.SECONDS)
 
 
 def _finding(group: Group) -> str:
     ims = calls.ims_of(group.points[0])
-    lost = calls.values(calls.good(group.points), "calls_lost_pct")
+    lost = calls.values(calls.good(group.points), quantities.CALLS_LOST_PCT)
     late = f" after {ims.react_s} s" if ims.policy != "static" and ims.react_s > 1 else ""
     return f"Policy {ims.policy}{late}: {np.mean(lost):.1f} % of calls are lost"
 

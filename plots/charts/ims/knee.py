@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import CALLS_COMPLETED_PER_S, PCSCF_KNEE_PER_S, SCSCF_KNEE_PER_S, SETUP_MS_P50
 from plots.data import Inputs, Point
 from plots.shared import calls, saving, style
 from plots.shared.calls import Group
@@ -44,14 +45,15 @@ def curves(group: Group) -> dict[Curve, dict[int, list[Point]]]:
 
 def knee_of(point: Point) -> float:
     """Return the load at which the first function is full, computed from service times."""
-    return min(point.metrics["pcscf_knee_per_s"], point.metrics["scscf_knee_per_s"])
+    of_each = calls.values([point], PCSCF_KNEE_PER_S), calls.values([point], SCSCF_KNEE_PER_S)
+    return min(knee for knees in of_each for knee in knees)
 
 
 def finding(group: Group) -> str:
     """Return the title: the curve with the smallest share of its best left at its highest load."""
     left = []
     for (pcscf, scscf), at in curves(group).items():
-        rates = [statistics.fmean(calls.values(points, "calls_completed_per_s")) for points in at.values()]
+        rates = [statistics.fmean(calls.values(points, CALLS_COMPLETED_PER_S)) for points in at.values()]
         share = rates[-1] / max(rates) if max(rates) else 1.0
         left.append(
             (share, f"P{pcscf} S{scscf} completes {100 * share:.0f} % of its best at {[*at][-1]} calls/s")
@@ -72,13 +74,13 @@ def _chart(group: Group, marks: Sequence[float]) -> Figure | None:
     for axes in (rate, setup):
         for load in marks:
             axes.axvline(load, color="black", ls=style.PUBLISHED_DASH, lw=0.9)
-    rate.set_ylabel("completed, calls/s")
+    rate.set_ylabel(CALLS_COMPLETED_PER_S.axis)
     rate.set_ylim(bottom=0)
-    setup.set_ylabel("median setup, ms")
+    setup.set_ylabel(SETUP_MS_P50.axis)
     calls.log_ms(setup)
     for axes in (rate, setup):
         axes.set_xlim(0, most * 1.03)
-    setup.set_xlabel("offered, calls/s, at the published scale")
+    setup.set_xlabel("offered (calls/s at the published scale)")
     if marks:
         handles.append(
             Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=0.9, label="published loads")
@@ -91,8 +93,8 @@ def _chart(group: Group, marks: Sequence[float]) -> Figure | None:
 
 
 def _curve(rate: Axes, setup: Axes, at: dict[int, list[Point]], colour: str) -> None:
-    for axes, name in ((rate, "calls_completed_per_s"), (setup, "setup_ms_p50")):
-        known = [(load, calls.values(calls.good(points), name)) for load, points in at.items()]
+    for axes, quantity in ((rate, CALLS_COMPLETED_PER_S), (setup, SETUP_MS_P50)):
+        known = [(load, calls.values(calls.good(points), quantity)) for load, points in at.items()]
         shown = [(load, statistics.fmean(found)) for load, found in known if found]
         axes.plot(*zip(*shown, strict=True), color=colour, marker="o", ms=3.5, lw=1.5)
     knee = knee_of(next(iter(at.values()))[0])

@@ -12,8 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from analysis.quantities import (
+    CALLS_COMPLETED_PER_S,
+    CALLS_LOST_PCT,
+    CALLS_OFFERED_PER_S,
+    PCSCF_FILL_PCT,
+    SCSCF_FILL_PCT,
+    SETUP_MS_P50,
+    SETUP_MS_P95,
+)
 from plots.data import Inputs, Point
-from plots.shared import calls, saving, style
+from plots.shared import axis_labels, calls, saving, style
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text
 
@@ -49,7 +58,7 @@ def finding(group: Group) -> str:
 
 
 def _lost_pct(points: Sequence[Point]) -> float:
-    return statistics.fmean(calls.values(calls.good(points), "calls_lost_pct"))
+    return statistics.fmean(calls.values(calls.good(points), CALLS_LOST_PCT))
 
 
 def _chart(group: Group) -> Figure | None:
@@ -65,10 +74,10 @@ def _chart(group: Group) -> Figure | None:
     for axes in (rate, setup, queue):
         axes.set_xticks(range(len(of)), [label if axes is queue else "" for label, _ in of])
         axes.set_xlim(-0.6, len(of) - 0.4)
-    rate.set_ylabel("calls per second")
-    setup.set_ylabel("setup time, ms")
+    rate.set_ylabel(axis_labels.CALLS)
+    setup.set_ylabel("setup time (ms)")
     calls.log_ms(setup)
-    queue.set_ylabel("buffer, % full")
+    queue.set_ylabel("buffer (% full)")
     queue.set_ylim(0, 105)
     queue.set_xlabel("calls/s offered, instances")
     network = group.points[0].spec.topology.kind.replace("_", " ")
@@ -81,30 +90,34 @@ def _chart(group: Group) -> Figure | None:
 def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -> None:
     """Draw one step of one engine: real ones are hatched where they are suspect."""
     mean = {
-        name: statistics.fmean(found) if (found := calls.values(points, name)) else None
-        for name in (
-            "calls_offered_per_s", "calls_completed_per_s", "setup_ms_p50", "setup_ms_p95", "pcscf_fill_pct",
-            "scscf_fill_pct",
+        quantity: statistics.fmean(found) if (found := calls.values(points, quantity)) else None
+        for quantity in (
+            CALLS_OFFERED_PER_S,
+            CALLS_COMPLETED_PER_S,
+            SETUP_MS_P50,
+            SETUP_MS_P95,
+            PCSCF_FILL_PCT,
+            SCSCF_FILL_PCT,
         )
-    }  # fmt: skip
+    }
     hatch = style.HATCH if all(point.suspect for point in points) else ""
-    rate.bar(x, mean["calls_offered_per_s"] or 0, _BAR, fill=False, ec=calls.OFFERED_COLOUR, lw=1)
+    rate.bar(x, mean[CALLS_OFFERED_PER_S] or 0, _BAR, fill=False, ec=calls.OFFERED_COLOUR, lw=1)
     alpha = 0.55 if calls.is_real(points[0]) else 1.0
     rate.bar(
-        x, mean["calls_completed_per_s"] or 0, _BAR, color=calls.CALLS_COLOUR, alpha=alpha, hatch=hatch,
+        x, mean[CALLS_COMPLETED_PER_S] or 0, _BAR, color=calls.CALLS_COLOUR, alpha=alpha, hatch=hatch,
         edgecolor="white",
     )  # fmt: skip
-    _runs(rate, x, calls.values(points, "calls_completed_per_s"))
+    _runs(rate, x, calls.values(points, CALLS_COMPLETED_PER_S))
     marker = "s" if calls.is_real(points[0]) else "o"
-    if mean["setup_ms_p50"] is not None and mean["setup_ms_p95"] is not None:
-        setup.plot([x, x], [mean["setup_ms_p50"], mean["setup_ms_p95"]], color=style.FAINT, lw=1.2)
-        setup.plot(x, mean["setup_ms_p50"], marker, color=calls.CALLS_COLOUR, ms=5)
-        setup.plot(x, mean["setup_ms_p95"], "_", color=style.FAINT, ms=8)
-    for name, colour, side in (
-        ("pcscf_fill_pct", calls.P_COLOUR, -_BAR / 4),
-        ("scscf_fill_pct", calls.S_COLOUR, _BAR / 4),
+    if (median := mean[SETUP_MS_P50]) is not None and (p95 := mean[SETUP_MS_P95]) is not None:
+        setup.plot([x, x], [median, p95], color=style.FAINT, lw=1.2)
+        setup.plot(x, median, marker, color=calls.CALLS_COLOUR, ms=5)
+        setup.plot(x, p95, "_", color=style.FAINT, ms=8)
+    for fill, colour, side in (
+        (PCSCF_FILL_PCT, calls.P_COLOUR, -_BAR / 4),
+        (SCSCF_FILL_PCT, calls.S_COLOUR, _BAR / 4),
     ):
-        queue.bar(x + side, mean[name] or 0, _BAR / 2, color=colour, alpha=alpha, hatch=hatch)
+        queue.bar(x + side, mean[fill] or 0, _BAR / 2, color=colour, alpha=alpha, hatch=hatch)
 
 
 def _runs(rate: Axes, x: float, completed: Sequence[float]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from analysis import quantities
 from plots.data import Inputs, Point
 from plots.shared import calls, saving, style
 from plots.shared.calls import Group
@@ -35,8 +36,12 @@ def policies(group: Group) -> dict[str, list[Point]]:
 
 def _chart(group: Group) -> Figure | None:
     of = {name: calls.good(points) for name, points in policies(group).items()}
-    lost = {name: statistics.fmean(calls.values(points, "calls_lost_pct")) for name, points in of.items()}
-    spent = {name: statistics.fmean(calls.values(points, "instance_s")) for name, points in of.items()}
+    lost = {
+        name: statistics.fmean(calls.values(points, quantities.CALLS_LOST_PCT)) for name, points in of.items()
+    }
+    spent = {
+        name: statistics.fmean(calls.values(points, quantities.INSTANCE_S)) for name, points in of.items()
+    }
     order = sorted(of, key=lambda name: -lost[name])
     sheet = Sheet((0.32 * len(order) + 0.4, 2))
     for axes, values, unit in zip(sheet.axes[0], (lost, spent), ("%", ""), strict=True):
@@ -49,8 +54,8 @@ def _chart(group: Group) -> Figure | None:
             )  # fmt: skip
         axes.set_xlim(0, 1.35 * max(values.values()))
         axes.grid(visible=False)
-    sheet.axes[0][0].set_xlabel("calls lost, %")
-    sheet.axes[0][1].set_xlabel("instance-seconds")
+    sheet.axes[0][0].set_xlabel(quantities.CALLS_LOST_PCT.short_axis)
+    sheet.axes[0][1].set_xlabel(quantities.INSTANCE_S.axis)
     sheet.axes[0][1].set_yticklabels([])
     subtitle = calls.load_words(group)
     title = f"By policy, {lost[order[-1]]:.1f} to {lost[order[0]]:.1f} % of calls are lost"

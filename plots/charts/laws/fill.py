@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import laws
 from plots.data import Inputs, Panel, Point, panels, together
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "fill"
@@ -57,7 +57,7 @@ def _chart(of: Sequence[Panel]) -> Figure:
     )
     style.log_axes(axes)
     axes.set_xlim(ends[0], ends[1] * 8)
-    axes.set_ylabel("goodput (Mb/s)")
+    axes.set_ylabel(axis_labels.GOODPUT_MBPS)
     _residuals(below, points)
     below.set_xlim(axes.get_xlim())
     theory = Line2D(

@@ -11,21 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import laws
+from analysis.quantities import WINDOW_TOP_PKTS
 from model.result import Table
 from plots.data import Inputs, Level, Panel, Point
-from plots.shared import replicas, saving, style
+from plots.shared import axis_labels, replicas, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "sawtooth"
 _HEIGHT_IN, _RESIDUAL_IN = 2.5, 0.9
 _TEETH = 4
-TOP = "window_top_pkts"
-"""The quantity whose level is the height of the teeth."""
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; the level of the metric `window_top_pkts` gives
-    the textbook's sawtooth."""
+    """Draw one chart per setting; see `registry.Chart.draw`; the level of `WINDOW_TOP_PKTS` gives the
+    textbook's sawtooth."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -65,7 +64,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     axes.plot(
         sockets["t_s"][shown], sockets["cwnd_pkts"][shown], color=style.TCP_COLOUR, lw=1.6, ls=style_of_line
     )
-    top = next((level.value for level in style.levels_of(panel, levels, TOP)), None)
+    top = next((level.value for level in style.levels_of(panel, levels, WINDOW_TOP_PKTS)), None)
     if top is not None:
         _theory(axes, top, panel, saws[0].start_s, last)
         packet_s = laws.packet_ms(panel.spec.link.rate_mbps) / 1000
@@ -73,7 +72,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     below.set_xlim(first, last)
     axes.set_xlim(first, last)
     axes.set_ylim(0, 1.15 * max(saw.top_pkts for saw in saws))
-    below.set_xlabel("seconds")
+    below.set_xlabel(axis_labels.SECONDS)
     below.set_ylabel("minus textbook\n(packets)", fontsize=8.5)
     axes.set_ylabel("congestion window (packets)")
     subtitle = f"{style.network(panel.spec)}: one TCP flow, a queue of {panel.spec.link.queue_pkts} packets"

@@ -10,19 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import laws
+from analysis.quantities import EMPTY_WAY_MS
 from plots.data import Inputs, Level, Panel, Point
 from plots.shared import replicas, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "wait"
 _HEIGHT_IN, _RESIDUAL_IN = 2.5, 1.0
-EMPTY = "empty_way_ms"
-"""The metric whose level is the delay of an empty network."""
 
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; the line of theory begins at the level of
-    `empty_way_ms`."""
+    `EMPTY_WAY_MS`."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -57,7 +56,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     axes, below = sheet.axes[0][0], sheet.axes[1][0]
     axes.plot(waits.queued, waits.out_ms, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
     most = float(waits.queued.max())
-    empty = next((level.value for level in style.levels_of(panel, levels, EMPTY)), None)
+    empty = next((level.value for level in style.levels_of(panel, levels, EMPTY_WAY_MS)), None)
     if empty is not None:
         _theory(axes, below, waits, empty, packet_ms)
     axes.set_xlim(0, most * 1.03)

@@ -19,7 +19,7 @@ from model.spec import RunSpec
 from plots.charts.on_demand.by_controller_option import Option, Row, Setting, rows, setting
 from plots.charts.on_demand.trade_off import APART, goodput_mbps, subflows
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -136,7 +136,10 @@ def _chart(panel: Panel) -> Figure | None:
         key=lambda label: next(n for words, n in order.items() if label.startswith(words)),
     )
     sheet = Sheet((0.15 + _ROW_IN * len(labels), 2))
-    columns = (("goodput, change in %", "goodput_pct"), ("subflows per flow, change", "subflows"))
+    columns = (
+        ("goodput, change in %", "goodput_pct"),
+        (f"{axis_labels.SUBFLOWS_PER_FLOW}, change", "subflows"),
+    )
     for axes, (title, field) in zip(sheet.axes[0], columns, strict=True):
         _column(axes, of, labels, field)
         axes.set_title(title, fontsize=7.5, loc="left")

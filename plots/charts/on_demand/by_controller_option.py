@@ -12,12 +12,13 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.quantities import CONTROLLER_MESSAGES, GOODPUT_MBPS_MEAN
 from model.responsive import is_responsive
 from model.result import Status
 from model.spec import RunSpec
 from plots.charts.on_demand.trade_off import APART, goodput_mbps, subflows
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -71,13 +72,13 @@ class Row:
 
 def messages(point: Point) -> float | None:
     """Return messages per second between monitors and controller, in thousands."""
-    count = point.metrics.get("controller_messages")
+    count = point.recorded(CONTROLLER_MESSAGES)
     return None if count is None else count / (point.spec.warmup_s + point.spec.seconds) / 1000
 
 
 PANELS: tuple[tuple[str, ValueOf], ...] = (
-    ("goodput per flow, Mb/s", goodput_mbps),
-    ("subflows per flow", subflows),
+    (GOODPUT_MBPS_MEAN.axis, goodput_mbps),
+    (axis_labels.SUBFLOWS_PER_FLOW, subflows),
     ("1000 messages per s", messages),
 )
 

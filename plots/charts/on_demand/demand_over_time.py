@@ -16,12 +16,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from analysis.quantities import GOODPUT_MBPS_MEAN
 from model.link_events import outage
 from model.result import Status, Table
 from model.spec import RunSpec
 from plots.charts.on_demand.trade_off import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "demand_over_time"
@@ -176,9 +177,9 @@ def _chart(panel: Panel) -> Figure | None:
         for axes in (above, below):
             axes.axvspan(*found[0], color=_SHADE, zorder=0)
         handles.append(Patch(facecolor=_SHADE, label=found[1]))
-    above.set_ylabel("goodput per flow, Mb/s")
-    below.set_ylabel("subflows per flow")
-    below.set_xlabel("s from the opening of the window")
+    above.set_ylabel(GOODPUT_MBPS_MEAN.axis)
+    below.set_ylabel(axis_labels.SUBFLOWS_PER_FLOW)
+    below.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     for axes in (above, below):
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, max(float(curve.t_s[-1]) for curve in of))

@@ -21,7 +21,7 @@ from model.responsive import is_responsive
 from model.result import Status, Table
 from plots.charts.on_demand.trade_off import APART
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "subflows_beside"
@@ -172,7 +172,7 @@ def _over_time(axes: Axes, pair: Twins, flow: int, is_last: bool) -> None:
     axes.set_ylim(0, pair.real.subflows + 0.5)
     axes.set_yticks(range(0, pair.real.subflows + 1, 2))
     if is_last:
-        axes.set_xlabel("s from the opening of the window")
+        axes.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
 
 
 def _legend() -> list[Artist]:

@@ -132,7 +132,7 @@ def _chart(panel: Panel) -> Figure | None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("ms from the flow's start")
-    axes.set_ylabel(f"flows at {100 * SHARE:.0f} % of their demand, %")
+    axes.set_ylabel(f"flows at {100 * SHARE:.0f} % of their demand (%)")
     subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
     return sheet.finish(Text(finding(of), subtitle, _caption(panel)), handles)
 

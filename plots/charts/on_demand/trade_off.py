@@ -14,13 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.jobs import mean_job_s
+from analysis.quantities import GOODPUT_MBPS_MEAN
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.responsive import is_responsive, option_words
 from model.result import Status
 from model.schedulers import scheduled, scheduler_title
 from model.transports import USUAL_ROUTING, transport
 from plots.data import Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.labels import HEIGHT, Spot, places
 from plots.shared.sheet import Caption, Sheet, Text
@@ -148,8 +149,8 @@ def _chart(panel: Panel) -> Figure | None:
     axes = sheet.axes[0][0]
     for mark in of:
         _draw(axes, mark)
-    axes.set_xlabel("subflows per flow, mean")
-    axes.set_ylabel("completion of a job, s" if sized else "goodput per flow, Mb/s")
+    axes.set_xlabel(f"{axis_labels.SUBFLOWS_PER_FLOW}, mean")
+    axes.set_ylabel("completion of a job (s)" if sized else GOODPUT_MBPS_MEAN.axis)
     axes.margins(x=0.12, y=0.15)
     if len(of) <= _MAX_LABELS:
         _label(axes, of)

@@ -17,7 +17,7 @@ from analysis.agreement import rank_correlation
 from analysis.normalised import ended_times
 from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs, Point
-from plots.shared import arms, style
+from plots.shared import arms, axis_labels, style
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_by_flow"
@@ -78,8 +78,8 @@ def _chart(study: arms.Study) -> Figure | None:
     sheet = Sheet((_HEIGHT_IN, len(found)))
     for axes, of in zip(sheet.axes[0], found, strict=True):
         _scatter(axes, of)
-    sheet.axes[0][0].set_ylabel("simulated: time / time alone")
-    sheet.axes[0][len(found) // 2].set_xlabel("Linux: time / time alone")
+    sheet.axes[0][0].set_ylabel(f"simulated: {axis_labels.OVER_ALONE}")
+    sheet.axes[0][len(found) // 2].set_xlabel(f"Linux: {axis_labels.OVER_ALONE}")
     ratios = [f"{ARMS[of.arm].sender} {of.ratio:.2f}" for of in found]
     words = Text(
         f"Median of each flow's time between Linux hosts over the simulated one: {', '.join(ratios)}",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from analysis.normalised import ALL
 from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_by_load"
@@ -38,8 +38,8 @@ def _chart(study: arms.Study) -> Figure:
     axes = sheet.axes[0][0]
     arms.curves(axes, study, arms.value_of(ALL, lambda one: one.mean), ALL)
     arms.times_axis(axes)
-    axes.set_ylabel("completion time / time alone")
-    axes.set_xlabel("load (%)")
+    axes.set_ylabel(axis_labels.COMPLETION_OVER_ALONE)
+    axes.set_xlabel(axis_labels.LOAD)
     axes.set_xticks(study.loads)
     words = Text(
         finding(study), f"{arms.network_words(study)}: mean of all flows", arms.caption(study, arms.HOLLOW)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from analysis.normalised import LARGE, MIDDLE, SMALL
 from model.arms import ARMS, IDEAL
 from plots.data import Inputs
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_by_size"
@@ -30,14 +30,14 @@ def draw(inputs: Inputs) -> list[Path]:
 def finding(study: arms.Study) -> str:
     """Return the title: the tail of small flows at the highest load."""
     load, read = study.loads[-1], _PANELS[1][2]
-    told = [
+    parts = [
         f"{ARMS[name].label} {mean:.3g}"
         for name in study.arms
         if name != IDEAL and (mean := arms.reached(study, name, read)) is not None
     ]
-    if not told:
+    if not parts:
         return f"Completion times by flow size, up to {load} % load"
-    return f"p99 of small flows at {load} % load, over their time alone: {', '.join(told)}"
+    return f"p99 of small flows at {load} % load, over their time alone: {', '.join(parts)}"
 
 
 def _chart(study: arms.Study) -> Figure:
@@ -49,9 +49,9 @@ def _chart(study: arms.Study) -> Figure:
         axes.set_title(title, fontsize=8.5, loc="left")
         axes.set_xticks(study.loads[:: 2 if len(study.loads) > 4 else 1])
     for row in sheet.axes:
-        row[0].set_ylabel("time / time alone")
+        row[0].set_ylabel(axis_labels.OVER_ALONE)
     for axes in sheet.axes[1]:
-        axes.set_xlabel("load (%)")
+        axes.set_xlabel(axis_labels.LOAD)
     notes = f"{arms.HOLLOW} p99 from a hundred flows on."
     words = Text(finding(study), f"{arms.network_words(study)}: by size of flow", arms.caption(study, notes))
     return sheet.finish(words, arms.legend(study))

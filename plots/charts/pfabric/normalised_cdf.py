@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from analysis.normalised import ALL, SMALL, Range, normalised
 from model.arms import ARMS
 from plots.data import Inputs
-from plots.shared import arms, style
+from plots.shared import arms, axis_labels, style
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_cdf"
@@ -43,7 +43,7 @@ def _chart(study: arms.Study) -> Figure:
         axes.set_yticks(range(0, 101, 25))
         axes.set_ylabel("flows (%)")
         axes.set_title(of.label, fontsize=8.5, loc="left")
-    sheet.axes[-1][0].set_xlabel("completion time / time alone")
+    sheet.axes[-1][0].set_xlabel(axis_labels.COMPLETION_OVER_ALONE)
     load = study.loads[-1]
     alone = ", ".join(f"{ARMS[name].label} {_at_once_pct(study, name):.0f} %" for name in study.arms)
     title = f"Flows within 1.1 times their time alone at {load} % load: {alone}"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from analysis.quantities import DROPS, INJECTED
 from model.arms import ARMS, IDEAL
 from plots.data import Inputs, Point
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_losses"
@@ -23,8 +24,8 @@ def draw(inputs: Inputs) -> list[Path]:
 
 def dropped_pct(point: Point) -> float | None:
     """Return the packets dropped in percent of those that hosts sent, acknowledgements included."""
-    sent = point.metrics.get("injected")
-    return 100 * point.metrics.get("drops", 0.0) / sent if sent else None
+    sent = point.recorded(INJECTED)
+    return 100 * (point.recorded(DROPS) or 0.0) / sent if sent else None
 
 
 def retransmitted_pct(point: Point) -> float | None:
@@ -41,15 +42,15 @@ def _chart(study: arms.Study) -> Figure:
         axes.set_xticks(study.loads)
     sheet.axes[0][0].set_ylabel("packets dropped (%)")
     sheet.axes[1][0].set_ylabel("retransmitted (%)")
-    sheet.axes[1][0].set_xlabel("load (%)")
+    sheet.axes[1][0].set_xlabel(axis_labels.LOAD)
     load = study.loads[-1]
-    told = [
+    parts = [
         f"{ARMS[name].label} {mean:.2g} %"
         for name in study.arms
         if (mean := arms.reached(study, name, dropped_pct)) is not None
     ]
     words = Text(
-        f"Packets dropped at {load} % load: {', '.join(told)}",
+        f"Packets dropped at {load} % load: {', '.join(parts)}",
         f"{arms.network_words(study)}: drops and retransmissions",
         arms.caption(study),
     )

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from analysis.normalised import ALL, LARGE, SMALL, Range
 from model.arms import ARMS, Arm
 from plots.data import Inputs
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_parts"
@@ -35,7 +35,7 @@ def _chart(study: arms.Study) -> Figure:
         _rows(axes, study, of, value)
         axes.set_title(title, fontsize=7, loc="left")
     sheet.axes[0][0].set_yticks(range(len(study.arms)), [ARMS[name].label for name in study.arms], fontsize=7)
-    sheet.axes[0][1].set_xlabel("completion time / time alone")
+    sheet.axes[0][1].set_xlabel(axis_labels.COMPLETION_OVER_ALONE)
     words = Text(
         _finding(study),
         f"{arms.network_words(study)}: load {study.loads[-1]} %",

@@ -13,7 +13,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from analysis.normalised import ALL, LARGE, SMALL
 from model.arms import PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS
 from plots.data import Inputs, Point
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "normalised_sensitivity"
@@ -71,4 +71,4 @@ def _curves(axes: Axes, points: Sequence[Point], where: Callable[[Point], float]
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     arms.times_axis(axes)
-    axes.set_ylabel("time / time alone")
+    axes.set_ylabel(axis_labels.OVER_ALONE)

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from model.arms import ARMS
 from plots.data import Inputs, Point, of_switch
-from plots.shared import arms
+from plots.shared import arms, axis_labels
 from plots.shared.sheet import Sheet, Text
 
 CHART = "queue_by_arm"
@@ -49,24 +49,24 @@ def beyond_pct(points: Sequence[Point]) -> npt.NDArray[np.float64]:
 def _chart(study: arms.Study) -> Figure | None:
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
-    load, told = study.loads[-1], []
+    load, parts = study.loads[-1], []
     for name in study.arms:
         beyond = beyond_pct(study.of(name, load))
         if not beyond.any():
             continue
         shown = beyond >= _MIN_PCT
         axes.step(np.flatnonzero(shown) + 1, beyond[shown], where="post", color=ARMS[name].colour, lw=1.5)
-        told.append(f"{ARMS[name].label} {int((beyond > 1).sum())}")
-    if not told:
+        parts.append(f"{ARMS[name].label} {int((beyond > 1).sum())}")
+    if not parts:
         return None
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda percent, _: f"{percent:g}"))
     axes.set_ylabel("samples of ports (%)\nwith this many packets or more")
-    axes.set_xlabel("queue length (packets)")
+    axes.set_xlabel(axis_labels.QUEUE)
     words = Text(
-        f"Packets that 1 % of the queues exceed at {load} % load: {', '.join(told)}",
+        f"Packets that 1 % of the queues exceed at {load} % load: {', '.join(parts)}",
         f"{arms.network_words(study)}: queues of switches",
         arms.caption(study, "ACKs count as packets."),
     )
-    handles = [line for line in arms.legend(study) if any(str(line.get_label()) in one for one in told)]
+    handles = [line for line in arms.legend(study) if any(str(line.get_label()) in one for one in parts)]
     return sheet.finish(words, handles)

@@ -7,5 +7,5 @@ queue_lengths.py  queue lengths as a matrix, for these charts
 queues.py         queue length of every port over time
 rtt.py            round-trip time of every flow
 
-May import `model`, `engines`, `plots.data` and `plots.shared`.
+May import `model`, `analysis`, `engines`, `plots.data` and `plots.shared`.
 """

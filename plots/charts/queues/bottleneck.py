@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from model.result import PortRow
 from plots.charts.queues import queue_lengths
 from plots.data import Inputs, Panel, Point
-from plots.shared import style
+from plots.shared import axis_labels, style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
 
@@ -83,7 +83,7 @@ def _chart(panel: Panel) -> Figure | None:
     for axes in near:
         _over_time(axes, rows, min(_NEAR_S, end_s), _NEAR_THRESHOLDS * thresholds[-1], thresholds)
         axes.set_title(f"the first {_NEAR_S:g} s, magnified", color=style.FAINT)
-    sheet.axes[-2][0].set_xlabel("seconds since the opening of the measured window")
+    sheet.axes[-2][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     _distribution(distribution, rows, top, thresholds)
     absent = [label(group[0]) for group, one in zip(transports, queues, strict=True) if one is None]
     words = Text(
@@ -116,7 +116,7 @@ def _over_time(
         axes.axhline(threshold, color=style.INK, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, top)
     axes.set_xlim(0, end_s or 1.0)
-    axes.set_ylabel("queue (packets)")
+    axes.set_ylabel(axis_labels.QUEUE)
     return lines
 
 
@@ -142,7 +142,7 @@ def _distribution(axes: Axes, rows: Sequence[Queue], top: int, thresholds: Seque
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("no longer (% of time)")
-    axes.set_xlabel("queue (packets)")
+    axes.set_xlabel(axis_labels.QUEUE)
 
 
 def _dash(row: Queue) -> str | tuple[int, tuple[int, int]]:

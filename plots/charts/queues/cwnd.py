@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from model.result import FlowRow, Table
 from plots.data import Inputs, Panel, Picked, Point
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cwnd"
@@ -74,11 +74,11 @@ def _chart(panel: Panel) -> Figure | None:
         for axes, column in zip(row, columns, strict=True):
             _flow(axes, column, kind)
             axes.tick_params(labelbottom=row is sheet.axes[-1])
-        row[0].set_ylabel("cwnd (packets)", fontsize=8.5)
+        row[0].set_ylabel(axis_labels.CWND, fontsize=8.5)
     for column, of_column in zip(columns, zip(*sheet.axes, strict=True), strict=True):
         _scale(of_column)
         of_column[0].set_title(f"{style.name(column.point)}\n{of_column[0].get_title(loc='left')}")
-        of_column[-1].set_xlabel("seconds")
+        of_column[-1].set_xlabel(axis_labels.SECONDS)
     mean = [(column.point, f"{column.mean_pkts:.0f} packets") for column in columns]
     title = f"Mean congestion window: {style.with_transports(mean)}"
     subtitle = style.subtitle(panel, "congestion windows")

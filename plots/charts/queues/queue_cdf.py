@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from plots.charts.queues import queue_lengths
 from plots.data import Inputs, Panel, Picked, Point
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "queue_cdf"
@@ -79,7 +79,7 @@ def _chart(panel: Panel) -> Figure | None:
     axes = sheet.axes[0][0]
     handles = _curves(axes, [(row.point, row.switches) for row in rows], panel, top)
     axes.set_ylabel("queues this long or shorter (%)")
-    axes.set_xlabel("queue (packets)")
+    axes.set_xlabel(axis_labels.QUEUE)
     small = [one for row in sheet.axes[1:] for one in row]
     for one, direction in zip(small, directions, strict=False):
         _curves(one, [(row.point, row.by_direction[direction]) for row in rows], panel, top)

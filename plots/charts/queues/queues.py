@@ -19,16 +19,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from analysis.quantities import QUEUE_PKTS_MAX
 from model.result import PortRow
 from plots.charts.queues import queue_lengths
 from plots.charts.queues.queue_lengths import Lengths
 from plots.data import Inputs, Level, Panel, Picked, Point, of_switch
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "queues"
-LONGEST = "queue_pkts_max"
-"""The metric whose level is drawn."""
 _HEIGHT_IN = 1.55
 _MAX_ROWS, _MAX_BINS = 3, 160
 _HEADROOM = 1.22
@@ -44,7 +43,7 @@ _WORST_LINES = (("#000000", 1.2), ("#0072B2", 1.1), ("#CC79A7", 1.1))
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `queue_pkts_max`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `QUEUE_PKTS_MAX`."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
@@ -69,7 +68,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
         return None
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(rows))
     unbounded = panel.spec.link.queue_pkts == 0
-    found = style.levels_of(panel, levels, LONGEST) if unbounded else []
+    found = style.levels_of(panel, levels, QUEUE_PKTS_MAX) if unbounded else []
     top = float(max(panel.spec.link.queue_pkts, *(row.pkts.max() for row in rows)))
     for (axes,), row in zip(sheet.axes, rows, strict=True):
         _row(axes, row)
@@ -77,7 +76,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
         for level in beside:
             style.published_line(axes, level.value)
         _scale(axes, max(top, 4.0, *(level.value for level in beside)), panel)
-    sheet.axes[-1][0].set_xlabel("seconds since the opening of the measured window")
+    sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     subtitle = style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time")
     words = Text(
         finding(panel, [row.point for row in rows]),
@@ -126,7 +125,7 @@ def _scale(axes: Axes, top: float, panel: Panel) -> None:
     axes.set_ylim(0, _HEADROOM * top)
     ticks = MaxNLocator(4, integer=True).tick_values(0, top)
     axes.set_yticks([tick for tick in ticks if 0 <= tick <= top])
-    axes.set_ylabel("queue (packets)")
+    axes.set_ylabel(axis_labels.QUEUE)
     seconds = panel.delay_ms(top) >= 2000
     unit_ms = panel.delay_ms(1) / (1000 if seconds else 1)
     right = axes.secondary_yaxis("right", functions=(partial(mul, unit_ms), partial(mul, 1 / unit_ms)))

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from analysis.quantities import ONE_WAY_S_MAX
 from engines.registry import SIMULATED_HOSTS
 from model.result import FlowRow
 from plots.data import Inputs, Level, Panel, Picked, Point
@@ -26,8 +27,6 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "rtt"
-ONE_WAY = "one_way_s_max"
-"""The metric whose level is drawn."""
 _SIMULATED_PINGS = "Pings: the time of a small packet if no queue had changed meanwhile."
 _HEIGHT_IN = 1.5
 _MAX_ROWS, _MAX_FLOWS = 3, 160
@@ -37,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `one_way_s_max`, which
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of `ONE_WAY_S_MAX`, which
     round trips exceed, too."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
@@ -64,7 +63,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
         return None
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(rows))
     log = _unlike(rows)
-    found = [] if panel.spec.link.queue_pkts else style.levels_of(panel, levels, ONE_WAY)
+    found = [] if panel.spec.link.queue_pkts else style.levels_of(panel, levels, ONE_WAY_S_MAX)
     for (axes,), point in zip(sheet.axes, rows, strict=True):
         _row(axes, point, max(panel.subflows), log)
         for level in found:

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.completion import Completions, completions, percentile, slowdown
+from analysis.quantities import FCT_MS_MEAN, SLOWDOWN_MEAN, SLOWDOWN_P99
 from model.result import FlowRow
 from plots.data import Inputs, Panel, Point
 from plots.shared import style
@@ -99,8 +100,8 @@ def _chart(panel: Panel) -> Figure | None:
     if with_slowdown:
         _by_size(sheet.axes[1][0], rows, of_size, lambda one: one.mean)
         _by_size(sheet.axes[2][0], rows, of_size, lambda one: one.p99)
-        sheet.axes[1][0].set_ylabel("mean slowdown")
-        sheet.axes[2][0].set_ylabel("p99 slowdown")
+        sheet.axes[1][0].set_ylabel(SLOWDOWN_MEAN.axis)
+        sheet.axes[2][0].set_ylabel(SLOWDOWN_P99.axis)
         sheet.axes[2][0].set_xlabel("flow size")
     absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
     words = Text(
@@ -130,7 +131,7 @@ def _distribution(axes: Axes, rows: Sequence[Curve]) -> list[Line2D]:
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("flows done (%)")
-    axes.set_xlabel("completion time")
+    axes.set_xlabel(FCT_MS_MEAN.words)
     axes.xaxis.set_major_formatter(FuncFormatter(_time))
     axes.xaxis.set_minor_formatter(NullFormatter())
     return lines

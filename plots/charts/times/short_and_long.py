@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.completion import Completions, completions
+from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT
 from model import transports
 from model.congestion import BASELINE
 from model.result import Status
@@ -76,7 +77,7 @@ def used_pct(point: Point) -> float:
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in transport; see `registry.Chart.draw`. Levels of the
-    quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, because times
+    quantities `FCT_MS_MEAN` and `LINKS_USED_PCT` are drawn on the paper's own network, because times
     depend on its size and rate."""
     of = panels((point for point in inputs.points if not point.failed), ignoring=TRANSPORT)
     return saving.draw_each(
@@ -131,17 +132,17 @@ def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figur
         for level in levels
         if level.is_on(panel.spec)
         and level.k == panel.spec.topology.k
-        and level.metric in {"fct_ms_mean", "links_used_pct"}
+        and level.quantity in {FCT_MS_MEAN, LINKS_USED_PCT}
     ]
-    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.metric == "fct_ms_mean"])
+    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == FCT_MS_MEAN])
     _bars(
         sheet.axes[1][1],
         found,
         lambda row: row.used_pct,
         "{:.0f}",
-        [lv for lv in beside if lv.metric == "links_used_pct"],
+        [lv for lv in beside if lv.quantity == LINKS_USED_PCT],
     )
-    sheet.axes[1][1].set_xlabel("links used (%)")
+    sheet.axes[1][1].set_xlabel(LINKS_USED_PCT.short_axis)
     if late:
         _bars(sheet.axes[2][0], found, lambda row: row.opened, "{:.1f}")
         sheet.axes[2][0].set_xlabel("subflows, short flow")
@@ -170,7 +171,7 @@ def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("short flows done (%)")
-    axes.set_xlabel("completion time (ms)")
+    axes.set_xlabel(FCT_MS_MEAN.axis)
     return lines
 
 
@@ -187,7 +188,7 @@ def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> No
         )  # fmt: skip
     _published(axes, found, levels)
     axes.set_xlim(0, 1.14 * axes.get_xlim()[1])
-    axes.set_xlabel("completion (ms)")
+    axes.set_xlabel(FCT_MS_MEAN.axis)
 
 
 def _bars(

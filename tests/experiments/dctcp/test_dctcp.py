@@ -11,7 +11,7 @@ from common.errors import UsageError
 from experiments.dctcp import queue
 from fabric.plan import FRAME_BITS
 from harness.options.options import Given, resolve
-from harness.points.baseline import reference_of
+from harness.points.baseline import baseline_of
 from model.spec import RunSpec, sub_seed
 from workloads import matrices
 
@@ -57,4 +57,4 @@ def test_what_cannot_show_it_is_refused() -> None:
 
 
 def test_the_baseline_is_not_marked() -> None:
-    assert {reference_of(spec).link.ecn_pkts for spec in specs()} == {0}
+    assert {baseline_of(spec).link.ecn_pkts for spec in specs()} == {0}

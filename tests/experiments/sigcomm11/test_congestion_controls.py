@@ -92,12 +92,12 @@ NAMES = (
 
 
 def test_one_baseline_one_chart_and_every_line_named(results: Path) -> None:
-    told = (results / "stdout.txt").read_text()
-    assert "8 points" in told
+    printed = (results / "stdout.txt").read_text()
+    assert "8 points" in printed
     for name in NAMES:
         line = rf"\[\d/8\] {re.escape(name)}: \S+ % of optimal \(slowest flow \S+\), ok"
-        assert re.search(line, told)
-        assert f"\n {name} " in told, "a row of the one table"
+        assert re.search(line, printed)
+        assert f"\n {name} " in printed, "a row of the one table"
     charts = {path.name for path in (results / NAME / "charts").iterdir()}
     assert charts == {"by_congestion_control-fat_tree-k4-one_to_one.svg"}
 
@@ -117,8 +117,8 @@ def test_names_and_summary_tell_points_apart(results: Path) -> None:
 def test_the_plan_as_json_shows_what_differs() -> None:
     done = refabric("plan", NAME, "--engine", "fake", "--k", "4", "--json")
     specs = [json.loads(line)["spec"] for line in done.stdout.splitlines() if '"job"' in line]
-    told = {(s["routing"], s["transport"]["cc"], s["transport"]["subflows"]) for s in specs}
-    assert len(told) == 7, "the baseline is TCP too"
+    kinds = {(s["routing"], s["transport"]["cc"], s["transport"]["subflows"]) for s in specs}
+    assert len(kinds) == 7, "the baseline is TCP too"
 
 
 def test_the_report_repeats_it_by_one_command(results: Path) -> None:

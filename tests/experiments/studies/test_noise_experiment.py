@@ -13,7 +13,7 @@ from engines.registry import SIMULATOR, make
 from experiments.registry import EXPERIMENTS
 from harness.options.options import Given, resolve
 from harness.plan import session
-from harness.points.baseline import is_reference, reference_of
+from harness.points.baseline import baseline_of, is_baseline
 from model.noise import QUIET, lateness_ms, noisy
 from model.spec import (
     CLOCKS,
@@ -61,9 +61,9 @@ def test_real_hosts_have_both_clocks() -> None:
 
 
 def test_the_baseline_is_quiet_whatever_the_noise() -> None:
-    baselines = [reference_of(spec) for spec in specs("noise", "mininet")]
+    baselines = [baseline_of(spec) for spec in specs("noise", "mininet")]
     assert len(hashes(baselines)) == 1
-    assert is_reference(baselines[0])
+    assert is_baseline(baselines[0])
     assert not noisy(baselines[0])
 
 

@@ -29,7 +29,7 @@ from tests.support.statements import row
 from tests.support.stored_points import (
     EXPERIMENT,
     put,
-    put_reference,
+    put_baseline,
     result_of,
     spec_of,
 )
@@ -55,7 +55,7 @@ def verdict_on(statement: Published, points: Sequence[Judged]) -> Verdict:
 
 class TestVerdicts:
     def test_good_points_agree_or_differ(self, store: Store) -> None:
-        put_reference(store, spec_of(), 5.0)
+        put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0, 3.0]))
         agreeing = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 50, 1.0), judged(store))
         assert (agreeing.word, agreeing.measured) == (AGREES, Measured(50.0, None, 1, False))
@@ -64,7 +64,7 @@ class TestVerdicts:
         assert (differing.word, differing.why) == (DIFFERS, "10 off; because")
 
     def test_seeds_are_averaged(self, store: Store) -> None:
-        put_reference(store, spec_of(), 5.0)
+        put_baseline(store, spec_of(), 5.0)
         for seed, mbps in ((1, 2.0), (2, 3.0)):
             put(store, spec_of(1, seed=seed), result_of([mbps]))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 50), judged(store)).measured
@@ -73,14 +73,14 @@ class TestVerdicts:
         assert found.spread == pytest.approx(14.1, abs=0.1)
 
     def test_suspect_points_say_nothing_but_why(self, store: Store) -> None:
-        put_reference(store, spec_of(), 5.0)
+        put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0], Status.SUSPECT, CPU))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 50), judged(store))
         assert (found.word, found.why) == (SUSPECT, CPU)
         assert found.measured == Measured(40.0, None, 1, True)
 
     def test_a_good_seed_counts_where_another_is_suspect(self, store: Store) -> None:
-        put_reference(store, spec_of(), 5.0)
+        put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1, seed=1), result_of([1.0], Status.SUSPECT, CPU))
         put(store, spec_of(1, seed=2), result_of([3.0]))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 60), judged(store))
@@ -98,7 +98,7 @@ class TestVerdicts:
         assert (saturated.word, saturated.measured) == (AGREES, Measured(0.5, None, 1, True))
 
     def test_another_size_is_not_what_was_published(self, store: Store) -> None:
-        put_reference(store, spec_of(k=6), 5.0)
+        put_baseline(store, spec_of(k=6), 5.0)
         put(store, spec_of(1, k=6), result_of([2.0]))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 50), judged(store))
         assert (found.word, found.measured) == (NOT_MEASURED, None)
@@ -106,7 +106,7 @@ class TestVerdicts:
         assert "which was not run" in verdict_on(found.published, []).why
 
     def test_an_algorithm_that_was_not_run_is_named(self, store: Store) -> None:
-        put_reference(store, spec_of(), 5.0)
+        put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(8), result_of([2.0]))
         statement = row(metrics.GOODPUT_PCT_MEAN, 8, Relation.ABOVE, 50).under("lia")
         assert verdict_on(statement, judged(store)).why == "about LIA with 8 subflows, which was not run"
@@ -124,7 +124,7 @@ class TestVerdicts:
 
     def test_the_setting_with_most_points_counts(self, store: Store) -> None:
         for rate_mbps, seeds in ((5.0, (1, 2)), (20.0, (1,))):
-            put_reference(store, spec_of(rate_mbps=rate_mbps), rate_mbps)
+            put_baseline(store, spec_of(rate_mbps=rate_mbps), rate_mbps)
             for seed in seeds:
                 put(store, spec_of(1, seed=seed, rate_mbps=rate_mbps), result_of([rate_mbps / 4]))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 25), judged(store))
@@ -141,7 +141,7 @@ class TestVerdicts:
 
     def test_a_good_setting_goes_before_a_suspect_one(self, store: Store) -> None:
         for rate_mbps, status in ((5.0, Status.OK), (20.0, Status.SUSPECT)):
-            put_reference(store, spec_of(rate_mbps=rate_mbps), rate_mbps)
+            put_baseline(store, spec_of(rate_mbps=rate_mbps), rate_mbps)
             reasons = () if status is Status.OK else (CPU,)
             for seed in (1,) if status is Status.OK else (1, 2):
                 point = spec_of(1, seed=seed, rate_mbps=rate_mbps)
@@ -150,7 +150,7 @@ class TestVerdicts:
         assert (found.word, found.setting[:6]) == (AGREES, "5 Mb/s")
 
     def test_json_has_everything(self, store: Store) -> None:
-        put_reference(store, spec_of(), 5.0)
+        put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0]))
         figure = EXPERIMENTS[EXPERIMENT].figures[0]
         shown = fields(

@@ -21,7 +21,7 @@ from harness.results.store import SCHEMA, Store, StoredPoint
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.judged_points import judged, stored
-from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 
 def side(points: Sequence[StoredPoint], name: str = "a") -> Side:
@@ -239,7 +239,7 @@ def refabric(*arguments: object) -> Result:
 
 def filled(results: Path, mbps: float, name: str = EXPERIMENT) -> Path:
     store = Store.open(results, name)
-    put_reference(store, spec_of(), 5.0)
+    put_baseline(store, spec_of(), 5.0)
     put(store, spec_of(), result_of([mbps, mbps + 1]))
     return store.directory
 

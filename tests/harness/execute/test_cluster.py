@@ -24,7 +24,7 @@ from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Place
 from harness.options.retries import Retries
 from harness.plan.jobs import Job, jobs_of
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results.store import PROVENANCE, Store, load
 from harness.results.summary import Judged
 from model.reasons import ENDED
@@ -189,7 +189,7 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp
     with cluster(tmp_path, ONE, ONE, ONE, ONE) as lab:
         points = specs("fake", 1, 4, 6)
         outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, listener)
-    states = {p.spec.transport.subflows: p for p in outcome.points if not is_reference(p.spec)}
+    states = {p.spec.transport.subflows: p for p in outcome.points if not is_baseline(p.spec)}
     assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
     assert states[4].reasons[0].kind == ENDED
     assert states[4].reasons[0].text.startswith("3 workers were lost while running it, last tcp://127.0.0.1:")

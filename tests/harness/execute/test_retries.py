@@ -23,7 +23,7 @@ from harness.options.profiles import PROFILES
 from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import session
 from harness.plan.jobs import jobs_of
-from harness.points.baseline import expected_mbps, is_reference, reference_of
+from harness.points.baseline import baseline_of, expected_mbps, is_baseline
 from harness.results import attempts
 from harness.results.attempts import Attempt
 from harness.results.store import Store, StoredPoint, index, load, point_name
@@ -182,7 +182,7 @@ def test_a_point_of_before_attempts_were_recorded_has_had_one(store: Store) -> N
 
 
 def test_a_baseline_of_the_computed_goodput_needs_no_retry(store: Store) -> None:
-    baseline = reference_of(spec_of())
+    baseline = baseline_of(spec_of())
     for goodput_mbps, tries in ((expected_mbps(baseline), 0), (4.0, 1)):
         assert goodput_mbps
         put(store, baseline, result_of([goodput_mbps], Status.SUSPECT, "CPU: late"))
@@ -195,10 +195,10 @@ class TestBaselines:
     SPECS = (dataclasses.replace(spec_of(2), engine="mininet"),)
 
     def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
-        engine = dataclasses.replace(engine, name="mininet", falls_on=is_reference)
+        engine = dataclasses.replace(engine, name="mininet", falls_on=is_baseline)
         jobs = jobs_of(self.SPECS, engine, cpu_bound=cpu_bound)
         sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), SideBySide(), False, retries)
-        (baseline,) = (point for point in load(store.directory) if is_reference(point.spec))
+        (baseline,) = (point for point in load(store.directory) if is_baseline(point.spec))
         assert len(index(store.directory)) == 2
         return len(baseline.attempts)
 
@@ -215,7 +215,7 @@ class TestBaselines:
         assert self.tries(store, engine, retries_of(Given(), 0)) == 1
 
     def test_one_that_is_ok_and_not_what_is_computed_is_tried_again(self, store: Store) -> None:
-        baseline = dataclasses.replace(reference_of(self.SPECS[0]))
+        baseline = dataclasses.replace(baseline_of(self.SPECS[0]))
         right_mbps = expected_mbps(baseline)
         assert right_mbps
         for goodput_mbps, tries in ((right_mbps, 0), (0.99 * right_mbps, 1)):

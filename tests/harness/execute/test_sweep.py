@@ -66,7 +66,7 @@ def test_a_whole_sweep(store: Store) -> None:
     assert [j.spec for j in outcome.points[1:]] == SPECS
     assert {status for _, status in recorder.finished} == {Status.OK}
     assert summary_rows(store) == 4
-    assert all(j.reference_mbps is not None for j in outcome.points)
+    assert all(j.baseline_mbps is not None for j in outcome.points)
 
 
 def test_a_finished_sweep_runs_nothing_unless_forced(store: Store) -> None:

@@ -23,7 +23,7 @@ from harness.execute import sweep, workers
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome, Place
 from harness.plan.jobs import Job, jobs_of
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from harness.results.store import PROVENANCE, Store
 from harness.results.summary import Judged
 from model.reasons import ENDED
@@ -134,7 +134,7 @@ def test_the_longest_begin_first_where_others_run_beside_them(
 
     class Starts(Listener):
         def start(self, job: Job, place: Place) -> None:
-            if not is_reference(job.spec):  # percentages wait for the baseline: it goes first
+            if not is_baseline(job.spec):  # percentages wait for the baseline: it goes first
                 begun.append(job.spec.transport.subflows)
             super().start(job, place)
 
@@ -200,7 +200,7 @@ def test_memory_is_estimated_once_for_all_seeds_of_a_point(tmp_path: Path) -> No
     engine = Counting()
     seeds = [dataclasses.replace(spec, seed=seed) for seed in (1, 2, 3) for spec in specs()]
     assert run(tmp_path, engine, Listener(), asked=seeds).exit_code == 0
-    kinds = [spec.transport.subflows for spec in engine.asked if not is_reference(spec)]
+    kinds = [spec.transport.subflows for spec in engine.asked if not is_baseline(spec)]
     assert sorted(kinds) == sorted(SUBFLOWS)
 
 
@@ -208,9 +208,7 @@ def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
     listener = Listener()
     outcome = run(tmp_path, Deadly(parallel=2), listener)
     assert outcome.exit_code == 1
-    states = {
-        point.spec.transport.subflows: point for point in outcome.points if not is_reference(point.spec)
-    }
+    states = {point.spec.transport.subflows: point for point in outcome.points if not is_baseline(point.spec)}
     assert [states[n].status for n in SUBFLOWS] == [Status.OK, Status.OK, Status.FAILED, Status.OK]
     (reason,) = states[4].reasons
     assert reason.kind == ENDED

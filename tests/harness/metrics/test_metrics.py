@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.quantities import Quantity
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
 from harness.metrics import metrics
@@ -202,6 +203,6 @@ def test_every_metric_is_used_and_has_a_name_of_its_own() -> None:
 
 def test_a_metric_that_nothing_reads_is_refused() -> None:
     with pytest.raises(ValueError, match="metric x"):
-        Metric("x", "", "nothing")
+        Metric(Quantity("x", "", "nothing"))
     with pytest.raises(ValueError, match="off one point"):
-        Metric("x", "", "a ratio", over=metrics.GOODPUT_OVER_TCP.over, shown=ShownIn.REPORT)
+        Metric(Quantity("x", "", "a ratio"), over=metrics.GOODPUT_OVER_TCP.over, shown=ShownIn.REPORT)

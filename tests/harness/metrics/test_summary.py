@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 import topos
+from analysis.quantities import Quantity
 from harness.metrics import columns
 from harness.metrics.metric import Metric
-from harness.points.baseline import is_reference, reference_of
+from harness.points.baseline import baseline_of, is_baseline
 from harness.results.store import Store, load, point_name
-from harness.results.summary import Judged
+from harness.results.summary import Judged, judge
 from harness.results.tables import Cell
 from model.reasons import LATE, RTT, Fault, Reason, of_text
 from model.result import Status
 from model.spec import AgentSpec, RunSpec, TopologySpec, TransportSpec
-from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 from topos import from_file
 
 DESIGN_COLUMNS = (
@@ -47,8 +48,8 @@ def rows(store: Store) -> list[dict[str, str]]:
 
 def test_columns_and_values(store: Store) -> None:
     put(store, spec_of(8), result_of([1.0, 2.0, 3.0]))
-    put_reference(store, spec_of(8), 4.0)
-    reference, point = rows(store)
+    put_baseline(store, spec_of(8), 4.0)
+    baseline, point = rows(store)
     assert (store.directory / "summary.csv").read_text().splitlines()[0] == DESIGN_COLUMNS
     assert point == {
         "experiment": EXPERIMENT, "engine": "mininet", "dataplane": "fabric", "topology": "fat_tree",
@@ -66,7 +67,7 @@ def test_columns_and_values(store: Store) -> None:
         "pcscf_fill_pct": "", "scscf_fill_pct": "",
         "algorithm": "", "settings": "10 s warm-up, iperf3 traffic", "point": point_name(spec_of(8)),
     }  # fmt: skip
-    assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
+    assert (baseline["workload"], baseline["goodput_pct_mean"]) == ("reference", "100")
 
 
 def test_points_of_equal_names_are_told_apart(store: Store) -> None:
@@ -111,7 +112,7 @@ def test_a_row_is_computed_again_only_when_its_point_or_its_baseline_changes(
     columns.write(store, [point], kept)
     columns.write(store, [point], kept)
     assert computed == [point.name]
-    baseline = put_reference(store, spec_of(), 2.0)
+    baseline = put_baseline(store, spec_of(), 2.0)
     columns.write(store, [point, baseline], kept)
     assert computed == [point.name, baseline.name, point.name]
     monkeypatch.undo()
@@ -126,7 +127,7 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
     def gap_mbps(judged: Judged) -> float | None:
         return judged.goodput_mbps.maximum - judged.goodput_mbps.minimum if judged.goodput_mbps else None
 
-    gap = Metric("gap_mbps", "Mb/s", "the gap", gap_mbps)
+    gap = Metric(Quantity("gap_mbps", "Mb/s", "the gap"), gap_mbps)
     columns.write(store, load(store.directory), columns.Rows((gap,)))
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -134,27 +135,34 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
     assert row["gap_mbps"] == "2"
 
 
+def test_metrics_of_users_read_the_baseline_by_the_name_of_its_column(store: Store) -> None:
+    put(store, spec_of(), result_of([2.0]))
+    put_baseline(store, spec_of(), 4.0)
+    metric = Metric(Quantity("baseline", "Mb/s", "its goodput"), lambda judged: judged.reference_mbps)
+    assert [metric.at(judged) for judged in judge(load(store.directory))] == [4.0, 4.0]
+
+
 def test_without_a_baseline_there_are_no_percentages(store: Store) -> None:
     put(store, spec_of(), result_of([1.0]))
-    put_reference(store, spec_of(rate_mbps=10.0), 9.0)
+    put_baseline(store, spec_of(rate_mbps=10.0), 9.0)
     (point,) = [row for row in rows(store) if row["workload"] == "one_to_one"]
     assert (point["reference_mbps"], point["goodput_pct_mean"], point["goodput_mbps_mean"]) == ("", "", "1")
 
 
 def test_a_failed_baseline_is_none_and_a_failed_point_has_no_numbers(store: Store) -> None:
     put(store, spec_of(), result_of([1.0], Status.FAILED, "iperf3 said no", "twice, at once"))
-    put_reference(store, spec_of(), 0.0, Status.FAILED)
-    reference, point = rows(store)
+    put_baseline(store, spec_of(), 0.0, Status.FAILED)
+    baseline, point = rows(store)
     assert (point["status"], point["reasons"]) == ("failed", "iperf3 said no; twice, at once")
     numbers = ("goodput_mbps_mean", "goodput_pct_mean", "goodput_pct_max", "jain", "reference_mbps")
     assert {point[name] for name in numbers} == {""}
-    assert reference["status"] == "failed"
+    assert baseline["status"] == "failed"
 
 
 def test_a_suspect_baseline_that_is_off_makes_its_points_suspect(store: Store) -> None:
     put(store, spec_of(), result_of([1.0]))
     put(store, spec_of(2), result_of([], Status.FAILED, "broke"))
-    put_reference(store, spec_of(), 4.0, Status.SUSPECT)
+    put_baseline(store, spec_of(), 4.0, Status.SUSPECT)
     _, tcp, mptcp = rows(store)
     assert (tcp["status"], tcp["reasons"]) == ("suspect", "its baseline is suspect")
     assert tcp["kinds"] == "baseline"
@@ -167,14 +175,14 @@ def test_a_baseline_of_the_computed_goodput_is_right_whatever_the_machine_did(
 ) -> None:
     put(store, spec_of(), result_of([1.0]))
     noisy = result_of([off * 5 * 1448 / 1514], Status.SUSPECT, "CPU: no idle time left in 3 of 20 seconds")
-    put(store, reference_of(spec_of()), noisy)
+    put(store, baseline_of(spec_of()), noisy)
     baseline, tcp = rows(store)
     assert (baseline["status"], tcp["status"]) == (status, status)
     assert bool(baseline["cautions"]) is (status == "ok"), "what the machine did is kept"
 
 
 def test_a_baseline_under_another_congestion_control_is_suspect_at_any_goodput(store: Store) -> None:
-    put_reference(store, spec_of(), 5 * 1448 / 1514, Status.SUSPECT)
+    put_baseline(store, spec_of(), 5 * 1448 / 1514, Status.SUSPECT)
     (baseline,) = rows(store)
     assert baseline["status"] == "suspect"
 
@@ -194,7 +202,7 @@ def test_what_the_faults_were_stands_in_columns_of_its_own(store: Store) -> None
 
 def test_a_baseline_of_zero_divides_nothing(store: Store) -> None:
     put(store, spec_of(), result_of([1.0]))
-    put_reference(store, spec_of(), 0.0)
+    put_baseline(store, spec_of(), 0.0)
     assert rows(store)[1]["goodput_pct_mean"] == ""
 
 
@@ -212,12 +220,12 @@ def test_the_baseline_is_of_the_same_network(change: dict[str, str], shared: boo
     """One flow alone has nothing to gain from a choice of path."""
     spec = spec_of(8)
     other: RunSpec = dataclasses.replace(spec, **change)  # type: ignore[arg-type]
-    assert (reference_of(spec) == reference_of(other)) is shared
+    assert (baseline_of(spec) == baseline_of(other)) is shared
 
 
 def test_one_baseline_serves_transports_and_seeds() -> None:
-    assert len({reference_of(spec_of(n, seed=s)).canonical() for n in (1, 2, 8) for s in (1, 2)}) == 1
-    reference = reference_of(spec_of(8, seed=5))
-    assert is_reference(reference)
-    assert reference_of(reference) == reference
-    assert not is_reference(spec_of())
+    assert len({baseline_of(spec_of(n, seed=s)).canonical() for n in (1, 2, 8) for s in (1, 2)}) == 1
+    baseline = baseline_of(spec_of(8, seed=5))
+    assert is_baseline(baseline)
+    assert baseline_of(baseline) == baseline
+    assert not is_baseline(spec_of())

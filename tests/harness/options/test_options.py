@@ -18,7 +18,7 @@ from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
 from harness.options.options import Given, SweepOptions, resolve, sweep_workloads
 from harness.options.parsers import ints
 from harness.options.profiles import PROFILES
-from harness.points.baseline import reference_of
+from harness.points.baseline import baseline_of
 from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec
 
 (FIGURE,) = EXPERIMENT.figures
@@ -136,7 +136,7 @@ def test_points_share_seeds_queues_and_a_baseline() -> None:
     assert {(s.link.queue_pkts, s.link.nic_queue_pkts, s.sampling.queues_ms) for s in specs} == {
         (50, 50, 100)
     }
-    assert len({reference_of(spec).content_hash() for spec in specs}) == 2
+    assert len({baseline_of(spec).content_hash() for spec in specs}) == 2
 
 
 def test_link_properties_and_sysctls_reach_the_spec() -> None:
@@ -151,7 +151,7 @@ def test_queues_and_events_reach_the_spec_but_no_event_its_baseline() -> None:
     spec = specs_of(queue_bytes=30_280, random_drop=5, event=("10:p0a0-c0", "12.5:p0a0-c0:0.25"))[0]
     assert (spec.link.queue_bytes, spec.link.random_pkts) == (30_280, 5)
     assert spec.events == (LinkEvent(10.0, "p0a0", "c0", 0.0), LinkEvent(12.5, "p0a0", "c0", 0.25))
-    assert reference_of(spec).events == ()
+    assert baseline_of(spec).events == ()
     assert RunSpec.from_json(spec.to_json()) == spec
 
 

@@ -19,7 +19,7 @@ from harness.options.rates import RateChoice, fixed
 from harness.plan.advice import Advice, Lesson, Machine, Severity, advise
 from harness.plan.jobs import Job
 from harness.plan.rate import TO_BE_MEASURED
-from harness.points.baseline import reference_of
+from harness.points.baseline import baseline_of
 from model.machine.capacity import Capacity, Measured, demand, rate_carried, rounded_down
 from model.machine.idle_noise import MachineNoise
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -144,7 +144,7 @@ class TestRate:
         assert "the link rate of k=8 is measured first" in advice.text
 
     def test_a_baseline_alone_needs_none(self) -> None:
-        assert advice_on(reference_of(spec())) == []
+        assert advice_on(baseline_of(spec())) == []
 
 
 class TestScale:

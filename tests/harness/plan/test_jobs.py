@@ -8,7 +8,7 @@ import pytest
 
 from engines.fake import FakeEngine
 from harness.plan.jobs import jobs_of, remaining_s
-from harness.points.baseline import is_reference
+from harness.points.baseline import is_baseline
 from model.spec import LinkSpec
 from tests.support.stored_points import spec_of
 
@@ -18,7 +18,7 @@ SPECS = [dataclasses.replace(spec_of(n), engine="fake") for n in (1, 2, 8)]
 def test_the_baseline_comes_first_and_every_point_once() -> None:
     other = dataclasses.replace(SPECS[0], link=LinkSpec(20.0))
     jobs = jobs_of([*SPECS, other, SPECS[0]], FakeEngine(overhead=2.5))
-    assert [is_reference(job.spec) for job in jobs] == [True, True, False, False, False, False]
+    assert [is_baseline(job.spec) for job in jobs] == [True, True, False, False, False, False]
     assert [job.spec for job in jobs[2:]] == [*SPECS, other]
     assert jobs[2].expected_s == SPECS[0].warmup_s + SPECS[0].seconds + 2.5
 

@@ -10,7 +10,7 @@ import pytest
 
 from engines.engine import Silent
 from engines.registry import make
-from harness.points.baseline import expected_mbps, is_as_expected, reference_of
+from harness.points.baseline import baseline_of, expected_mbps, is_as_expected
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec
 from tests.support.stored_points import spec_of
 
@@ -24,7 +24,7 @@ def changed(**changes: Any) -> RunSpec:
 
 def test_headers_are_all_that_one_flow_leaves_of_a_link() -> None:
     assert expected_mbps(spec_of(8, rate_mbps=10.0)) == pytest.approx(10 * PAYLOAD)
-    assert expected_mbps(spec_of(8, rate_mbps=10.0)) == expected_mbps(reference_of(spec_of(rate_mbps=10.0)))
+    assert expected_mbps(spec_of(8, rate_mbps=10.0)) == expected_mbps(baseline_of(spec_of(rate_mbps=10.0)))
 
 
 def test_simulated_stacks_have_headers_of_their_own() -> None:
@@ -70,6 +70,6 @@ def test_the_simulator_measures_what_is_computed(
 ) -> None:
     link = LinkSpec(100.0)
     simulated = changed(engine="simulator", topology=topology, stack=stack, link=link)
-    spec = reference_of(dataclasses.replace(simulated, warmup_s=1.0, seconds=2.0))
+    spec = baseline_of(dataclasses.replace(simulated, warmup_s=1.0, seconds=2.0))
     result = make("simulator").run(spec, Silent(), tmp_path)
     assert is_as_expected(spec, result.flows[0].goodput_mbps), result.flows[0].goodput_mbps

@@ -14,7 +14,7 @@ from experiments.registry import CATALOGUE
 from harness.claims.verdicts import verdicts
 from harness.cli import progress, table
 from harness.execute.sweep import Place
-from harness.points.baseline import is_reference, reference_of
+from harness.points.baseline import baseline_of, is_baseline
 from harness.report import in_short, words
 from harness.report.points import point_label
 from harness.results import summary
@@ -31,7 +31,7 @@ from model.reasons import (
 )
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, WorkloadSpec
-from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.judged_points import BASELINE_MBPS, judged, stored
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 from topos import from_file
 
@@ -41,7 +41,7 @@ LATE_FRAMES = Reason(LATE, "CPU: frames were late")
 
 
 def at(pct: float, spec: RunSpec, status: Status = Status.OK, **changes: Any) -> StoredPoint:
-    point = stored(spec, [pct * REFERENCE_MBPS / 100] * 2, status)
+    point = stored(spec, [pct * BASELINE_MBPS / 100] * 2, status)
     return dataclasses.replace(point, **{"metrics": {}, **changes})
 
 
@@ -50,7 +50,7 @@ def summary_of(points: Sequence[StoredPoint]) -> str:
 
 
 def last(points: Sequence[StoredPoint]) -> Judged:
-    return next(each for each in judged(points) if not is_reference(each.spec))
+    return next(each for each in judged(points) if not is_baseline(each.spec))
 
 
 def runs(*statuses: Status) -> tuple[Attempt, ...]:
@@ -225,7 +225,7 @@ def test_two_groups_of_one_network_are_told_apart() -> None:
 
 def baseline(status: Status) -> StoredPoint:
     reasons = (LATE_FRAMES,)
-    return dataclasses.replace(at(80.0, reference_of(spec_of(8)), status, reasons=reasons), metrics={})
+    return dataclasses.replace(at(80.0, baseline_of(spec_of(8)), status, reasons=reasons), metrics={})
 
 
 @pytest.mark.parametrize(

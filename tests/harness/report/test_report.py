@@ -34,7 +34,7 @@ from model.reasons import of_text
 from model.result import Status
 from model.spec import LinkSpec
 from tests.support import chart_files
-from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.judged_points import BASELINE_MBPS, judged, stored
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
 VOID = {"meta", "link", "br", "hr", "img"}
@@ -286,9 +286,7 @@ def test_what_a_figure_means_to_happen_is_summed_up() -> None:
 
 
 def test_a_summary_claims_what_verdicts_say() -> None:
-    at_8 = [
-        stored(spec_of(n, k=8), [level * REFERENCE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))
-    ]
+    at_8 = [stored(spec_of(n, k=8), [level * BASELINE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))]
     text = " ".join(words.summary(loaded(at_8)))
     assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in text
     assert "Every number rests on one permutation" in text

@@ -20,7 +20,7 @@ from common.errors import RefabricError
 from experiments.command import main
 from harness.results.store import Store, load_point, point_name, scan
 from model.spec import RunSpec
-from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 Place = tuple[str | int, ...]
 
@@ -80,7 +80,7 @@ def put_edited(folder: Path, run: dict[str, Any]) -> Path:
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment's folder of a baseline and two points."""
     store = Store.open(tmp_path_factory.mktemp("stored") / "results", EXPERIMENT)
-    put_reference(store, spec_of(), 4.7)
+    put_baseline(store, spec_of(), 4.7)
     put(store, spec_of(2), result_of([4.5]))
     put(store, spec_of(1), result_of([2.5, 3.25]))
     return store.directory

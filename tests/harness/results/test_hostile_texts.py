@@ -19,7 +19,7 @@ from harness.results.store import Store, load, point_name, scan
 from model.reasons import of_text
 from model.result import Status
 from model.spec import WorkloadSpec
-from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\r\u202eb\nok       forged-line\x9b31m\x7f"
 
@@ -27,7 +27,7 @@ HOSTILE = "a\x1b]0;owned\x07\x1b[2J\r\u202eb\nok       forged-line\x9b31m\x7f"
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     opened = Store.open(tmp_path / "results", EXPERIMENT)
-    put_reference(opened, spec_of(), 4.7)
+    put_baseline(opened, spec_of(), 4.7)
     return opened
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.quantities import GOODPUT_PCT_MEAN
 from plots.charts.goodput import flow_level, subflows_needed
 from plots.data import Inputs, Level, Point
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
@@ -59,7 +60,7 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     points = [by("flow-level", n, 3, hosts) for n in (1, 4, 8) for hosts in (16, 128)]
     points += [by("flow-level", n, 0, 216, "bcube") for n in (1, 4, 8)]
     points += [by("simulator", n) for n in (1, 8)]
-    bound = Level("fat_tree", "one_to_one", "goodput_pct_mean", 8, ">=", 90, 32, "SIGCOMM'11", "text")
+    bound = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, ">=", 90, 32, "SIGCOMM'11", "text")
     (path,) = subflows_needed.draw(Inputs(points, tmp_path, levels=(bound,)))
     words = words_of(path)
     for part in (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
+from analysis.quantities import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from model.result import FlowRow, PortRow, Status
 from plots.charts.goodput import share, shift
 from plots.data import Inputs, Level, Point, panels

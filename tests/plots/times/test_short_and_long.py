@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from analysis.quantities import FCT_MS_MEAN
 from model.result import NO_VALUE
 from plots.charts.times import short_and_long
 from plots.data import Inputs, Level, Panel, Point
@@ -12,7 +13,7 @@ from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
 LEVEL = Level(
-    "fat_tree", "short_and_long", "fct_ms_mean", 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"
+    "fat_tree", "short_and_long", FCT_MS_MEAN, 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"
 )
 
 

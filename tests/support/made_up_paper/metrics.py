@@ -6,6 +6,7 @@ import math
 import statistics
 
 from analysis.completion import slowdown
+from analysis.quantities import Quantity
 from harness.metrics.measures import OfPoint
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
@@ -23,10 +24,10 @@ def _normalised(above: float, up_to: float) -> OfPoint:
 
 
 NFCT_SMALL = Metric(
-    "nfct_small", "", "the mean normalised completion time of flows up to 100 kB",
+    Quantity("nfct_small", "", "the mean normalised completion time of flows up to 100 kB"),
     _normalised(0, SMALL_BYTES),
 )  # fmt: skip
 NFCT_LARGE = Metric(
-    "nfct_large", "", "the mean normalised completion time of flows above 1 MB",
+    Quantity("nfct_large", "", "the mean normalised completion time of flows above 1 MB"),
     _normalised(LARGE_BYTES, math.inf),
 )  # fmt: skip

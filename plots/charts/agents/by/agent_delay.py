@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+from analysis.quantities import DROPS
 from ccp.loading import is_agents
 from model import transports
 from model.spec import AgentSpec
 from plots.data import TRANSPORT, Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_agent_delay"
@@ -37,7 +38,7 @@ def _goodput(point: Point) -> float:
 
 def _dropped(point: Point) -> float:
     """Return the segments dropped in each second of the window."""
-    return float(point.metrics.get("drops", 0.0)) / point.spec.seconds
+    return (point.recorded(DROPS) or 0.0) / point.spec.seconds
 
 
 def _chart(panel: Panel) -> Figure | None:
@@ -53,7 +54,7 @@ def _chart(panel: Panel) -> Figure | None:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_ylim(0, 1.08 * axes.dataLim.y1 or 1.0)
-    goodput.set_ylabel("goodput (Mb/s)")
+    goodput.set_ylabel(axis_labels.GOODPUT_MBPS)
     drops.set_ylabel("drops per second")
     drops.set_xlabel("delay of the agent (ms)")
     legend = [_key(name) for name in names]

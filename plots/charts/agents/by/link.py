@@ -16,7 +16,7 @@ from ccp.loading import is_agents
 from model import transports
 from model.link_traces import CELL, DROP, FIXED, link_kind
 from plots.data import TRANSPORT, Inputs, Panel, Point, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -81,8 +81,8 @@ def _chart(panel: Panel) -> Figure | None:
         axes.set_ylim(0, 1.15 * max(max(mark.mbps) for mark in of))
         axes.set_xlim(0, 1.25 * max(1.0, *(max(mark.delay_ms) for mark in of)))
         axes.tick_params(labelsize=7)
-    sheet.axes[0][0].set_ylabel("goodput, Mb/s")
-    sheet.axes[0][len(by_kind) // 2].set_xlabel("time in queues, ms")
+    sheet.axes[0][0].set_ylabel(axis_labels.GOODPUT_MBPS)
+    sheet.axes[0][len(by_kind) // 2].set_xlabel("time in queues (ms)")
     names = dict.fromkeys(mark.cc for of in by_kind.values() for mark in of)
     words = Text(finding(by_kind.values()), "One flow; filled: in an agent", _caption(panel))
     return sheet.finish(words, [_key(name) for name in names])

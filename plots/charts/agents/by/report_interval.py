@@ -83,7 +83,7 @@ def _chart(panel: Panel) -> Figure | None:
     for axes in sheet.axes[0]:
         axes.set_ylim(0, 1.1 * max(top, 1.5))
     sheet.axes[0][0].set_ylabel("last completion, x Reno's")
-    sheet.axes[0][len(rates) // 2].set_xlabel("time between reports, us")
+    sheet.axes[0][len(rates) // 2].set_xlabel("time between reports (us)")
     caption = Caption(
         [f"round trip {4 * panel.spec.link.delay_us:g} us", style.queue_limit(panel.spec.link.queue_pkts),
          f"agent answers after {_answer_us(panel):g} us"],

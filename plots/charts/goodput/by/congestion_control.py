@@ -22,12 +22,13 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from analysis import robustness
+from analysis.quantities import GOODPUT_PCT_MEAN
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, mean_ranks, panels
-from plots.shared import saving, style
+from plots.shared import axis_labels, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.naming import file_stems
 from plots.shared.sheet import Caption, Sheet, Text
@@ -69,8 +70,8 @@ class _Column:
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting and number of MPTCP subflows; see `registry.Chart.draw`; levels of the
-    metric `mean` are drawn."""
+    """Draw one chart per setting and number of MPTCP subflows; see `registry.Chart.draw`; levels of
+    `GOODPUT_PCT_MEAN` are drawn."""
     paths: list[Path] = []
     for stem, comparison in comparisons(inputs.points).items():
         with style.look():
@@ -193,7 +194,7 @@ def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Lev
     axes.set_xlim(0, max(tops) * 1.04)
     axes.set_xticks([tick for tick in range(0, 1000, 25) if tick <= max(tops)])
     axes.axvline(optimum, color=style.FAINT, linewidth=0.8, zorder=1)
-    axes.set_xlabel("mean goodput (%)")
+    axes.set_xlabel(GOODPUT_PCT_MEAN.short_axis)
 
 
 def _retransmitted(axes: Axes, comparison: Comparison) -> None:
@@ -276,8 +277,8 @@ def _ranks(axes: Axes, comparison: Comparison) -> list[Line2D]:
     style.percent_axis(axes, max(map(max, curves.values()), default=0.0), panel.optimum_pct)
     axes.set_xlim(1 - 0.02 * max(longest, 2), max(longest, 2) * 1.02)
     axes.set_xticks(style.rank_ticks(longest))
-    axes.set_xlabel("rank of flow, slowest to fastest")
-    axes.set_ylabel(f"goodput ({style.percent_of(panel)})")
+    axes.set_xlabel(axis_labels.RANK_UPWARDS)
+    axes.set_ylabel(axis_labels.relative_goodput(panel))
     return lines
 
 
@@ -309,7 +310,7 @@ def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, 
         (rows[name], level)
         for level in levels
         if level.is_on(spec)
-        and level.metric == "goodput_pct_mean"
+        and level.quantity == GOODPUT_PCT_MEAN
         and level.subflows in of
         and (name := level.algorithm or of[level.subflows]) in rows
     ]

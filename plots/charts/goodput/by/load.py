@@ -89,8 +89,8 @@ def _chart(study: Study) -> Figure:
         _curve(gain, curve, loads, gains, study.dubious(curve))
     for axes in (throughput, gain):
         _load_axis(axes, list(loads.values()))
-    throughput.set_ylabel("throughput per host\n(% of one NIC)")
-    gain.set_ylabel(f"times {study.baseline}".replace(" on ", "\non "))
+    throughput.set_ylabel("goodput per host\n(% of one NIC)")
+    gain.set_ylabel(study.gain_axis.replace(" on ", "\non "))
     gain.axhline(1, color=style.FAINT, lw=0.8, zorder=1)
     gain.set_xlabel("mean number of connections per host")
     subtitle = f"{' and '.join(study.networks)}: {style.workload(study.points[0].spec)}, by load"

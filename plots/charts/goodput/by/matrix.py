@@ -69,7 +69,7 @@ def _chart(study: Study) -> Figure:
         axes.set_xlim(left=0)
     throughput.set_xlabel("goodput per sending host (% of one NIC)")
     gain.axvline(1, color=style.FAINT, lw=0.8, zorder=1)
-    gain.set_xlabel(f"times {study.baseline}")
+    gain.set_xlabel(study.gain_axis)
     subtitle = f"{' and '.join(study.networks)}, by traffic matrix"
     legend = [
         Line2D([], [], ls="", ms=6, color=c.colour, marker=c.marker, label=study.label(c))

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.quantities import GOODPUT_PCT_MEAN, JAIN
 from controllers.routing import DIGITS
 from model.transports import USUAL_ROUTING
 from plots.data import Inputs, Panel, Point, panels, together
@@ -80,9 +81,9 @@ def _chart(of: Sequence[Panel]) -> Figure:
         _rows(axes, of, value_of)
     goodput.set_xlim(left=0)
     goodput.axvline(100, color=style.FAINT, lw=0.8, zorder=1)
-    goodput.set_xlabel("mean goodput (% of one flow alone)")
+    goodput.set_xlabel(GOODPUT_PCT_MEAN.axis_in(style.OF_ONE_FLOW))
     fairness.set_xlim(0, 1.03)
-    fairness.set_xlabel("Jain's index of the flows' goodputs")
+    fairness.set_xlabel(JAIN.about)
     counts = [n for n in of[0].subflows if any(_points(panel, n) for panel in of)]
     legend = [_key(n) for n in counts]
     shown = [point for panel in of for n in counts for point in _points(panel, n)]

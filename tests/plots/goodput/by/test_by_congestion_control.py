@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.quantities import GOODPUT_PCT_MEAN
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts.goodput.by import congestion_control
@@ -99,9 +100,7 @@ def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
 
 
 def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:
-    about_olia = Level(
-        "fat_tree", "one_to_one", "goodput_pct_mean", 8, "about", 90, 8, "X'20", "text", "olia"
-    )
+    about_olia = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, "about", 90, 8, "X'20", "text", "olia")
     svg = congestion_control.draw(
         Inputs(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))
     )[0]
