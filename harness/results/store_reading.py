@@ -19,6 +19,7 @@ from engines.registry import VIRTUAL_TIME
 from harness.execute.attempts import Attempt
 from harness.plan.baseline import is_as_expected, is_reference, off_by_arithmetic, reference_of
 from harness.results import stored_run, tables
+from harness.results.numbers import Numbers
 from harness.results.stored_run import FLOWS, PORTS, RUN, SAMPLES
 from harness.results.tables import UnreadableError
 from model.congestion import in_force
@@ -30,8 +31,8 @@ from model.result import (
     PortRow,
     Status,
     Table,
-    under_test,
 )
+from model.rows import array
 from model.spec import RunSpec, SamplingSpec
 from model.transports import USUAL_ROUTING
 from workloads import matrices
@@ -96,8 +97,8 @@ class StoredPoint:
     reasons: tuple[Reason, ...]
     hosts: int
     elapsed_s: float
-    flows: tuple[FlowRow, ...]
-    ports: tuple[PortRow, ...]
+    flows: Sequence[FlowRow]
+    ports: Sequence[PortRow]
     metrics: Mapping[str, float]
     provenance: Mapping[str, Any]
     sample_rows: Mapping[str, int] = field(default_factory=dict)
@@ -128,38 +129,38 @@ class StoredPoint:
         return reference_of(self.spec).content_hash()
 
     @functools.cached_property
-    def goodputs_mbps(self) -> tuple[float, ...]:
-        """The goodput of each flow under test, in Mb/s."""
-        return tuple(flow.goodput_mbps for flow in under_test(self.flows))
+    def numbers(self) -> Numbers:
+        """What tables show of its flows and ports."""
+        return Numbers.of(self.flows, self.ports)
 
-    @functools.cached_property
+    @property
     def goodput_mbps(self) -> stats.Spread | None:
-        """The spread of these goodputs, in Mb/s; None without flows."""
-        return stats.spread(self.goodputs_mbps) if self.goodputs_mbps else None
+        """The spread of the goodputs of the flows under test, in Mb/s; None without flows."""
+        return self.numbers.goodput_mbps
 
-    @functools.cached_property
+    @property
     def jain(self) -> float | None:
-        return stats.jain(self.goodputs_mbps) if self.goodputs_mbps else None
+        return self.numbers.jain
 
-    @functools.cached_property
+    @property
     def retransmits(self) -> int:
-        return sum(flow.retransmits for flow in self.flows)
+        return self.numbers.retransmits
 
-    @functools.cached_property
+    @property
     def drops(self) -> int:
         """The packets that all ports dropped."""
-        return sum(port.drops for port in self.ports)
+        return self.numbers.drops
 
-    @functools.cached_property
+    @property
     def completions(self) -> Completions:
+        """Its completed flows, read anew by each call; `numbers` has what tables show of them."""
         return completions(self.flows)
 
     @functools.cached_property
     def only_transfers(self) -> bool:
         """Whether all its flows have a size and begin at times of their own, so that completion times are its
         results, not goodput."""
-        sized = bool(self.completions.started) and all(flow.size_bytes for flow in self.flows)
-        return sized and not matrices.loops(self.spec.workload.matrix)
+        return self.numbers.all_sized and not matrices.loops(self.spec.workload.matrix)
 
     @functools.cached_property
     def is_arithmetic(self) -> bool:
@@ -405,9 +406,10 @@ def _is_lost(sample: Path) -> bool:
 
 def _check_goodput(point: StoredPoint) -> None:
     """Raise UnreadableError if a flow of a finished point has no goodput: none was ever stored so."""
-    for flow in point.flows if point.status is not Status.FAILED else ():
-        if not flow.goodput_mbps >= 0:
-            raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput; it was edited")
+    lacking = ~(array(point.flows, "goodput_mbps") >= 0)
+    if point.status is not Status.FAILED and lacking.any():
+        flow = point.flows[int(lacking.argmax())].flow
+        raise UnreadableError(point.path / FLOWS, f"flow {flow} has no goodput; it was edited")
 
 
 def sample_path(point: Path, name: str) -> Path:
