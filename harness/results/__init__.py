@@ -7,6 +7,7 @@ export.py         one zip of an experiment
 known.py          whether the names and values of a stored point are known here
 load.py           load an experiment: each figure with its stored points
 manifest.py       the points of a figure in a shared folder
+notes.py          numbers that were read off points before
 numbers.py        what tables show of a point's flows and ports
 provenance.py     the provenance of points as a list of facts
 store.py          write results/<experiment>/<point>/

@@ -7,7 +7,7 @@ import functools
 import gc
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from common.errors import StoreError, UsageError
 from engines.registry import VIRTUAL_TIME
 from harness.execute.attempts import Attempt
 from harness.plan.baseline import is_as_expected, is_reference, off_by_arithmetic, reference_of
+from harness.results import notes as noting
 from harness.results import stored_run, tables
+from harness.results.notes import Notes
 from harness.results.numbers import Numbers
 from harness.results.stored_run import FLOWS, PORTS, RUN, SAMPLES
 from harness.results.tables import UnreadableError
@@ -107,6 +109,10 @@ class StoredPoint:
     cautions: tuple[Reason, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     """All runs of this point in order (attempts.py); older points have none recorded."""
+    seen: str = ""
+    """What its files were when they were read (notes.py)."""
+    noted: Numbers | None = None
+    """Its numbers, if they were read before."""
 
     @property
     def name(self) -> str:
@@ -124,6 +130,11 @@ class StoredPoint:
         return Entry(self.name, self.finished, self.spec.sampling, tries, rate_mbps, how, began)
 
     @functools.cached_property
+    def settings(self) -> dict[Callable[[RunSpec], RunSpec], str]:
+        """Texts of what it shares with other points, by the function that says what that is (verdicts.py)."""
+        return {}
+
+    @functools.cached_property
     def reference_hash(self) -> str:
         """The hash of the baseline that its percentages refer to."""
         return reference_of(self.spec).content_hash()
@@ -131,7 +142,7 @@ class StoredPoint:
     @functools.cached_property
     def numbers(self) -> Numbers:
         """What tables show of its flows and ports."""
-        return Numbers.of(self.flows, self.ports)
+        return self.noted or Numbers.of(self.flows, self.ports)
 
     @property
     def goodput_mbps(self) -> stats.Spread | None:
@@ -221,6 +232,7 @@ class Scan:
     directory: Path
     points: tuple[StoredPoint, ...]
     damaged: tuple[UnreadableError, ...]
+    notes: Notes
 
     @property
     def broken(self) -> tuple[StoreError, ...]:
@@ -231,13 +243,19 @@ class Scan:
     def entries(self) -> tuple[Entry, ...]:
         return tuple(point.entry for point in self.points)
 
+    def note(self) -> None:
+        """Write the numbers of its points, for the next command. Raises StoreError."""
+        if self.points:
+            self.notes.write(self.points)
+
     def after(self, written: Mapping[str, StoredPoint]) -> Scan:
         """Return the content of the folder after these points were written, without reading it again."""
         points = {point.name: point for point in self.points} | dict(written)
         damaged = (
             error for error in self.damaged if error.path.relative_to(self.directory).parts[0] not in written
         )
-        return Scan(self.directory, tuple(points[name] for name in sorted(points)), tuple(damaged))
+        here = tuple(points[name] for name in sorted(points))
+        return Scan(self.directory, here, tuple(damaged), self.notes)
 
 
 def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -> Scan:
@@ -248,17 +266,18 @@ def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -
     """
     points: list[StoredPoint] = []
     broken: list[UnreadableError] = []
+    notes = Notes.read(experiment_dir)
     with _collector_off():
         for entry in point_folders(experiment_dir):
             try:
-                point = (known or {}).get(entry.name) or load_point(entry)
+                point = (known or {}).get(entry.name) or load_point(entry, notes)
                 _check_name(point)
             except UnreadableError as error:
                 broken.append(error)
                 continue
             points.append(point)
             broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
-    return Scan(experiment_dir, tuple(points), tuple(broken))
+    return Scan(experiment_dir, tuple(points), tuple(broken), notes)
 
 
 @contextlib.contextmanager
@@ -366,10 +385,16 @@ def load(experiment_dir: Path) -> list[StoredPoint]:
     return list(found.points)
 
 
-def load_point(path: Path) -> StoredPoint:
-    """Read one point folder except its samples. Raises UnreadableError that names the file at fault."""
+def load_point(path: Path, notes: Notes | None = None) -> StoredPoint:
+    """Read one point folder except its samples. Raises UnreadableError that names the file at fault.
+
+    Flows and ports whose numbers are in the `notes` are read when they are asked for.
+    """
     check_folder(path)
+    seen = _seen(path)
+    noted = notes.of(path.name, seen) if notes else None
     run = stored_run.read(path)
+    rows = tables.read_rows if noted is None else tables.StoredRows
     lost = tuple(name for name in run.sample_rows if _is_lost(sample_path(path, name)))
     point = StoredPoint(
         path=path,
@@ -378,17 +403,28 @@ def load_point(path: Path) -> StoredPoint:
         reasons=run.reasons,
         hosts=run.hosts,
         elapsed_s=run.elapsed_s,
-        flows=tables.read_rows(path / FLOWS, FlowRow, run.flow_rows),
-        ports=tables.read_rows(path / PORTS, PortRow, run.port_rows),
+        flows=rows(path / FLOWS, FlowRow, run.flow_rows),
+        ports=rows(path / PORTS, PortRow, run.port_rows),
         metrics=run.metrics,
         provenance=run.provenance,
         sample_rows={name: count for name, count in run.sample_rows.items() if name not in lost},
         lost=lost,
         cautions=run.cautions,
         attempts=run.attempts,
+        seen=seen,
+        noted=noted,
     )
-    _check_goodput(point)
+    if noted is None:
+        _check_goodput(point)
     return point
+
+
+def _seen(path: Path) -> str:
+    """Return what the files of a point are. Raises UnreadableError."""
+    try:
+        return noting.seen(path)
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
 
 
 def check_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ import math
 import re
 import typing
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -145,6 +145,22 @@ def read_rows(path: Path, kind: type[Row], expected: int) -> RowTable[Row]:
         return RowTable(kind, len(lines), found)
     except ValueError as error:
         raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
+
+
+class StoredRows(RowTable[Row]):
+    """The rows of a file that was found good before. It is read when they are asked for."""
+
+    def __init__(self, path: Path, kind: type[Row], rows: int) -> None:
+        super().__init__(kind, rows, {})
+        self._path = path
+
+    @functools.cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns. Raises UnreadableError if the file was changed meanwhile."""
+        return read_rows(self._path, self.kind, len(self)).columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredRows, (self._path, self.kind, len(self))
 
 
 def _first_line(error: Exception) -> str:

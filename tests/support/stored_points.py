@@ -64,6 +64,7 @@ def put_reference(
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record."""
+    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record
+    and no notes."""
     hidden = (entry.name for entry in folder.iterdir() if entry.name.startswith("."))
-    return [name for name in hidden if not name.startswith(".report")]
+    return [name for name in hidden if not name.startswith((".report", ".notes"))]
