@@ -254,7 +254,11 @@ def how_to_continue(outcome: Outcome, directory: Path) -> str:
 )
 @json_option
 def run(**given: Any) -> int:
-    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+    """Run the points of an experiment that are not finished yet, then show and draw the results.
+
+    Charts and report are made again only if something that they show has changed, or if one of their files
+    was changed or removed. `refabric plot` and `refabric report` always make them.
+    """
     asked = request_of(**given)
     with interruptible():
         return run_experiment(asked)

@@ -14,7 +14,7 @@ import typing
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,7 @@ def _values(to: type[Any], cells: Sequence[str]) -> Sequence[Any]:
             raise ValueError(f"{odd!r} is not a text that refabric writes")
         return cells
     if to is int:
-        return [_integer(cell) for cell in cells]
+        return list(map(int, cells)) if max(map(len, cells)) <= _INTEGER_DIGITS else _too_large(cells)
     values = [float(cell) if cell != NO_NUMBER else NO_VALUE for cell in cells]
     if not all(map(math.isfinite, values)):
         _check_finite(cells, values)
@@ -114,10 +114,9 @@ def _check_finite(cells: Sequence[str], values: Sequence[float]) -> None:
             raise ValueError(f"{cell} is not a number that refabric writes")
 
 
-def _integer(cell: str) -> int:
-    if len(cell) > _INTEGER_DIGITS:
-        raise ValueError(f"{cell[:_INTEGER_DIGITS]}... is too large for an integer")
-    return int(cell)
+def _too_large(cells: Sequence[str]) -> NoReturn:
+    cell = next(cell for cell in cells if len(cell) > _INTEGER_DIGITS)
+    raise ValueError(f"{cell[:_INTEGER_DIGITS]}... is too large for an integer")
 
 
 def table_bytes(table: Table) -> bytes:
