@@ -12,7 +12,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from model.result import FlowRow
+from model.rows import array, chosen
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Completions:
     """Sized flows that started in the measured window: `completed` rows by increasing size, and the number
     of flows that had not completed when traffic ended."""
 
-    completed: tuple[FlowRow, ...]
+    completed: Sequence[FlowRow]
     unfinished: int
 
     @property
@@ -29,12 +32,16 @@ class Completions:
 
     @property
     def took_ms(self) -> list[float]:
-        return [1000 * flow.completed_s for flow in self.completed]
+        took_ms: list[float] = (1000 * array(self.completed, "completed_s")).tolist()
+        return took_ms
 
     @property
     def slowdowns(self) -> list[float]:
         """Slowdowns of the completed flows whose ideal time is known."""
-        return [slowdown(flow) for flow in self.completed if math.isfinite(flow.ideal_s)]
+        took_s, ideal_s = array(self.completed, "completed_s"), array(self.completed, "ideal_s")
+        known = np.isfinite(ideal_s)
+        slowdowns: list[float] = (took_s[known] / ideal_s[known]).tolist()
+        return slowdowns
 
 
 def slowdown(flow: FlowRow) -> float:
@@ -44,10 +51,12 @@ def slowdown(flow: FlowRow) -> float:
 
 def completions(flows: Iterable[FlowRow]) -> Completions:
     """Return the completions of one point's flows, or of several points' flows together."""
-    started = [flow for flow in flows if flow.size_bytes and flow.start_s >= 0]
-    done = [flow for flow in started if math.isfinite(flow.completed_s)]
-    done.sort(key=lambda flow: (flow.size_bytes, flow.flow))
-    return Completions(tuple(done), len(started) - len(done))
+    rows = flows if isinstance(flows, Sequence) else tuple(flows)
+    size_bytes = array(rows, "size_bytes")
+    started = (size_bytes != 0) & (array(rows, "start_s") >= 0)
+    done = np.flatnonzero(started & np.isfinite(array(rows, "completed_s")))
+    order = np.lexsort((array(rows, "flow")[done], size_bytes[done]))
+    return Completions(chosen(rows, done[order]), int(started.sum()) - len(done))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

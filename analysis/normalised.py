@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from analysis.completion import percentile
 from model.result import FlowRow
+from model.rows import array
 
 COUNTED_SHARE = 0.6
 SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000
@@ -30,10 +34,6 @@ class Range:
     label: str
     above: float = 0
     up_to: float = math.inf
-
-    def has(self, flow: FlowRow) -> bool:
-        """Return whether the flow's size is in this range."""
-        return self.above < flow.size_bytes <= self.up_to
 
 
 ALL = Range("all flows")
@@ -65,23 +65,28 @@ class Normalised:
         return percentile(self.values, 99) if len(self.values) >= 100 else None
 
 
-def counted(flows: Iterable[FlowRow], seconds: float) -> list[FlowRow]:
-    """Return the sized flows that arrived in the counted part of a window of `seconds`."""
-    return [flow for flow in flows if flow.size_bytes and 0 <= flow.start_s < COUNTED_SHARE * seconds]
+def counted(rows: Sequence[FlowRow], seconds: float) -> npt.NDArray[np.bool_]:
+    """Return which flows have a size and arrived in the counted part of a window of `seconds`."""
+    start_s = array(rows, "start_s")
+    counts: npt.NDArray[np.bool_] = (array(rows, "size_bytes") != 0) & (start_s >= 0)
+    return counts & (start_s < COUNTED_SHARE * seconds)
 
 
-def ended_times(flows: Iterable[FlowRow], seconds: float) -> dict[int, float]:
+def ended_times(flows: Sequence[FlowRow], seconds: float) -> dict[int, float]:
     """Return the time over the time alone of each flow that counts and has ended, by the flow's number."""
-    ended = [flow for flow in counted(flows, seconds) if math.isfinite(flow.completed_s)]
-    return {flow.flow: flow.completed_s / flow.ideal_s for flow in ended}
+    completed_s = array(flows, "completed_s")
+    ended = counted(flows, seconds) & np.isfinite(completed_s)
+    times = completed_s[ended] / array(flows, "ideal_s")[ended]
+    return dict(zip(array(flows, "flow")[ended].tolist(), times.tolist(), strict=True))
 
 
-def normalised(flows: Iterable[FlowRow], seconds: float, of: Range = ALL) -> Normalised:
+def normalised(flows: Sequence[FlowRow], seconds: float, of: Range = ALL) -> Normalised:
     """Return the normalised completion times of one point's flows that count and are in the range `of`."""
-    chosen = [flow for flow in counted(flows, seconds) if of.has(flow) and math.isfinite(flow.ideal_s)]
-    ended = [flow.completed_s for flow in chosen]
-    taken = [
-        seconds - flow.start_s if math.isnan(end) else end for flow, end in zip(chosen, ended, strict=True)
-    ]
-    values = tuple(max(1.0, took / flow.ideal_s) for took, flow in zip(taken, chosen, strict=True))
-    return Normalised(values, sum(map(math.isnan, ended)))
+    ideal_s, size_bytes = array(flows, "ideal_s"), array(flows, "size_bytes")
+    chosen = counted(flows, seconds) & (of.above < size_bytes) & (size_bytes <= of.up_to)
+    chosen &= np.isfinite(ideal_s)
+    completed_s = array(flows, "completed_s")[chosen]
+    unfinished = np.isnan(completed_s)
+    taken_s = np.where(unfinished, seconds - array(flows, "start_s")[chosen], completed_s)
+    values = np.maximum(1.0, taken_s / ideal_s[chosen]).tolist()
+    return Normalised(tuple(values), int(unfinished.sum()))

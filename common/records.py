@@ -107,8 +107,13 @@ def _boolean(value: object, where: str) -> bool:
     return value
 
 
+def _nothing(value: object, where: str) -> None:
+    if value is not None:
+        raise ValueError(f"{where} is not null")
+
+
 _SIMPLE: Mapping[Any, Callable[[object, str], Any]] = {
-    int: integer, float: number, str: text, bool: _boolean,
+    int: integer, float: number, str: text, bool: _boolean, type(None): _nothing,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common.errors import StoreError
 from harness.claims.claims import Claim, claims
+from harness.claims.noted import MeasureOf, anew, noting
 from harness.claims.verdicts import Verdict, verdicts
 from harness.experiment import Experiment, Figure
 from harness.plan.session import Plan
@@ -24,16 +25,17 @@ class Shown:
     figure: Figure
     points: tuple[Judged, ...]
     folder: Path
+    measure: MeasureOf = anew
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
         """The verdicts on all stored points. Some metrics read samples, so they are computed once."""
-        return verdicts(self.figure, self.points)
+        return verdicts(self.figure, self.points, self.measure)
 
     @functools.cached_property
     def claims(self) -> list[Claim]:
         """Each statement beside its simulated and its emulated value, if the figure has both variants."""
-        return claims(self.figure, self.points)
+        return claims(self.figure, self.points, self.measure)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class Loaded:
 
     figures: tuple[Shown, ...]
     broken: tuple[StoreError, ...]
+    stored: Scan
+
+    def note(self) -> None:
+        """Write the numbers that were read off the points, for the next command. Raises StoreError."""
+        self.stored.note()
 
     @property
     def points(self) -> list[Judged]:
@@ -77,16 +84,22 @@ def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Lo
         members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
     meant = _cpu_bound(experiment.figures, members)
     judged = summary.judge(found.points, meant)
+    # What a user's file measures is always measured: its code is not known here.
+    measure = (
+        anew if any(figure.file or figure.metrics for figure in experiment.figures) else noting(found.notes)
+    )
     return Loaded(
         tuple(
             Shown(
                 figure,
                 tuple(j for j in judged if j.point.name in members[figure.name]),
                 charts_folder(experiment, figure, results),
+                measure,
             )
             for figure in experiment.figures
         ),
         tuple(broken),
+        found,
     )
 
 

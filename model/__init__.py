@@ -15,6 +15,7 @@ openflow.py      options of the data plane `ovs`
 reasons.py       reasons for suspicion
 responsive.py    options of responsive multipath TCP
 result.py        RunResult: what one point measured
+rows.py          rows of tables, held as columns
 schedulers.py    central flow schedulers in a point
 spec.py          RunSpec: everything that determines a result
 transports.py    transports side by side in charts and tables

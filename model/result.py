@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from model import rows
 from model.reasons import Reason
 
-NO_VALUE = float("nan")
+NO_VALUE = rows.NO_VALUE
 """Marks a number that was not measured; empty in CSV files."""
 
 UDP = "udp"
@@ -86,6 +87,8 @@ def under_test(flows: Sequence[FlowRow]) -> Sequence[FlowRow]:
 
     If there are no others, return the flows of constant rate.
     """
+    if UDP not in rows.distinct(flows, "transport"):
+        return flows
     return [flow for flow in flows if flow.transport != UDP] or flows
 
 
@@ -205,8 +208,8 @@ class RunResult:
 
     status: Status
     reasons: tuple[Reason, ...] = ()
-    flows: tuple[FlowRow, ...] = ()
-    ports: tuple[PortRow, ...] = ()
+    flows: Sequence[FlowRow] = ()
+    ports: Sequence[PortRow] = ()
     samples: Mapping[str, Table] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)

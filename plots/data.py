@@ -22,6 +22,7 @@ from fabric.plan import FRAME_BITS
 from model import transports
 from model.reasons import Reason
 from model.result import FlowRow, PortRow, Status, Table
+from model.rows import array
 from model.spec import RunSpec
 from plots.shared.naming import setting_order
 from workloads import matrices
@@ -63,8 +64,8 @@ class Point:
     status: Status
     hosts: int
     reasons: tuple[Reason, ...] = ()
-    flows: tuple[FlowRow, ...] = ()
-    ports: tuple[PortRow, ...] = ()
+    flows: Sequence[FlowRow] = ()
+    ports: Sequence[PortRow] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     baseline_mbps: float | None = None
     goodput_pct: Spread | None = None
@@ -128,7 +129,7 @@ class Point:
         baseline_mbps = self.baseline_mbps
         if not self.goodput_pct or not baseline_mbps:
             return ()
-        return tuple(100 * flow.goodput_mbps / baseline_mbps for flow in self.flows)
+        return tuple((100 * array(self.flows, "goodput_mbps") / baseline_mbps).tolist())
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ A matrix is one function and one line of MATRICES. Written as text (command line
 
 from __future__ import annotations
 
+import functools
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from common.errors import UsageError
 from common.suggest import did_you_mean
@@ -54,8 +56,13 @@ class Matrix:
     @property
     def defaults(self) -> dict[str, Value]:
         """The default of every parameter, in the order of the function."""
-        parameters = inspect.signature(self.draw).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        return dict(_defaults(self.draw))
+
+
+@functools.cache
+def _defaults(draw: Callable[..., Any]) -> dict[str, Value]:
+    parameters = inspect.signature(draw).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def beside_constant_rate(

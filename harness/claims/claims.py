@@ -15,6 +15,7 @@ from typing import Any
 import topos
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.claims import verdicts
+from harness.claims.noted import MeasureOf, anew
 from harness.claims.verdicts import (
     AGREES,
     DIFFERS,
@@ -140,7 +141,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
     return list(first.values())
 
 
-def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
+def claims(figure: Figure, points: Sequence[Judged], measure: MeasureOf = anew) -> list[Claim]:
     """Return every statement of a figure with simulated and emulated variants; none of another figure."""
     if not has_variants(figure):
         return []
@@ -151,20 +152,20 @@ def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
         Claim(
             figure,
             row,
-            None if row.engine in LINUX_HOSTS else _side(row, simulated),
-            _side(row, emulated) if has_real and row.engine not in SIMULATED_HOSTS else None,
+            None if row.engine in LINUX_HOSTS else _side(row, simulated, measure),
+            _side(row, emulated, measure) if has_real and row.engine not in SIMULATED_HOSTS else None,
         )
         for row in figure.published
     ]
 
 
-def _side(row: Published, points: Sequence[Judged]) -> Side:
+def _side(row: Published, points: Sequence[Judged], measure: MeasureOf) -> Side:
     """The verdict on the statement's own network; if there is none, on the largest other one of its kind."""
-    verdict = verdicts.judged(row, points)
+    verdict = verdicts.judged(row, points, measure)
     if verdict.word != NOT_MEASURED:
         return Side(verdict)
     for size in _other_sizes(row, points):
-        there = verdicts.judged(dataclasses.replace(row, k=size), points)
+        there = verdicts.judged(dataclasses.replace(row, k=size), points, measure)
         if there.measured is None:
             continue
         if not _is_on_any_size(row) and there.word != SUSPECT:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.claims.noted import MeasureOf, anew
 from harness.experiment import Figure
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published
@@ -51,7 +52,7 @@ class Verdict:
         return self.published.metric.unit
 
 
-def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
+def verdicts(figure: Figure, points: Sequence[Judged], measure: MeasureOf = anew) -> list[Verdict]:
     """Return a verdict on every published statement of `figure` from its own points.
 
     Statements about an engine that did not run are left out if another engine ran. A statement is about one
@@ -59,12 +60,12 @@ def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
     setting counts: a clear verdict first, then more seeds, more points, and longer runs.
     """
     ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
-    return [judged(row, points) for row in figure.published if not row.engine or row.engine in ran]
+    return [judged(row, points, measure) for row in figure.published if not row.engine or row.engine in ran]
 
 
-def judged(row: Published, points: Sequence[Judged]) -> Verdict:
+def judged(row: Published, points: Sequence[Judged], measure: MeasureOf = anew) -> Verdict:
     """Return the verdict on one statement from the points of its figure."""
-    return _best(row, _usable(points))
+    return _best(row, _usable(points), measure)
 
 
 def _usable(points: Sequence[Judged]) -> list[Judged]:
@@ -77,18 +78,18 @@ def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
     return [judged for judged in points if _key(judged.spec) in settings]
 
 
-def _best(row: Published, points: Sequence[Judged]) -> Verdict:
+def _best(row: Published, points: Sequence[Judged], measure: MeasureOf) -> Verdict:
     """The verdict of the best setting.
 
     A setting keeps its other networks and workloads, because some statements compare them.
     """
     settings: dict[str, list[Judged]] = {}
     for judged in points:
-        settings.setdefault(_key(_compared(row, judged.spec)), []).append(judged)
+        settings.setdefault(_setting(row, judged), []).append(judged)
     able = [group for group in settings.values() if any(_is_about(row, p.spec) for p in group)]
     if not able:
         return Verdict(row, None, NOT_MEASURED, _missing(row, points))
-    candidates = [(_verdict(row, group), group) for group in able]
+    candidates = [(_verdict(row, group, measure), group) for group in able]
     return max(candidates, key=lambda pair: _weight(*pair))[0]
 
 
@@ -104,18 +105,18 @@ def _coupled_by_default(spec: RunSpec) -> bool:
     return spec.transport.cc == COUPLED_DEFAULT
 
 
-def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
+def _verdict(row: Published, group: Sequence[Judged], measure: MeasureOf) -> Verdict:
     """The verdict of one setting's points."""
     setting = _shown(group[0].spec)
     metric = row.metric
     if row.on_cpu_bound:
-        measured = metric.measure(group, row)
+        measured = measure(metric, group, row)
         if measured is not None and not measured.suspect:
             why = "the machine was not saturated, as this statement requires; give a higher --rate"
             return Verdict(row, measured, NOT_MEASURED, why, setting)
     else:
-        measured = metric.measure([p for p in group if p.status is Status.OK], row)
-        if measured is None and (dubious := metric.measure(group, row)) is not None:
+        measured = measure(metric, [p for p in group if p.status is Status.OK], row)
+        if measured is None and (dubious := measure(metric, group, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
         return Verdict(row, None, NOT_MEASURED, _unseen(row, group), setting)
@@ -143,9 +144,14 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
     return here and alone and row.is_of(running) and row.engine in {"", spec.engine}
 
 
-def _compared(row: Published, spec: RunSpec) -> RunSpec:
-    """The fields that must agree for this metric: some take points of two engines, or of many loss rates."""
-    return row.metric.setting(spec)
+def _setting(row: Published, judged: Judged) -> str:
+    """The fields that must agree for this metric: some take points of two engines, or of many loss rates.
+
+    Many statements share a metric's fields, so each point's text is made once."""
+    known, compared = judged.point.settings, row.metric.setting
+    if compared not in known:
+        known[compared] = _key(compared(judged.spec))
+    return known[compared]
 
 
 def _key(spec: RunSpec) -> str:

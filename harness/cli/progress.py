@@ -5,7 +5,6 @@ JSON lines have a stream of their own; text for people then goes to the other on
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from typing import IO, Any
@@ -52,12 +51,12 @@ def verdict(judged: summary.Judged, place: Place) -> str:
 
 
 def _number(judged: summary.Judged) -> str:
-    goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.completions
+    goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.numbers
     if goodput is None:
         return ""
     if judged.point.only_transfers:
-        mean = f", in {statistics.fmean(sized.took_ms):.3g} ms on average" if sized.completed else ""
-        return f"{len(sized.completed)} of {sized.started} flows completed{mean}"
+        mean = f", in {sized.took_ms.mean:.3g} ms on average" if sized.took_ms else ""
+        return f"{sized.completed} of {sized.started} flows completed{mean}"
     if pct is None or is_baseline(judged.spec):
         return f"{goodput.mean:.3g} Mb/s"
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"

@@ -144,7 +144,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
         # Verdicts are about the setting just run. Charts show all points: also other rates and durations.
         names = frozenset().union(*(part.names for part in parts))
         ours = [point for point in outcome.points if point.point.name in names]
-        found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))
+        found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours), shown.measure)
         if all(point.spec.engine == SIMULATOR for point in ours):
             simulated |= remembered.rows(figure, found)
         if not shown.claims:
@@ -156,6 +156,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
     charts, page = kept.draw_and_report(asked.experiment, stored, wanted, asked.results)
+    stored.note()
     drawn = [path for paths in charts.values() for path in paths]
     beside = remembered.compared(remembered.read(), simulated)
     closing = table.Closing(outcome.points, published_of(asked.experiment), judged)
@@ -254,7 +255,11 @@ def how_to_continue(outcome: Outcome, directory: Path) -> str:
 )
 @json_option
 def run(**given: Any) -> int:
-    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+    """Run the points of an experiment that are not finished yet, then show and draw the results.
+
+    Charts and report are made again only if something that they show has changed, or if one of their files
+    was changed or removed. `refabric plot` and `refabric report` always make them.
+    """
     asked = request_of(**given)
     with interruptible():
         return run_experiment(asked)

@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis import constant_rate
-from analysis.completion import completion_text, completions
 from harness.claims.claims import Colour
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.experiment import Figure
@@ -249,11 +247,9 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
     for line in in_short.cautions(group):
         print_wrapped(console, line, COLOURS[Status.SUSPECT])
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
-        sized = completions(judged.point.flows)
-        if sized.started:
-            print_wrapped(console, f"{name}, seed {judged.spec.seed}: {completion_text(sized)}")
-        if constant := constant_rate.loss_text(judged.point.flows):
-            print_wrapped(console, f"{name}, seed {judged.spec.seed}: {constant}")
+        of = judged.point.numbers
+        for line in filter(None, (of.completion, of.constant_rate)):
+            print_wrapped(console, f"{name}, seed {judged.spec.seed}: {line}")
     rows = {
         judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))
     }

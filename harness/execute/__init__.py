@@ -1,6 +1,5 @@
 """Execution of points: in this process, in worker processes, on a cluster.
 
-build.py     the build of refabric, which must be the same on all machines
 executor.py  the interface between a sweep and what runs its points
 machines.py  the machines of a sweep, each with its executor
 point.py     run one point, check its result, store it

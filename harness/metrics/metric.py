@@ -107,8 +107,8 @@ class Metric:
 
 
 def _unfinished_pct(point: Judged) -> float | None:
-    found = point.point.completions
-    return 100 * (found.started - len(found.completed)) / found.started if found.started else None
+    found = point.point.numbers
+    return 100 * (found.started - found.completed) / found.started if found.started else None
 
 
 def shown_in(table: ShownIn, metrics: Iterable[Metric]) -> tuple[Metric, ...]:

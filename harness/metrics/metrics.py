@@ -5,7 +5,6 @@ A paper's own metrics are in its package. A metric in TABLES gets its columns by
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 from analysis import quantities
@@ -49,7 +48,7 @@ CPU_BUSY_PCT = _recorded(
     quantities.CPU_BUSY_PCT, head="CPU", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS
 )
 FCT_MS_MEAN = Metric(
-    quantities.FCT_MS_MEAN, readings.completion_ms(statistics.fmean), of_completed=True,
+    quantities.FCT_MS_MEAN, readings.completion_ms("mean"), of_completed=True,
     head="mean FCT", shown=_TRANSFERS,
 )  # fmt: skip
 
@@ -98,17 +97,17 @@ TABLES = (
     FCT_MS_MEAN,
     Metric(
         Quantity("fct_ms_median", "ms", "the median completion time of sized flows"),
-        readings.completion_ms(statistics.median), head="median FCT", shown=ShownIn.SUMMARY,
+        readings.completion_ms("median"), head="median FCT", shown=ShownIn.SUMMARY,
     ),
     Metric(
         Quantity("fct_ms_p99", "ms", "the completion time of sized flows, 99th percentile"),
-        readings.completion_ms(readings.p99), head="p99 FCT", shown=_TRANSFERS,
+        readings.completion_ms("p99"), head="p99 FCT", shown=_TRANSFERS,
     ),
     Metric(
-        quantities.SLOWDOWN_MEAN, readings.slowdown(statistics.fmean), head="mean slowdown", shown=_TRANSFERS,
+        quantities.SLOWDOWN_MEAN, readings.slowdown("mean"), head="mean slowdown", shown=_TRANSFERS,
     ),
     Metric(
-        quantities.SLOWDOWN_P99, readings.slowdown(readings.p99), head="p99 slowdown", shown=ShownIn.SUMMARY,
+        quantities.SLOWDOWN_P99, readings.slowdown("p99"), head="p99 slowdown", shown=ShownIn.SUMMARY,
     ),
     CALLS_OFFERED_PER_S,
     CALLS_COMPLETED_PER_S,
@@ -141,7 +140,7 @@ GOODPUT_OVER_SINGLE_HOMED = Metric(
 )  # fmt: skip
 FCT_VARIATION_PCT = Metric(
     Quantity("fct_variation_pct", "% of mean", "the standard deviation of sized flows' completion times"),
-    readings.completion_ms(readings.deviation_pct), of_completed=True,
+    readings.completion_ms("deviation_pct"), of_completed=True,
 )  # fmt: skip
 LINKS_USED_PCT = Metric(quantities.LINKS_USED_PCT, readings.links_used_pct)
 LINKS_BUSY_PCT = Metric(

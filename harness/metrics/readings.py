@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from analysis.completion import percentile
 from harness.metrics.measures import OfPoint, ratio, table
+from harness.results.numbers import Distribution
 from harness.results.summary import Judged
 from model.result import PortRow
 
@@ -43,43 +43,27 @@ def recorded(name: str) -> OfPoint:
 
 def flows_started(point: Judged) -> int | None:
     """Return the number of sized flows that started in the measured window."""
-    return point.point.completions.started or None
+    return point.point.numbers.started or None
 
 
 def flows_completed(point: Judged) -> int | None:
     """Return how many of the flows that started in the measured window completed."""
-    completions = point.point.completions
-    return len(completions.completed) if completions.started else None
+    numbers = point.point.numbers
+    return numbers.completed if numbers.started else None
 
 
-def completion_ms(statistic: Callable[[list[float]], float]) -> OfPoint:
-    """A statistic of the completion times of sized flows, in ms."""
-
-    def of(point: Judged) -> float | None:
-        took = point.point.completions.took_ms
-        return statistic(took) if took else None
-
-    return of
+def completion_ms(statistic: str) -> OfPoint:
+    """A statistic of the completion times of sized flows, in ms: `mean`, `median`, `p99`, `deviation_pct`."""
+    return lambda point: _statistic(point.point.numbers.took_ms, statistic)
 
 
-def slowdown(statistic: Callable[[list[float]], float]) -> OfPoint:
-    """A statistic of the sized flows' completion times over those on an idle path."""
-
-    def of(point: Judged) -> float | None:
-        slowdowns = point.point.completions.slowdowns
-        return statistic(slowdowns) if slowdowns else None
-
-    return of
+def slowdown(statistic: str) -> OfPoint:
+    """The same statistic of the sized flows' completion times over those on an idle path."""
+    return lambda point: _statistic(point.point.numbers.slowdown, statistic)
 
 
-def p99(values: list[float]) -> float:
-    """The 99th percentile."""
-    return percentile(values, 99)
-
-
-def deviation_pct(values: list[float]) -> float:
-    """The standard deviation in % of the mean."""
-    return 100 * statistics.pstdev(values) / statistics.fmean(values)
+def _statistic(of: Distribution | None, name: str) -> float | None:
+    return None if of is None else getattr(of, name)
 
 
 def _links_between_switches(point: Judged) -> list[PortRow]:

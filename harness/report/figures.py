@@ -70,7 +70,7 @@ def loaded(judged: Judged) -> Point:
         status=judged.status,
         hosts=judged.point.hosts,
         reasons=judged.reasons,
-        flows=tuple(under_test(judged.point.flows)),
+        flows=under_test(judged.point.flows),
         ports=judged.point.ports,
         metrics=judged.point.metrics,
         baseline_mbps=judged.baseline_mbps,

@@ -29,6 +29,7 @@ from harness.options.options import ENGINE
 from harness.points import labels
 from harness.points.baseline import is_baseline
 from harness.points.labels import named, queue_label, workload_label
+from harness.results.numbers import Numbers, mean_ms
 from harness.results.summary import Judged
 from model.noise import queue_us
 from model.reasons import (
@@ -103,7 +104,7 @@ def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
     values."""
     groups: dict[str, list[Judged]] = {}
     for judged in good:
-        long = judged.goodput_pct is not None and not judged.point.completions.started
+        long = judged.goodput_pct is not None and not judged.point.numbers.started
         if long or judged.point.only_transfers:
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     if len(groups) > MANY_SETTINGS:
@@ -119,18 +120,18 @@ def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
 def _completions(group: Sequence[Judged], _known: Sequence[Published], where: str) -> list[str]:
     """Return a sentence on the completion times of the two most different transports, and on what is open."""
     specs = [judged.spec for judged in group]
-    times_ms: dict[str, list[float]] = {}
+    flows_of: dict[str, list[Numbers]] = {}
     first = dict(zip(reversed(labels.names(specs)), reversed(group), strict=True))
     for judged, name in zip(group, labels.names(specs), strict=True):
-        times_ms.setdefault(name, []).extend(judged.point.completions.took_ms)
-    reached = {name: statistics.fmean(values) for name, values in times_ms.items() if values}
+        flows_of.setdefault(name, []).append(judged.point.numbers)
+    reached = {name: mean for name, of in flows_of.items() if (mean := mean_ms(of)) is not None}
     if not reached:
         return []
     of = [
         f"{reached[name]:.3g} ms under {_transport(name)}"
         for name in _extremes(reached, first, labels.mixed(specs))
     ]
-    unfinished = sum(judged.point.completions.unfinished for judged in group)
+    unfinished = sum(judged.point.numbers.unfinished for judged in group)
     left = f" {counted(unfinished, 'flow')} did not end." if unfinished else ""
     return [f"{where}{'flows' if where else 'Flows'} take {joined(of)} on average.{left}"]
 

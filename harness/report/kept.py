@@ -9,23 +9,24 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import platform
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from common import files, records, stored_json
-from harness.execute.build import DECIDING, NOT_DECIDING, digest_of
 from harness.experiment import Experiment
 from harness.load import Loaded
 from harness.report import figures, report
 from harness.report.figures import Wanted
 from harness.report.report import Charts
+from harness.results.build import DECIDING, NOT_DECIDING, digest_of
 
 FORMAT, SCHEMA = "refabric-drawn", 1
 MAX_BYTES = 1 << 26
+_DRAWN_BY = ("matplotlib", "numpy", "jinja2")
 _SOURCES = frozenset({".py", ".html", ".css", ".js", ".txt"})
-_RAW = "raw"
 
 
 def draw_and_report(
@@ -67,23 +68,21 @@ def inputs(loaded: Loaded, wanted: Sequence[Wanted]) -> str:
         names = [judged.point.name for judged in each.points]
         asked = [each.figure.name, each.figure.charts, str(each.out), list(each.expected), names]
         digest.update(json.dumps(asked).encode())
-    for folder in (judged.point.path for judged in loaded.points):
-        read = (path for path in sorted(folder.rglob("*")) if _RAW not in path.relative_to(folder).parts)
-        for path in read:
-            digest.update(f"{path}{_seen(path)}".encode())
+    for point in (judged.point for judged in loaded.points):
+        digest.update(f"{point.path} {point.seen}\n".encode())
     digest.update("\n".join(str(error) for error in loaded.broken).encode())
     return digest.hexdigest()
 
 
 def _code() -> str:
-    version = importlib.metadata.version("matplotlib")
-    return f"{version} {digest_of((*DECIDING, *NOT_DECIDING), _SOURCES)}"
+    versions = [importlib.metadata.version(name) for name in _DRAWN_BY]
+    return f"{platform.python_version()} {versions} {digest_of((*DECIDING, *NOT_DECIDING), _SOURCES)}"
 
 
 def _seen(path: Path) -> list[int]:
-    """Return size and time of a regular file; nothing for anything else."""
+    """Return size and times of a regular file; nothing for anything else."""
     about = path.lstat()
-    return [about.st_size, about.st_mtime_ns] if stat.S_ISREG(about.st_mode) else []
+    return [about.st_size, about.st_mtime_ns, about.st_ctime_ns] if stat.S_ISREG(about.st_mode) else []
 
 
 def charts_of(page: Path, made_from: str) -> Charts | None:

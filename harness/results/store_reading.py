@@ -7,7 +7,7 @@ import functools
 import gc
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,11 @@ from analysis.completion import Completions, completions
 from common.errors import StoreError, UsageError
 from engines.registry import VIRTUAL_TIME
 from harness.points.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
+from harness.results import notes as noting
 from harness.results import stored_run, tables
 from harness.results.attempts import Attempt
+from harness.results.notes import Notes
+from harness.results.numbers import Numbers
 from harness.results.stored_run import FLOWS, PORTS, RUN, SAMPLES
 from harness.results.tables import UnreadableError
 from model.congestion import in_force
@@ -30,8 +33,8 @@ from model.result import (
     PortRow,
     Status,
     Table,
-    under_test,
 )
+from model.rows import array
 from model.spec import RunSpec, SamplingSpec
 from model.transports import USUAL_ROUTING
 from workloads import matrices
@@ -96,8 +99,8 @@ class StoredPoint:
     reasons: tuple[Reason, ...]
     hosts: int
     elapsed_s: float
-    flows: tuple[FlowRow, ...]
-    ports: tuple[PortRow, ...]
+    flows: Sequence[FlowRow]
+    ports: Sequence[PortRow]
     metrics: Mapping[str, float]
     provenance: Mapping[str, Any]
     sample_rows: Mapping[str, int] = field(default_factory=dict)
@@ -106,6 +109,10 @@ class StoredPoint:
     cautions: tuple[Reason, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     """All runs of this point in order (attempts.py); older points have none recorded."""
+    seen: str = ""
+    """What its files were when they were read (notes.py)."""
+    noted: Numbers | None = None
+    """Its numbers, if they were read before."""
 
     @property
     def name(self) -> str:
@@ -123,43 +130,48 @@ class StoredPoint:
         return Entry(self.name, self.finished, self.spec.sampling, tries, rate_mbps, how, began)
 
     @functools.cached_property
+    def settings(self) -> dict[Callable[[RunSpec], RunSpec], str]:
+        """Texts of what it shares with other points, by the function that says what that is (verdicts.py)."""
+        return {}
+
+    @functools.cached_property
     def baseline_hash(self) -> str:
         """The hash of the baseline that its percentages refer to."""
         return baseline_of(self.spec).content_hash()
 
     @functools.cached_property
-    def goodputs_mbps(self) -> tuple[float, ...]:
-        """The goodput of each flow under test, in Mb/s."""
-        return tuple(flow.goodput_mbps for flow in under_test(self.flows))
+    def numbers(self) -> Numbers:
+        """What tables show of its flows and ports."""
+        return self.noted or Numbers.of(self.flows, self.ports)
 
-    @functools.cached_property
+    @property
     def goodput_mbps(self) -> stats.Spread | None:
-        """The spread of these goodputs, in Mb/s; None without flows."""
-        return stats.spread(self.goodputs_mbps) if self.goodputs_mbps else None
+        """The spread of the goodputs of the flows under test, in Mb/s; None without flows."""
+        return self.numbers.goodput_mbps
 
-    @functools.cached_property
+    @property
     def jain(self) -> float | None:
-        return stats.jain(self.goodputs_mbps) if self.goodputs_mbps else None
+        return self.numbers.jain
 
-    @functools.cached_property
+    @property
     def retransmits(self) -> int:
-        return sum(flow.retransmits for flow in self.flows)
+        return self.numbers.retransmits
 
-    @functools.cached_property
+    @property
     def drops(self) -> int:
         """The packets that all ports dropped."""
-        return sum(port.drops for port in self.ports)
+        return self.numbers.drops
 
-    @functools.cached_property
+    @property
     def completions(self) -> Completions:
+        """Its completed flows, read anew by each call; `numbers` has what tables show of them."""
         return completions(self.flows)
 
     @functools.cached_property
     def only_transfers(self) -> bool:
         """Whether all its flows have a size and begin at times of their own, so that completion times are its
         results, not goodput."""
-        sized = bool(self.completions.started) and all(flow.size_bytes for flow in self.flows)
-        return sized and not matrices.loops(self.spec.workload.matrix)
+        return self.numbers.all_sized and not matrices.loops(self.spec.workload.matrix)
 
     @functools.cached_property
     def is_arithmetic(self) -> bool:
@@ -220,6 +232,7 @@ class Scan:
     directory: Path
     points: tuple[StoredPoint, ...]
     damaged: tuple[UnreadableError, ...]
+    notes: Notes
 
     @property
     def broken(self) -> tuple[StoreError, ...]:
@@ -230,13 +243,19 @@ class Scan:
     def entries(self) -> tuple[Entry, ...]:
         return tuple(point.entry for point in self.points)
 
+    def note(self) -> None:
+        """Write the numbers of its points, for the next command. Raises StoreError."""
+        if self.points:
+            self.notes.write(self.points)
+
     def after(self, written: Mapping[str, StoredPoint]) -> Scan:
         """Return the content of the folder after these points were written, without reading it again."""
         points = {point.name: point for point in self.points} | dict(written)
         damaged = (
             error for error in self.damaged if error.path.relative_to(self.directory).parts[0] not in written
         )
-        return Scan(self.directory, tuple(points[name] for name in sorted(points)), tuple(damaged))
+        here = tuple(points[name] for name in sorted(points))
+        return Scan(self.directory, here, tuple(damaged), self.notes)
 
 
 def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -> Scan:
@@ -247,17 +266,18 @@ def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -
     """
     points: list[StoredPoint] = []
     broken: list[UnreadableError] = []
+    notes = Notes.read(experiment_dir)
     with _collector_off():
         for entry in point_folders(experiment_dir):
             try:
-                point = (known or {}).get(entry.name) or load_point(entry)
+                point = (known or {}).get(entry.name) or load_point(entry, notes)
                 _check_name(point)
             except UnreadableError as error:
                 broken.append(error)
                 continue
             points.append(point)
             broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
-    return Scan(experiment_dir, tuple(points), tuple(broken))
+    return Scan(experiment_dir, tuple(points), tuple(broken), notes)
 
 
 @contextlib.contextmanager
@@ -365,10 +385,16 @@ def load(experiment_dir: Path) -> list[StoredPoint]:
     return list(found.points)
 
 
-def load_point(path: Path) -> StoredPoint:
-    """Read one point folder except its samples. Raises UnreadableError that names the file at fault."""
+def load_point(path: Path, notes: Notes | None = None) -> StoredPoint:
+    """Read one point folder except its samples. Raises UnreadableError that names the file at fault.
+
+    Flows and ports whose numbers are in the `notes` are read when they are asked for.
+    """
     check_folder(path)
+    seen = _seen(path)
+    noted = notes.of(path.name, seen) if notes else None
     run = stored_run.read(path)
+    rows = tables.read_rows if noted is None else tables.StoredRows
     lost = tuple(name for name in run.sample_rows if _is_lost(sample_path(path, name)))
     point = StoredPoint(
         path=path,
@@ -377,17 +403,28 @@ def load_point(path: Path) -> StoredPoint:
         reasons=run.reasons,
         hosts=run.hosts,
         elapsed_s=run.elapsed_s,
-        flows=tables.read_rows(path / FLOWS, FlowRow, run.flow_rows),
-        ports=tables.read_rows(path / PORTS, PortRow, run.port_rows),
+        flows=rows(path / FLOWS, FlowRow, run.flow_rows),
+        ports=rows(path / PORTS, PortRow, run.port_rows),
         metrics=run.metrics,
         provenance=run.provenance,
         sample_rows={name: count for name, count in run.sample_rows.items() if name not in lost},
         lost=lost,
         cautions=run.cautions,
         attempts=run.attempts,
+        seen=seen,
+        noted=noted,
     )
-    _check_goodput(point)
+    if noted is None:
+        _check_goodput(point)
     return point
+
+
+def _seen(path: Path) -> str:
+    """Return what the files of a point are. Raises UnreadableError."""
+    try:
+        return noting.seen(path)
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
 
 
 def check_folder(folder: Path) -> None:
@@ -405,9 +442,10 @@ def _is_lost(sample: Path) -> bool:
 
 def _check_goodput(point: StoredPoint) -> None:
     """Raise UnreadableError if a flow of a finished point has no goodput: none was ever stored so."""
-    for flow in point.flows if point.status is not Status.FAILED else ():
-        if not flow.goodput_mbps >= 0:
-            raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput; it was edited")
+    lacking = ~(array(point.flows, "goodput_mbps") >= 0)
+    if point.status is not Status.FAILED and lacking.any():
+        flow = point.flows[int(lacking.argmax())].flow
+        raise UnreadableError(point.path / FLOWS, f"flow {flow} has no goodput; it was edited")
 
 
 def sample_path(point: Path, name: str) -> Path:

@@ -62,6 +62,7 @@ def put_baseline(store: Store, spec: RunSpec, goodput_mbps: float, status: Statu
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record."""
+    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record
+    and no notes."""
     hidden = (entry.name for entry in folder.iterdir() if entry.name.startswith("."))
-    return [name for name in hidden if not name.startswith(".report")]
+    return [name for name in hidden if not name.startswith((".report", ".notes"))]

@@ -15,8 +15,8 @@ from common.errors import HostUnfitError, RefabricError
 from engines.dispatch import only
 from engines.engine import Engine
 from engines.registry import real_time
-from harness.execute.build import Build, build
 from harness.plan.capabilities import unfit_here
+from harness.results.build import Build, build
 from model.spec import RunSpec, TopologySpec
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

@@ -23,7 +23,6 @@ from distributed import Client
 from common.errors import HostUnfitError, RefabricError, UsageError
 from engines.engine import Engine, Observer
 from engines.registry import real_time
-from harness.execute.build import build
 from harness.execute.cluster.capabilities import Capabilities, capabilities, check
 from harness.execute.cluster.executor import (
     RESOURCE,
@@ -41,6 +40,7 @@ from harness.execute.workers import MemoryNeeds
 from harness.options.rates import RateChoice
 from harness.plan import rate
 from harness.points.labels import named
+from harness.results.build import build
 from harness.results.store import Store
 from model.spec import RunSpec, TopologySpec
 

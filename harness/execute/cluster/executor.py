@@ -24,10 +24,10 @@ from distributed.comm.core import CommClosedError
 from common.errors import RefabricError, RunError
 from engines.dispatch import only
 from engines.engine import Engine
-from harness.execute.build import Build
 from harness.execute.cluster.worker import REPLY_S, Reply, run_on_worker
 from harness.execute.executor import Event, Finished, Noted, Started
 from harness.execute.point import Done, Task, fail, one_line
+from harness.results.build import Build
 from harness.results.store import Store
 from model.reasons import BUG, ENDED, Reason
 from model.spec import RunSpec

@@ -20,11 +20,11 @@ from distributed import Reschedule, Worker, get_worker
 from common import programs
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.engine import Engine
-from harness.execute.build import Build, build
 from harness.execute.executor import Finished, Noted
 from harness.execute.point import Done, Task
 from harness.execute.workers import Processes
 from harness.results.attempts import Attempt
+from harness.results.build import Build, build
 from harness.results.store import Store, pack
 
 REPLY_S = 60.0

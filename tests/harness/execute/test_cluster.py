@@ -19,12 +19,12 @@ from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep
-from harness.execute.build import build
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Place
 from harness.options.retries import Retries
 from harness.plan.jobs import Job, jobs_of
 from harness.points.baseline import is_baseline
+from harness.results.build import build
 from harness.results.store import PROVENANCE, Store, load
 from harness.results.summary import Judged
 from model.reasons import ENDED

@@ -168,7 +168,7 @@ def test_attempts_come_back_as_they_were(store: Store) -> None:
     run(store, flaky(store), retries=1)
     first, second = stored(store).attempts
     assert first.reasons == (NOISE,)
-    assert (second.reasons, second.goodput_mbps) == ((), stored(store).goodputs_mbps and first.goodput_mbps)
+    assert (second.reasons, second.goodput_mbps) == ((), stored(store).goodput_mbps and first.goodput_mbps)
     assert first.started_at <= second.started_at
     assert Attempt.from_json(json.loads(json.dumps(first.to_json()))) == first
 

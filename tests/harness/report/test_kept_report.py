@@ -6,11 +6,13 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from harness.report import kept
+from harness.metrics.metric import Metric
+from harness.report import figures, kept, report
 from refabric.command import main
 from tests.support import chart_files
 
@@ -48,6 +50,27 @@ def test_nothing_is_made_again_and_the_same_is_printed(folder: Path) -> None:
     assert again() == said
 
 
+@pytest.mark.usefixtures("folder")
+def test_nothing_is_drawn_and_nothing_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    drawn, page, measure = figures.draw, report.page, Metric.measure
+
+    def noted(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            called.append(name)
+            return really(*given)
+
+        return call
+
+    monkeypatch.setattr(figures, "draw", noted("draw", drawn))
+    monkeypatch.setattr(report, "page", noted("page", page))
+    monkeypatch.setattr(Metric, "measure", noted("measure", measure))
+    again()
+    assert called == []
+    again("--subflows", "1,2,3")
+    assert {"draw", "page"} <= set(called)
+
+
 def spoil_chart(folder: Path) -> None:
     next(folder.rglob("*.svg")).write_text("<svg/>")
 
@@ -71,6 +94,14 @@ def touch_point(folder: Path) -> None:
     os.utime(next(folder.glob("*/flows.csv")))
 
 
+def edit_point_and_keep_its_times(folder: Path) -> None:
+    flows = next(folder.glob("*mptcp*/flows.csv"))
+    about, text = flows.stat(), flows.read_text()
+    flows.write_text(text.replace(",tcp,", ",udp,"))
+    os.utime(flows, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert flows.stat().st_size == about.st_size
+
+
 def spoil_record(folder: Path) -> None:
     (folder / RECORD).write_text("{")
 
@@ -82,7 +113,8 @@ def name_a_file_outside(folder: Path) -> None:
 
 
 CHANGES = (
-    spoil_chart, remove_chart, link_chart, remove_report, touch_point, spoil_record, name_a_file_outside,
+    spoil_chart, remove_chart, link_chart, remove_report, touch_point,
+    edit_point_and_keep_its_times, spoil_record, name_a_file_outside,
 )  # fmt: skip
 
 

@@ -29,7 +29,8 @@ from harness.report import report, words
 from harness.report.points import commands, missing
 from harness.report.provenance import collect
 from harness.results import summary
-from harness.results.store import StoredPoint, load
+from harness.results.notes import Notes
+from harness.results.store import Scan, StoredPoint, load
 from model.reasons import of_text
 from model.result import Status
 from model.spec import LinkSpec
@@ -217,7 +218,8 @@ def test_suspect_failed_and_damaged_points_are_listed(
 
 def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> Loaded:
     chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
-    return Loaded((Shown(chosen, tuple(judged(points)), Path("charts")),), ())
+    stored = Scan(Path(), (), (), Notes(Path()))
+    return Loaded((Shown(chosen, tuple(judged(points)), Path("charts")),), (), stored)
 
 
 def rendered(points: Sequence[StoredPoint]) -> str:

@@ -48,7 +48,7 @@ def test_gains_are_over_tcp_on_the_first_network_with_the_same_seed() -> None:
 
 
 def test_what_a_host_gets() -> None:
-    two_of_one = changed(LOADS[0], flows=LOADS[0].flows[:1] * 2)
+    two_of_one = changed(LOADS[0], flows=(LOADS[0].flows[0],) * 2)
     assert per_host_pct(LOADS[0]) == 100 * 8 / 16 / 5
     assert per_sender_pct(LOADS[0]) == 40
     assert per_sender_pct(two_of_one) == 80

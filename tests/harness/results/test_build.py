@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engines.provenance import ROOT
-from harness.execute import build as builds
-from harness.execute.build import DECIDING, NOT_DECIDING, build
+from harness.results import build as builds
+from harness.results.build import DECIDING, NOT_DECIDING, build
 
 
 def test_every_package_is_listed_once() -> None:

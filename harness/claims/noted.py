@@ -1,0 +1,65 @@
+"""Measurements of published statements that were made before, from the notes of a results folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from common import records
+from harness.metrics.measures import Measured
+from harness.metrics.metric import Metric
+from harness.metrics.published import Published
+from harness.results.notes import Notes
+from harness.results.summary import Judged
+
+MeasureOf = Callable[[Metric, Sequence[Judged], Published], Measured | None]
+"""Reads a metric off a figure's points for a statement."""
+
+
+def anew(metric: Metric, points: Sequence[Judged], row: Published) -> Measured | None:
+    """Measure, whatever was measured before."""
+    return metric.measure(points, row)
+
+
+def noting(notes: Notes) -> MeasureOf:
+    """Return a function that measures what is not in the notes, and adds it to them."""
+    tokens: dict[int, tuple[Judged, str]] = {}
+
+    def token(judged: Judged) -> str:
+        known = tokens.get(id(judged))
+        if known is None:
+            known = tokens[id(judged)] = judged, _token(judged)
+        return known[1]
+
+    def measure(metric: Metric, points: Sequence[Judged], row: Published) -> Measured | None:
+        about = json.dumps([*_about(metric, row), *map(token, points)])
+        key = hashlib.sha256(about.encode()).hexdigest()
+        try:
+            found = _of(notes.measured[key])
+        except (KeyError, ValueError):  # not measured before, or edited
+            found = metric.measure(points, row)
+        notes.add(key, None if found is None else dataclasses.asdict(found))
+        return found
+
+    return measure
+
+
+def _of(noted: Any) -> Measured | None:
+    """Raises ValueError."""
+    return None if noted is None else records.record(Measured, noted, "a measurement")
+
+
+def _about(metric: Metric, row: Published) -> list[str]:
+    """Return everything that tells a measurement from others of the same points."""
+    fields = (field.name for field in dataclasses.fields(row) if field.name != "metric")
+    statement = [f"{name}={getattr(row, name)!r}" for name in fields]
+    return [metric.name, metric.unit, metric.about, metric.repeats, *statement]
+
+
+def _token(judged: Judged) -> str:
+    """Return a text that is the same only for the same files and the same judgement on them."""
+    verdict = judged.status, judged.reasons, judged.cautions, judged.reference_mbps, judged.as_intended
+    return f"{judged.point.name} {judged.point.seen} {verdict!r}"
