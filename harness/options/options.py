@@ -208,6 +208,8 @@ class SweepOptions:
     """Whether warm-up or measured seconds become longer on links that need it."""
     highest_mbps: float = math.inf
     """The highest rate that `auto` tries."""
+    stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
+    """Fields of simulated hosts' stacks that the user or the figure chose, usual values too."""
 
     def with_values(self, values: Mapping[str, Any]) -> SweepOptions:
         """Return the options with other values of the fields at these paths."""
@@ -251,6 +253,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         topologies=given.topology or (),
         window=AS_CHOSEN if virtual_time else _window(given, defaults, profile),
         highest_mbps=profile.highest_mbps,
+        stack={**defaults.stack, **(given.settings.get("stack") or {})},
     )
 
 

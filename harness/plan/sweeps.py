@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from engines.registry import SIMULATED_HOSTS
 from harness.experiment import RateOf
@@ -59,7 +60,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
         bases = {engine: options.on(engine) for engine in options.engines}
         return [
             dataclasses.replace(
-                _varied(bases[engine], variant),
+                _varied(bases[engine], variant, options),
                 link=_link(bases[engine].link, variant, rate_of(topology)),
                 topology=topology,
                 transport=_transport(bases[engine].transport, variant, subflows, cc),
@@ -87,13 +88,15 @@ def points_by(topologies: Topologies, variants_of: Callable[[SweepOptions], Sequ
     return points
 
 
-def _varied(base: RunSpec, variant: Variant) -> RunSpec:
-    """Apply the variant. A stack that the user or the figure chose has priority over that of the variant."""
-    pinned = variant.simulated if base.engine in SIMULATED_HOSTS and base.stack == StackSpec() else None
+def _varied(base: RunSpec, variant: Variant, options: SweepOptions) -> RunSpec:
+    """Apply the variant. Fields of the stack that the user or the figure chose have priority over it."""
+    stack = base.stack
+    if variant.simulated and base.engine in SIMULATED_HOSTS:
+        stack = dataclasses.replace(variant.simulated, **dict[str, Any](options.stack))
     return dataclasses.replace(
         base,
         routing=variant.routing or base.routing,
-        stack=pinned or base.stack,
+        stack=stack,
         scheduler=base.scheduler if variant.scheduler is None else variant.scheduler,
     )
 

@@ -19,6 +19,7 @@ from harness.options.stack_options import FIELDS, usual
 from harness.plan import session
 from harness.results.store import load
 from model.fields.words import stack_words
+from model.linux_stack import LINUX
 from model.spec import StackSpec
 from tests.support.svg_text import words_of
 
@@ -56,6 +57,22 @@ def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
     assert options_of(stack=tuple(stack_words(stack).split())).base.stack == stack
     assert set(FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
     assert options_of(stack=tuple(usual().split(", "))).base.stack == StackSpec()
+
+
+@pytest.mark.parametrize(
+    ("typed", "chosen"),
+    [
+        ("acks=at_once", {"acks": "at_once"}),
+        ("ack_gaps=off", {"ack_gaps": False}),
+        ("recovery=rfc", {"recovery": "rfc"}),
+    ],
+)
+def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chosen: dict[str, Any]) -> None:
+    """Also to the value that is the usual one elsewhere."""
+    (figure,) = EXPERIMENTS["cross-check"].figures
+    options = resolve(Given.of(engine="simulator", stack=(typed,)), figure.defaults)
+    stacks = {spec.stack for spec in figure.points(options, lambda _: 10.0)}
+    assert stacks == {dataclasses.replace(LINUX, **chosen)}
 
 
 @pytest.mark.parametrize(
