@@ -46,9 +46,16 @@ class Loaded:
     broken: tuple[StoreError, ...]
     stored: Scan
 
-    def note(self) -> None:
-        """Write the numbers that were read off the points, for the next command. Raises StoreError."""
-        self.stored.note()
+    def note(self) -> str:
+        """Write the numbers that were read off the points, for the next command, which is quicker then.
+
+        Returns why they could not be written; empty if they were.
+        """
+        try:
+            self.stored.note()
+        except StoreError as error:
+            return f"{error}; the next command reads the flows again"
+        return ""
 
     @property
     def points(self) -> list[Judged]:

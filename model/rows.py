@@ -1,6 +1,7 @@
 """Rows of a table held as columns: a sweep of millions of flows fits into memory. Pure.
 
-A row is made when it is asked for. Texts, and columns with few values, are held as codes of one byte.
+A row is made when it is asked for. Texts are held as codes, integers in as few bytes as they need, and a
+column of one value once.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ class Column:
         return self.choices is not None and len(self.choices) == 1
 
     def array(self, rows: int) -> Numbers:
-        """Return all values; texts as an array of objects."""
+        """Return all values: integers of 64 bits, floats, or texts as an array of objects."""
         if self.choices is None:
-            return self.numbers
+            return self.numbers.astype(np.int64) if self.numbers.dtype.kind == "i" else self.numbers
         choices = np.array(self.choices, dtype=object if isinstance(self.choices[0], str) else None)
         return np.full(rows, choices[0], choices.dtype) if self.constant else choices[self.numbers]
 

@@ -38,18 +38,19 @@ def noting(notes: Notes) -> MeasureOf:
         about = json.dumps([*_about(metric, row), *map(token, points)])
         key = hashlib.sha256(about.encode()).hexdigest()
         try:
-            found = _of(notes.measured[key])
+            found: Measured | None = _of(notes.measured[key])
         except (KeyError, ValueError):  # not measured before, or edited
             found = metric.measure(points, row)
-        notes.add(key, None if found is None else dataclasses.asdict(found))
+        if found is not None:  # it may be missing because a table could not be read this time
+            notes.add(key, dataclasses.asdict(found))
         return found
 
     return measure
 
 
-def _of(noted: Any) -> Measured | None:
+def _of(noted: Any) -> Measured:
     """Raises ValueError."""
-    return None if noted is None else records.record(Measured, noted, "a measurement")
+    return records.record(Measured, noted, "a measurement")
 
 
 def _about(metric: Metric, row: Published) -> list[str]:
@@ -61,5 +62,5 @@ def _about(metric: Metric, row: Published) -> list[str]:
 
 def _token(judged: Judged) -> str:
     """Return a text that is the same only for the same files and the same judgement on them."""
-    verdict = judged.status, judged.reasons, judged.cautions, judged.reference_mbps, judged.as_intended
+    verdict = judged.status, judged.reasons, judged.cautions, judged.baseline_mbps, judged.as_intended
     return f"{judged.point.name} {judged.point.seen} {verdict!r}"

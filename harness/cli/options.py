@@ -153,6 +153,12 @@ def _where(error: click.ClickException) -> str:
     return context.command_path if context else "refabric"
 
 
+def warn(text: str) -> None:
+    """Print a line for the user, unless it is empty."""
+    if text:
+        _say(text)
+
+
 def _say(text: str) -> None:
     line = f"refabric: {' '.join(text.split())}"
     click.echo(fitted(line, 2) if sys.stderr.isatty() else line, err=True)

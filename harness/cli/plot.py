@@ -15,6 +15,7 @@ from harness.cli.options import (
     json_option,
     stored_option,
     typed,
+    warn,
 )
 from harness.cli.run import (
     emit_verdicts,
@@ -62,7 +63,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     show_claims(human, found, as_json)
     judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
     closing = table.Closing(found.points, published_of(chosen), judged)
-    found.note()
+    warn(found.note())
     table.print_details(human, closing)
     table.print_closing(human, closing, files_in(results / chosen.folder, drawn))
     if as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from common.errors import UsageError
-from harness.cli.options import json_option, optional_experiment, stored_option
+from harness.cli.options import json_option, optional_experiment, stored_option, warn
 from harness.cli.run import show_claims
 from harness.compare import compare as comparing
 from harness.compare import show
@@ -60,7 +60,7 @@ def report(
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
     show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
-    found.note()
+    warn(found.note())
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
     else:

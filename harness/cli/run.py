@@ -23,7 +23,14 @@ from harness.cli import advice as advising
 from harness.cli import table
 from harness.cli.config import Configurable, config_options
 from harness.cli.kernel import first_build
-from harness.cli.options import experiment_argument, interruptible, json_option, results_option, sweep_options
+from harness.cli.options import (
+    experiment_argument,
+    interruptible,
+    json_option,
+    results_option,
+    sweep_options,
+    warn,
+)
 from harness.cli.progress import JsonProgress, for_stream
 from harness.execute import sweep
 from harness.execute.machines import Machines, ThisMachine
@@ -156,7 +163,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
     charts, page = kept.draw_and_report(asked.experiment, stored, wanted, asked.results)
-    stored.note()
+    warn(stored.note())
     drawn = [path for paths in charts.values() for path in paths]
     beside = remembered.compared(remembered.read(), simulated)
     closing = table.Closing(outcome.points, published_of(asked.experiment), judged)

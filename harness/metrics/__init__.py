@@ -1,4 +1,4 @@
-"""Metrics, published numbers that state their values, and the table of all points.
+"""Metrics, published numbers, and the table of all points.
 
 columns.py    summary.csv: one row per point
 measures.py   ways to read a metric off a figure's points

@@ -57,12 +57,12 @@ def jobs_of(
         at_once = only(engine, {spec.engine}).parallel
         return Job(spec, expected_s[key], rate_of(topology), cpu_bound, at_once)
 
-    jobs, references = [], []
+    jobs, baselines = [], []
     for spec in specs:  # a point beside its baseline: both are on one network, which is then built once
         if relative:
-            references.append(job(baseline_of(spec), spec.topology))
+            baselines.append(job(baseline_of(spec), spec.topology))
         jobs.append(job(spec, spec.topology))
-    return merged([references, jobs])
+    return merged([baselines, jobs])
 
 
 def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:

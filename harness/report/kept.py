@@ -39,7 +39,7 @@ def draw_and_report(
     UsageError.
     """
     path = report.default_path(experiment, results)
-    if any(figure.own_charts or figure.metrics for figure in experiment.figures):
+    if any(figure.file or figure.own_charts or figure.metrics for figure in experiment.figures):
         return _made(experiment, loaded, wanted, results), path
     with files.storing(f"reading the points in {path.parent}"):
         made_from = inputs(loaded, wanted)

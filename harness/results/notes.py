@@ -69,9 +69,8 @@ class Notes:
 
     def add(self, key: str, value: Any) -> None:
         """Note what was measured, as JSON has it. A number that JSON lacks is measured again each time."""
-        self.measured.pop(key, None)
         if _is_finite(value):
-            self.measured[key] = value  # the last ones are the newest
+            self.measured.setdefault(key, value)  # the last ones are the newest
 
     def write(self, points: Iterable[Noted]) -> None:
         """Write the numbers of these points and the newest measurements. Raises StoreError."""
@@ -80,10 +79,10 @@ class Notes:
             "format": FORMAT,
             "schema": SCHEMA,
             "code": code(),
-            "points": {name: known for name, known in _plain(points) if _is_finite(known)},
+            "points": {name: known for name, known in sorted(_plain(points)) if _is_finite(known)},
             "measured": dict(newest),
         }
-        text = (json.dumps(data, sort_keys=True) + "\n").encode()
+        text = (json.dumps(data) + "\n").encode()
         path = self.folder / NAME
         try:
             if files.read_bytes(path, MAX_BYTES) == text:

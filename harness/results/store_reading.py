@@ -298,22 +298,22 @@ def index(experiment_dir: Path) -> tuple[Entry, ...]:
 
     Only `scan` checks the tables beside it. Raises UsageError as `scan` does.
     """
-    entries = []
+    entries, notes = [], Notes.read(experiment_dir)
     for folder in point_folders(experiment_dir):
         try:
-            entries.append(_entry(folder))
+            entries.append(_entry(folder, notes))
         except StoreError:
             continue  # a damaged point is not finished; `scan` reports it
     return tuple(entries)
 
 
-def _entry(folder: Path) -> Entry:
+def _entry(folder: Path, notes: Notes) -> Entry:
     check_folder(folder)
     run = stored_run.read(folder)
     spec, status = run.spec, run.status
     baseline = is_baseline(spec) and spec.engine not in VIRTUAL_TIME and status is not Status.FAILED
     if baseline or _is_machines_fault(status, run.reasons):
-        return load_point(folder).entry
+        return load_point(folder, notes).entry
     lost = any(_is_lost(sample_path(folder, name)) for name in run.sample_rows)
     return Entry(
         folder.name,

@@ -29,6 +29,7 @@ Row = TypeVar("Row")
 Cell = float | int | str
 AGAIN = "run the experiment again to repeat this point"
 NOT_ALLOWED = "read it as the user who owns it, or with sudo"
+CHANGED = "it was changed while it was shown: run the command again"
 CUT = "the file is truncated or edited"
 
 
@@ -38,6 +39,9 @@ class UnreadableError(StoreError):
     def __init__(self, path: Path, what: str, advice: str = AGAIN) -> None:
         super().__init__(f"reading {one_line(str(path))}: {what}; {advice}")
         self.path, self.what, self.advice = path, what, advice
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnreadableError, (self.path, self.what, self.advice)
 
     @classmethod
     def of(cls, path: Path, error: Exception) -> UnreadableError:
@@ -156,7 +160,10 @@ class StoredRows(RowTable[Row]):
     @functools.cached_property
     def columns(self) -> Mapping[str, Column]:
         """The columns. Raises UnreadableError if the file was changed meanwhile."""
-        return read_rows(self._path, self.kind, len(self)).columns
+        try:
+            return read_rows(self._path, self.kind, len(self)).columns
+        except UnreadableError as error:
+            raise UnreadableError(error.path, error.what, CHANGED) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredRows, (self._path, self.kind, len(self))

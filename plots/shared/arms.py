@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.normalised import COUNTED_SHARE, Normalised, Range, normalised
-from model.arms import ARMS, REAL, arm_of
+from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.result import Status
 from model.spec import RunSpec, WorkloadSpec
 from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Point
@@ -59,10 +59,14 @@ def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) 
     known = _known(value, points)
     if not known:
         return None
-    kinds = {ARMS[name].engine for point in points if (name := arm_of(point.spec))}
-    least = MIN_REPETITIONS_FOR_INTERVAL if kinds == {REAL} else MIN_SEEDS_FOR_INTERVAL
-    half = interval_pct(known, least) or 0.0
+    half = interval_pct(known, _least(points)) or 0.0
     return Number(statistics.fmean(known), half, bool(of and _is_bound(points, of)))
+
+
+def _least(points: Iterable[Point]) -> int:
+    """Return how many values an interval needs. Simulated twins get one where real hosts do."""
+    beside = {arm_of(point.spec) for point in points} <= {*ON_LINUX, *TWINS}
+    return MIN_REPETITIONS_FOR_INTERVAL if beside else MIN_SEEDS_FOR_INTERVAL
 
 
 @dataclass(frozen=True)
@@ -142,8 +146,8 @@ def value_of(of: Range, read: Callable[[Normalised], float | None]) -> ValueOf:
 
 
 def curves(axes: Axes, study: Study, value: ValueOf, of: Range | None = None) -> None:
-    """Draw one curve per arm by load: the mean over seeds, with an interval from six seeds on, of real hosts
-    from three on.
+    """Draw one curve per arm by load: the mean over seeds, with an interval from six seeds on; of real hosts
+    and their simulated twins from three on.
 
     Where many of the flows in the range `of` have not ended, the value is a lower bound, and its mark hollow.
     """
@@ -210,8 +214,9 @@ def network_words(study: Study) -> str:
     return f"{style.network(study.spec)}, {hosts} hosts, {study.sizes} sizes ({mean})"
 
 
-def caption(study: Study, *notes: str) -> Caption:
-    """Return how the points ran, how many flows count, and how many of them have not ended."""
+def caption(study: Study, *notes: str, means: bool = False) -> Caption:
+    """Return how the points ran, how many flows count, and how many of them have not ended; whether `means`
+    have intervals."""
     seeds = len({point.seed for point in study.points})
     all_of = [normalised(point.flows, point.spec.seconds) for point in study.points]
     least, most = min(len(one.values) for one in all_of), max(len(one.values) for one in all_of)
@@ -220,7 +225,8 @@ def caption(study: Study, *notes: str) -> Caption:
     rate = study.spec.link.rate_mbps
     return Caption(
         [
-            f"{seeds} seed{'s' if seeds > 1 else ''}",
+            f"{seeds} seed{'s' if seeds > 1 else ''}"
+            + (", 95 % intervals" if means and seeds >= _least(study.points) else ""),
             f"{rate / 1000:g} Gb/s" if rate >= 1000 else f"{rate:g} Mb/s",
             f"{flows} flows count per point",
         ],

@@ -1,4 +1,4 @@
-"""The benchmark of commands on stored results: the second run of a finished sweep draws nothing."""
+"""The benchmark of commands on stored results reports the cost of each run."""
 
 from __future__ import annotations
 

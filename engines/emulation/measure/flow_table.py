@@ -30,7 +30,9 @@ def flow_rows(
     count, totals = len(flows), readings.totals
     joined = _joined(readings, ~np.isnan(np.array(readings.completed_s, float)))
     received = [_received(flow, i, joined, readings) for i, flow in enumerate(flows)]
-    retransmitted = _retransmitted(readings, warmup_s)
+    ended_s = [start + took for start, took in zip(readings.started_s, readings.completed_s, strict=True)]
+    within = [end > warmup_s if end == end else None for end in ended_s]  # noqa: PLR0124
+    retransmitted = retransmits(totals.before, totals.after, readings.retransmitted, within)
     cc = _congestion_controls(totals.after, flows)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
@@ -70,18 +72,23 @@ def _received(flow: PlannedFlow, i: int, joined: npt.NDArray[np.int64], readings
     return end - start
 
 
-def _retransmitted(readings: Readings, warmup_s: float) -> list[int]:
-    """Return the segments that each flow retransmitted in the window.
+def retransmits(
+    before: SubflowReadings,
+    after: SubflowReadings,
+    in_all: Sequence[int | None],
+    ended_within: Sequence[bool | None],
+) -> list[int]:
+    """Return the segments that each flow retransmitted between two readings of the senders' sockets.
 
-    The sockets of a completed flow are gone, so its sender's count at its last byte is used.
+    The sockets of a completed flow are gone. Then its sender's count at its last byte, `in_all`, is used.
+    `ended_within` says whether a flow ended after the first reading; None if it has not ended.
     """
-    count, totals = len(readings.completed_s), readings.totals
-    before = totals.before.retransmitted(count).tolist()
-    counted: list[int] = totals.after.retransmits_since(totals.before, count).tolist()
-    for i, in_all in enumerate(readings.retransmitted):
-        if in_all is not None:
-            within = readings.started_s[i] + readings.completed_s[i] > warmup_s
-            counted[i] = max(0, in_all - before[i]) if within else 0
+    count = len(in_all)
+    earlier: list[int] = before.retransmitted(count).tolist()
+    counted: list[int] = after.retransmits_since(before, count).tolist()
+    for i, (known, within) in enumerate(zip(in_all, ended_within, strict=True)):
+        if known is not None and within is not None:
+            counted[i] = max(0, known - earlier[i]) if within else 0
     return counted
 
 

@@ -42,6 +42,8 @@ def _chart(study: arms.Study) -> Figure:
     axes.set_xlabel(axis_labels.LOAD)
     axes.set_xticks(study.loads)
     words = Text(
-        finding(study), f"{arms.network_words(study)}: mean of all flows", arms.caption(study, arms.HOLLOW)
+        finding(study),
+        f"{arms.network_words(study)}: mean of all flows",
+        arms.caption(study, arms.HOLLOW, means=True),
     )
     return sheet.finish(words, arms.legend(study))

@@ -53,5 +53,9 @@ def _chart(study: arms.Study) -> Figure:
     for axes in sheet.axes[1]:
         axes.set_xlabel(axis_labels.LOAD)
     notes = f"{arms.HOLLOW} p99 from a hundred flows on."
-    words = Text(finding(study), f"{arms.network_words(study)}: by size of flow", arms.caption(study, notes))
+    words = Text(
+        finding(study),
+        f"{arms.network_words(study)}: by size of flow",
+        arms.caption(study, notes, means=True),
+    )
     return sheet.finish(words, arms.legend(study))

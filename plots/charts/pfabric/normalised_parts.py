@@ -39,7 +39,7 @@ def _chart(study: arms.Study) -> Figure:
     words = Text(
         _finding(study),
         f"{arms.network_words(study)}: load {study.loads[-1]} %",
-        arms.caption(study, arms.HOLLOW),
+        arms.caption(study, arms.HOLLOW, means=True),
     )
     return sheet.finish(words)
 

@@ -55,7 +55,7 @@ def _chart(study: arms.Study) -> Figure | None:
     words = Text(
         f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times the time alone",
         f"{arms.network_words(study)}: load {study.loads[-1]} %, minTCP + pFabric",
-        arms.caption(study, arms.HOLLOW),
+        arms.caption(study, arms.HOLLOW, means=True),
     )
     handles = [Line2D([], [], color=c, marker=m, ms=4.5, lw=1.5, label=label) for label, c, m, *_ in _CURVES]
     return sheet.finish(words, handles)

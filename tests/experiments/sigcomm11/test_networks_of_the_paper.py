@@ -81,9 +81,9 @@ def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(tmp_p
         "--workload",
         "connections:30,neighbours",
         "--warmup",
-        "1",
+        "0.5",
         "--seconds",
-        "1",
+        "0.5",
     )
     done = CliRunner().invoke(main, ["run", BCUBE.name, *short, "--results", str(tmp_path), "--json"])
     events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -281,6 +281,8 @@ def test_a_command_repeats_the_value_of_every_field(name: str) -> None:
     value = option.parse(option.flag, text)
     if name == "stack":
         value = StackSpec(**value)
+        assert {*text} < {*option.text(value)}, "and what Linux's stack would change"
+        text = option.text(value)
     spec = changed(RunSpec(LinkSpec(5.0)), {option.path: value})
     assert option.text(value) == text
     texts = (text,) if isinstance(text, str) else text

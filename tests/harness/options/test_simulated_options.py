@@ -15,7 +15,7 @@ from experiments.cs244_2013.one_to_one import EXPERIMENT
 from experiments.registry import EXPERIMENTS
 from harness.options.options import Given, SweepOptions, resolve
 from harness.options.rates import SIMULATED_MBPS
-from harness.options.stack_options import FIELDS, usual
+from harness.options.stack_options import FIELDS, parse_stack, texts, usual
 from harness.plan import session
 from harness.results.store import load
 from model.fields.words import stack_words
@@ -57,6 +57,22 @@ def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
     assert options_of(stack=tuple(stack_words(stack).split())).base.stack == stack
     assert set(FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
     assert options_of(stack=tuple(usual().split(", "))).base.stack == StackSpec()
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        LINUX,
+        dataclasses.replace(LINUX, ack_gaps=False),
+        StackSpec(acks="at_once"),
+        StackSpec(min_rto_ms=10.0),
+    ],
+)
+@pytest.mark.parametrize("figures_own", [StackSpec(), LINUX])
+def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figures_own: StackSpec) -> None:
+    """A report's command repeats exactly its points."""
+    given = parse_stack("--stack", texts(stack))
+    assert dataclasses.replace(figures_own, **given) == stack  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,16 @@ def test_the_written_experiment_runs_with_all_its_parts(tmp_path: Path) -> None:
     assert Path("results/mine/summary.csv").read_text().splitlines()[0].endswith(",gap_mbps")
 
 
+def test_a_page_follows_an_edit_of_a_file_that_has_only_built_in_charts(tmp_path: Path) -> None:
+    text = """from refabric.own import experiment
+EXPERIMENT = experiment("mine", "A title", about="What was thought first.")
+"""
+    for about in ("What was thought first.", "What is known now."):
+        (tmp_path / "mine.py").write_text(text.replace("What was thought first.", about))
+        assert run("run", "./mine.py", "--engine", "fake", "--k", "4", "--subflows", "1").exit_code == 0
+        assert about in (tmp_path / "results/mine/report.html").read_text()
+
+
 def test_results_can_be_read_without_the_file(tmp_path: Path) -> None:
     run("new", "experiment", "mine.py")
     ran = refabric.run("./mine.py", engine="simulator", seconds=2, warmup=0.5, subflows=1, quiet=True)

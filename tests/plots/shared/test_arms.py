@@ -10,8 +10,9 @@ import pytest
 
 from analysis.normalised import ALL
 from experiments.registry import CATALOGUE
+from harness.options.fields import changed
 from harness.options.options import Given, resolve
-from model.arms import ON_LINUX, TWINS, arm_of
+from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
 from plots.charts.pfabric.normalised_by_flow import Pairs, pairs
 from plots.data import Point
@@ -47,10 +48,12 @@ def test_a_mean_with_many_flows_under_way_is_a_lower_bound(unfinished: int, boun
     assert found is not None and found.is_bound is bound and found.half == 0
 
 
-def test_an_interval_needs_six_seeds() -> None:
-    five = [ran(specs()[0], 2.0 + seed / 10, seed=seed) for seed in range(5)]
-    six = [*five, ran(specs()[0], 2.5, seed=6)]
-    half_widths = [found.half for of in (five, six) if (found := arms.number_of(of, MEAN))]
+@pytest.mark.parametrize(("name", "least"), [("linux-tcp", 3), ("twin-tcp", 3), ("tcp", 6)])
+def test_an_interval_needs_six_seeds_or_three_of_real_hosts_and_their_twins(name: str, least: int) -> None:
+    spec = changed(specs()[0], ARMS[name].settings)
+    assert arm_of(spec) == name
+    of = [ran(spec, 2.0 + seed / 10, seed=seed) for seed in range(least)]
+    half_widths = [found.half for few in (of[:-1], of) if (found := arms.number_of(few, MEAN))]
     assert half_widths[0] == 0 < half_widths[1]
 
 
