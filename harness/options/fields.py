@@ -23,7 +23,7 @@ from harness.options.files import networks
 from harness.options.parsers import Parser
 from harness.options.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS
+from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
 from model.link_events import event_text
 from model.link_traces import FORMS as TRACE_FORMS
 from model.noise import check_noise, parse_stalls, stalls_words
@@ -81,14 +81,16 @@ def _text(value: Any) -> Text:
 class SpecField(Option):
     """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
 
-    `text` is the inverse of `parse`. `known` checks a value of the spec, where `parse` takes only texts of
-    another form; it raises UsageError and reads no file. Commands that repeat a run contain the option if
-    the value is not the default, or `always`, provided that `written` is true for the point. If `engines_own`
-    is true, points of other engines in the same sweep keep the default of the spec.
+    `text` is the inverse of `parse`; commands contain what `repeated` returns, if it is given. `known`
+    checks a value of the spec, where `parse` takes only texts of another form; it raises UsageError and
+    reads no file. Commands that repeat a run contain the option if the value is not the default, or
+    `always`, provided that `written` is true for the point. If `engines_own` is true, points of other
+    engines in the same sweep keep the default of the spec.
     """
 
     path: str = ""
     text: Callable[[Any], Text] = _text
+    repeated: Callable[[Any], Text] | None = None
     known: Callable[[str, Any], object] | None = None
     always: bool = False
     written: Callable[[RunSpec], bool] = lambda _spec: True
@@ -126,7 +128,7 @@ class SpecField(Option):
         away = self.hosts is Hosts.REAL and spec.engine in SIMULATED_HOSTS
         if not self.written(spec) or (value == self.default_value and (away or not self.always)):
             return []
-        text = self.text(value)
+        text = (self.repeated or self.text)(value)
         each = (text,) if isinstance(text, str) else text
         return [part for one in each for part in (self.flag, one)]
 
@@ -327,7 +329,8 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "Set a parameter of the simulated hosts' stacks. Repeatable. Defaults, unless the figure has others: "
         f"{stack_options.usual()}.",
         stack_options.parse_stack,
-        multiple=True, path="stack", text=stack_options.texts,
+        multiple=True, path="stack", text=lambda stack: tuple(stack_words(stack).split()),
+        repeated=stack_options.texts,
         known=stack_options.known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
