@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engines.dispatch import only
 from engines.engine import Engine
@@ -19,10 +19,10 @@ from model.spec import RunSpec, TopologySpec
 
 @dataclass(frozen=True)
 class Job:
-    """A point of the plan and its expected wall time."""
+    """A point of the plan. `estimate` returns its expected wall time in s; it may draw all flows for that."""
 
     spec: RunSpec
-    expected_s: float
+    estimate: Callable[[], float] = field(compare=False)
     rate: RateChoice = UNTOLD
     """How the link rate was chosen, stored with the result. If it is unknown, the spec has a placeholder."""
     cpu_bound: bool = False
@@ -33,6 +33,11 @@ class Job:
     @functools.cached_property
     def name(self) -> str:
         return point_name(self.spec)
+
+    @functools.cached_property
+    def expected_s(self) -> float:
+        """The expected wall time. It is estimated when it is asked for: finished points need none."""
+        return self.estimate()
 
 
 def jobs_of(
@@ -48,14 +53,17 @@ def jobs_of(
     was chosen.
     """
     specs = list(specs)
-    expected_s: dict[str, float] = {}
+    estimated: dict[str, float] = {}
+
+    def estimate(spec: RunSpec) -> float:
+        key = spec.content_hash()
+        if key not in estimated:
+            estimated[key] = engine.expected_s(spec)
+        return estimated[key]
 
     def job(spec: RunSpec, topology: TopologySpec) -> Job:
-        key = spec.content_hash()
-        if key not in expected_s:
-            expected_s[key] = engine.expected_s(spec)
         at_once = only(engine, {spec.engine}).parallel
-        return Job(spec, expected_s[key], rate_of(topology), cpu_bound, at_once)
+        return Job(spec, functools.partial(estimate, spec), rate_of(topology), cpu_bound, at_once)
 
     jobs, baselines = [], []
     for spec in specs:  # a point beside its baseline: both are on one network, which is then built once

@@ -15,6 +15,7 @@ from docs.tools import gallery, site
 from experiments.command import main
 from harness.cli.help import docs
 
+pytestmark = pytest.mark.builds
 _LOADED = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//""")
 _LINK = re.compile(r"<a [^>]*href=\"?(https?:[^\s\">]+)")
 MD = ".md"

@@ -261,7 +261,7 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
     engine = make("simulator")
     made = {path.parent for path in (tmp_path / "a").rglob("run.json")}
     jobs = [
-        dataclasses.replace(job, rate=Job(job.spec, 0.0).rate)
+        dataclasses.replace(job, rate=Job(job.spec, lambda: 0.0).rate)
         for job in jobs_of(
             [RunSpec.from_json(json.loads((p / "run.json").read_text())["spec"]) for p in sorted(made)],
             engine,

@@ -44,7 +44,7 @@ def spec(k: int = 8, rate_mbps: float = 5.0, subflows: int = 8, matrix: str = "o
 
 def job(wanted: RunSpec, *, cpu_bound: bool = False, known: bool = True) -> Job:
     choice = fixed(wanted.link.rate_mbps) if known else RateChoice(None, TO_BE_MEASURED)
-    return Job(wanted, 60.0, choice, cpu_bound)
+    return Job(wanted, lambda: 60.0, choice, cpu_bound)
 
 
 def advice_on(*wanted: RunSpec, capacity: Capacity = TWO_CORES, free_mb: float = ROOMY) -> list[Advice]:
