@@ -23,7 +23,7 @@ from harness.options.files import networks
 from harness.options.parsers import Parser
 from harness.options.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_words
+from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_texts
 from model.link_events import event_text
 from model.link_traces import FORMS as TRACE_FORMS
 from model.noise import check_noise, parse_stalls, stalls_words
@@ -329,7 +329,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "Set a parameter of the simulated hosts' stacks. Repeatable. Defaults, unless the figure has others: "
         f"{stack_options.usual()}.",
         stack_options.parse_stack,
-        multiple=True, path="stack", text=lambda stack: tuple(stack_words(stack).split()),
+        multiple=True, path="stack", text=stack_texts,
         repeated=stack_options.texts,
         known=stack_options.known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),

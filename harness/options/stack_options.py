@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from common.errors import UsageError
 from engines.core_setup.stack import CHOICES
 from model.fields.limits import LIMITS
+from model.fields.words import stack_texts
 from model.linux_stack import LINUX
 from model.spec import StackSpec, typed
 
@@ -62,14 +63,7 @@ def _number(text: str, name: str, value: str, whole: bool) -> float:
 def texts(stack: StackSpec) -> tuple[str, ...]:
     """Return `name=value` of the fields that make this stack of the usual one, and of Linux's, which several
     figures have."""
-    usual = StackSpec()
-    if stack == usual:
-        return ()
-    return tuple(
-        f"{name}={typed(getattr(stack, name))}"
-        for name in FIELDS
-        if any(getattr(other, name) != getattr(usual, name) for other in (stack, LINUX))
-    )
+    return () if stack == StackSpec() else stack_texts(stack, LINUX)
 
 
 def usual() -> str:

@@ -25,11 +25,20 @@ and reads for all hosts takes less CPU time than two per flow."""
 _SPEC = RunSpec(LinkSpec(0.0))
 
 
+def stack_texts(stack: StackSpec, *others: StackSpec) -> tuple[str, ...]:
+    """Return `name=value`, as typed, of the fields in which `stack` or one of the others differs from the
+    default."""
+    usual = StackSpec()
+    return tuple(
+        f"{name}={typed(getattr(stack, name))}"
+        for name in (field.name for field in dataclasses.fields(StackSpec))
+        if any(getattr(each, name) != getattr(usual, name) for each in (stack, *others))
+    )
+
+
 def stack_words(stack: StackSpec) -> str:
     """Return the options that differ from the defaults, as typed (`acks=at_once min_rto_ms=10`), or ""."""
-    usual = StackSpec()
-    values = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
-    return " ".join(f"{name}={typed(value)}" for name, value in values if value != getattr(usual, name))
+    return " ".join(stack_texts(stack))
 
 
 def _sysctls(values: Mapping[str, str]) -> str:

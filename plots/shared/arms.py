@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.normalised import COUNTED_SHARE, Normalised, Range, normalised
+from common.grammar import counted
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.result import Status
 from model.spec import RunSpec, WorkloadSpec
@@ -223,10 +224,10 @@ def caption(study: Study, *notes: str, means: bool = False) -> Caption:
     unfinished = max(100 * one.unfinished / max(1, len(one.values)) for one in all_of)
     flows = f"{least}" if least == most else f"{least} to {most}"
     rate = study.spec.link.rate_mbps
+    with_intervals = means and seeds >= _least(study.points)
     return Caption(
         [
-            f"{seeds} seed{'s' if seeds > 1 else ''}"
-            + (", 95 % intervals" if means and seeds >= _least(study.points) else ""),
+            counted(seeds, "seed") + (", 95 % intervals" if with_intervals else ""),
             f"{rate / 1000:g} Gb/s" if rate >= 1000 else f"{rate:g} Mb/s",
             f"{flows} flows count per point",
         ],

@@ -31,7 +31,7 @@ def flow_rows(
     joined = _joined(readings, ~np.isnan(np.array(readings.completed_s, float)))
     received = [_received(flow, i, joined, readings) for i, flow in enumerate(flows)]
     ended_s = [start + took for start, took in zip(readings.started_s, readings.completed_s, strict=True)]
-    within = [end > warmup_s if end == end else None for end in ended_s]  # noqa: PLR0124
+    within = [None if math.isnan(end) else end > warmup_s for end in ended_s]
     retransmitted = retransmits(totals.before, totals.after, readings.retransmitted, within)
     cc = _congestion_controls(totals.after, flows)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
