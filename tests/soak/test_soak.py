@@ -59,7 +59,7 @@ def test_another_runs_congestion_control_is_waited_for(
     left: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = iter([{kind: ("rf_lia",) for kind in left}] * 3)
-    monkeypatch.setattr(leftovers, "snapshot", lambda: next(seen, {}))
+    monkeypatch.setattr(leftovers, "snapshot", lambda _: next(seen, {}))
     gone = leftovers.wait_until_gone({}, seconds=0.0)
     assert gone == ([f"{kind}: rf_lia" for kind in left] if "processes" in left else [])
 
