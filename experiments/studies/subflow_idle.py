@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.registry import VIRTUAL_TIME
+from engines.registry import SIMULATED_HOSTS
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
@@ -40,7 +40,7 @@ SIMULATED = tuple(
 
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the points with the settings that hosts of the engine have."""
-    chosen = SIMULATED if VIRTUAL_TIME.issuperset(options.engines) else VARIANTS
+    chosen = SIMULATED if SIMULATED_HOSTS.issuperset(options.engines) else VARIANTS
     return points_on(fat_trees, chosen)(options, rate_of)
 
 

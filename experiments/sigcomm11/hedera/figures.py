@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.registry import SIMULATOR, VIRTUAL_TIME
+from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from experiments.sigcomm11.hedera.statements import COME_AND_GO, HEDERA
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
@@ -38,7 +38,7 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     subflows."""
     several = tuple(count for count in options.subflows if count > 1)
     mptcp = (Variant(subflows=several, scheduler=UNSCHEDULED),) if several else ()
-    simulated = VIRTUAL_TIME.issuperset(options.engines)
+    simulated = SIMULATED_HOSTS.issuperset(options.engines)
     scheduled = schedulers(("first_fit", "annealing"), INTERVALS_MS) if simulated else EMULATED
     return points_on(fat_trees, (ALONE, *scheduled, *mptcp))(options, rate_of)
 

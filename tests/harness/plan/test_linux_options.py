@@ -12,7 +12,7 @@ from harness.options.options import Given, SweepOptions, resolve
 from harness.options.rates import GUEST_MBPS, SIMULATED_MBPS, RateChoice
 from harness.plan import rate
 from harness.plan.variants import engine_variants, has_variants
-from model.spec import TopologySpec
+from model.spec import SchedulerSpec, TopologySpec, TransportSpec
 
 (FIGURE,) = (
     figure
@@ -85,3 +85,14 @@ def test_a_figure_may_have_settings_of_its_own_for_virtual_time() -> None:
     assert found[("simulator",)] is figure.defaults
     (alone,) = engine_variants(figure, Given.of(engine=MININET))
     assert alone.defaults is figure.emulated
+
+
+@pytest.mark.parametrize("name", ["hedera", "subflow-idle"])
+def test_guests_get_what_real_hosts_get_and_not_what_simulated_hosts_do(name: str) -> None:
+    (figure,) = (found for found in EXPERIMENTS[name].figures if found.name == name)
+
+    def settings(engine: str) -> list[tuple[TransportSpec, SchedulerSpec]]:
+        options = resolve(Given.of(engine=engine, rate="20"), figure.emulated or figure.defaults)
+        return [(point.transport, point.scheduler) for point in figure.points(options, lambda _: 20.0)]
+
+    assert settings(LINUX) == settings(MININET)
