@@ -64,6 +64,11 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
+def ms_text(took_ms: float) -> str:
+    """`12.3 ms`; `1080 ms`."""
+    return f"{took_ms:.0f} ms" if took_ms >= 1000 else f"{took_ms:.3g} ms"
+
+
 def completion_text(of: Completions) -> str:
     """`733 of 756 flows completed (23 unfinished), in 12.3 ms on average, median 1.2 ms, p99 210 ms`."""
     unfinished = f" ({of.unfinished} unfinished)" if of.unfinished else ""
@@ -71,10 +76,8 @@ def completion_text(of: Completions) -> str:
     if not of.completed:
         return counted
     took = of.took_ms
-    numbers = (statistics.fmean(took), statistics.median(took), percentile(took, 99))
-    return (
-        f"{counted}, in {numbers[0]:.3g} ms on average, median {numbers[1]:.3g} ms, p99 {numbers[2]:.3g} ms"
-    )
+    mean, median, p99 = map(ms_text, (statistics.fmean(took), statistics.median(took), percentile(took, 99)))
+    return f"{counted}, in {mean} on average, median {median}, p99 {p99}"
 
 
 def tail_ms(flows: Iterable[FlowRow]) -> float | None:

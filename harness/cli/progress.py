@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from analysis.completion import ms_text
 from harness.execute.sweep import Place, Progress
 from harness.metrics import columns
 from harness.plan.jobs import Job, wall_s
@@ -54,8 +55,8 @@ def _number(judged: summary.Judged) -> str:
     goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.numbers
     if goodput is None:
         return ""
-    if judged.point.only_transfers:
-        mean = f", in {sized.took_ms.mean:.3g} ms on average" if sized.took_ms else ""
+    if sized.all_sized:
+        mean = f", in {ms_text(sized.took_ms.mean)} on average" if sized.took_ms else ""
         return f"{sized.completed} of {sized.started} flows completed{mean}"
     if pct is None or is_baseline(judged.spec):
         return f"{goodput.mean:.3g} Mb/s"

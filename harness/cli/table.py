@@ -210,7 +210,7 @@ def _head(metric: Metric) -> str:
 def _columns(group: Sequence[Judged]) -> list[Metric]:
     """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s. Calls
     have no goodput, and for transfers it is not a result."""
-    if all(judged.point.only_transfers for judged in group):
+    if all(judged.point.numbers.all_sized for judged in group):
         return [metric for metric in OF_TRANSFERS if any(metric.at(judged) is not None for judged in group)]
     known = [metric for metric in METRICS if any(metric.at(judged) is not None for judged in group)]
     beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN, CALLS_OFFERED_PER_S}.isdisjoint(known)

@@ -12,6 +12,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from analysis.completion import ms_text
 from common.grammar import (
     are,
     counted,
@@ -128,7 +129,7 @@ def _completions(group: Sequence[Judged], _known: Sequence[Published], where: st
     if not reached:
         return []
     of = [
-        f"{reached[name]:.3g} ms under {_transport(name)}"
+        f"{ms_text(reached[name])} under {_transport(name)}"
         for name in _extremes(reached, first, labels.mixed(specs))
     ]
     unfinished = sum(judged.point.numbers.unfinished for judged in group)

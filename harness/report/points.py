@@ -119,7 +119,7 @@ def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
     again = any(len(judged.point.attempts) > 1 for judged in group)
-    shown = OF_TRANSFERS if all(judged.point.only_transfers for judged in group) else METRICS
+    shown = OF_TRANSFERS if all(judged.point.numbers.all_sized for judged in group) else METRICS
     metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *own)
     return Points(
         labels.setting_title(specs),

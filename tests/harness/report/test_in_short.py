@@ -76,6 +76,18 @@ def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> StoredPoin
     return dataclasses.replace(stored(trace, [1.0]), flows=(*done, *left))
 
 
+def test_loops_of_flows_get_completion_times_on_the_terminal() -> None:
+    """The mean goodput of flows that come and go is no share of a link."""
+    row = dataclasses.replace(flow_row(0, 1.0), size_bytes=9, start_s=0.0, completed_s=1.25)
+    loop = dataclasses.replace(spec_of(1), workload=WorkloadSpec("permuted_loop", {"sizes": "uniform-1-9"}))
+    points = [dataclasses.replace(stored(loop, [1.0]), flows=(row, row))]
+    assert progress.verdict(last(points), LAST).startswith("2 of 2 flows completed, in 1250 ms on average")
+    stream = StringIO()
+    table.print_results(stream, judged(points), FIGURE.published)
+    assert "mean FCT" in stream.getvalue()
+    assert "Jain" not in stream.getvalue()
+
+
 def test_transfers_get_completion_times_and_no_percentages() -> None:
     points = [transfers(spec_of(1), 10.0, 30.0), transfers(spec_of(8), 5.0, 7.0, unfinished=2)]
     found = summary_of(points)
