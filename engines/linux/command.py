@@ -24,6 +24,7 @@ _SCRIPT = """\
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8
 export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0 SETUPTOOLS_USE_DISTUTILS=stdlib LIBMOUNT_FORCE_MOUNT2=always
 set -e
+ulimit -Hn 1048576  # fs.nr_open; the kernel starts process 1 with 4096
 mount -t tmpfs tmpfs /run
 mkdir {folder}
 mount -t hostfs -o sync,/proc/self/cwd none {folder}

@@ -55,7 +55,8 @@ class NativeDriver:
     wake-up per packet costs more than the packet. `cpu` pins its thread (-1: any); keep it off the fabric
     core's CPU. `sizes_map` is the descriptor of the socket storage that gets the flows' sizes
     (engines/emulation/ranks/); -1 for none. MPTCP connections use the path manager that their hosts have when
-    `open` is called. Raises UsageError for invalid flows.
+    `open` is called. Raises UsageError for invalid flows, HostUnfitError if flows that follow one another
+    need more descriptors than a process may have.
     """
 
     def __init__(
@@ -73,7 +74,14 @@ class NativeDriver:
         number = {name: position for position, name in enumerate(hosts)}
         pids = [host.pid for host in hosts.values()]
         wanted = [_checked(flow, number) for flow in self._flows]
-        loops, self._fds = _tables(len(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        loops, self._fds = _tables(len(wanted), hard)
+        if loops > 1 and any(flow.after is not None for flow in self._flows):
+            raise HostUnfitError(
+                f"{len(wanted)} flows that follow one another need {loops * self._fds} open files in one "
+                f"process, and the limit is {hard}; raise it (`ulimit -Hn {loops * self._fds}` as root), or "
+                "choose fewer hosts or flows"
+            )
         try:
             self._core = FlowDriver(
                 wanted,

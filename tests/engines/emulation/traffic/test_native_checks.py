@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from common.errors import RunError, UsageError
+from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.kernel.netns import HostRef
 from engines.emulation.traffic.native import NativeDriver, _tables
 from fabric._core import FlowDriver
@@ -51,6 +51,16 @@ def test_flows_may_share_a_listener() -> None:
 def test_flows_that_share_a_listener_share_its_transport() -> None:
     with pytest.raises(UsageError, match=r"flows to 10.0.0.2:5201 share a listener but not a transport"):
         driver(FLOW, replace(FLOW, flow=4, cport=1101, subflows=2))
+
+
+def test_followers_that_need_more_open_files_than_allowed_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flows = [replace(FLOW, flow=n, cport=1100 + n, after=None if n == 0 else 0) for n in range(100)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 256))
+    with pytest.raises(HostUnfitError, match=r"need \d+ open files in one process, and the limit is 256"):
+        driver(*flows)
+    driver(*(replace(flow, after=None) for flow in flows))
 
 
 def test_stages_come_in_order() -> None:
