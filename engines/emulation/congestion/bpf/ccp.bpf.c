@@ -118,8 +118,8 @@ static __always_inline void tell(struct sock *sk, struct state *state, u32 kind,
 }
 
 static __always_inline void use(struct sock *sk, struct state *state, u64 mss) {
-    u64 rate = ccp_pacing_rate(&state->flow);
     tcp_of(sk)->snd_cwnd = ccp_packets(&state->flow, mss);
+    u64 rate = ccp_pacing_rate(&state->flow, tcp_of(sk), mss);
     if (sk->sk_pacing_rate != rate)
         sk->sk_pacing_rate = rate;
     if (state->flow.rate && !sk->sk_pacing_status)
@@ -192,7 +192,9 @@ static __always_inline struct state *begun(struct sock *sk, u64 mss) {
 
 SEC("struct_ops/init")
 void BPF_PROG(start, struct sock *sk) {
-    sk->sk_pacing_rate = ~0UL;  // with cong_control the kernel leaves it at the value of the handshake
+    struct tcp_sock *tp = tcp_of(sk);
+    // With cong_control the kernel does not set it.
+    sk->sk_pacing_rate = ccp_usual_rate(tp, tp->mss_cache ? tp->mss_cache : 1);
 }
 
 SEC("struct_ops/release")

@@ -87,8 +87,17 @@ CCP_INLINE u32 ccp_packets(const struct ccp_flow *flow, u64 mss) {
     return clipped(flow->window / mss, 1, CCP_MAX_PACKETS);
 }
 
-CCP_INLINE u64 ccp_pacing_rate(const struct ccp_flow *flow) {
-    return flow->rate ? flow->rate : ~0ULL;
+// The kernel's rate for controls that set none: twice the window per round trip below half of ssthresh, else 1.2 times
+// (net/ipv4/tcp_input.c, tcp_update_pacing_rate). TCP sizes its bursts by it, and MPTCP chooses a subflow by it.
+CCP_INLINE u64 ccp_usual_rate(const struct tcp_sock *tp, u64 mss) {
+    u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
+    u64 packets = tp->snd_cwnd > tp->packets_out ? tp->snd_cwnd : tp->packets_out;
+    u64 eighths = tp->srtt_us ? tp->srtt_us : 1;
+    return packets * mss * percent * (8 * 1000000 / 100) / eighths;
+}
+
+CCP_INLINE u64 ccp_pacing_rate(const struct ccp_flow *flow, const struct tcp_sock *tp, u64 mss) {
+    return flow->rate ? flow->rate : ccp_usual_rate(tp, mss);
 }
 
 #endif

@@ -58,7 +58,7 @@ static struct refabric_flow *begun(struct sock *sk, u64 mss, u64 now_ns)
 static void use(struct sock *sk, const struct refabric_flow *flow, u64 mss)
 {
 	tcp_snd_cwnd_set(tcp_sk(sk), ccp_packets(&flow->flow, mss));
-	sk->sk_pacing_rate = ccp_pacing_rate(&flow->flow);
+	sk->sk_pacing_rate = ccp_pacing_rate(&flow->flow, tcp_sk(sk), mss);
 	if (flow->flow.rate)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 }
@@ -127,7 +127,8 @@ bool refabric_obey(const struct refabric_command *command)
 static void start(struct sock *sk)
 {
 	*place_of(sk) = NULL;
-	sk->sk_pacing_rate = ~0UL; /* with cong_control the kernel leaves it at the value of the handshake */
+	/* With cong_control the kernel does not set it. */
+	sk->sk_pacing_rate = ccp_usual_rate(tcp_sk(sk), mss_of(sk));
 }
 
 static void end(struct sock *sk)
