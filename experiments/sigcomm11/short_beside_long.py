@@ -110,8 +110,8 @@ EMULATED = _DEFAULTS.emulated(
     workloads=(f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
     rate_mbps=10.0,
     traffic="native",
-    warmup_s=6.0,
-    seconds=12.0,
+    warmup_s=10.0,
+    seconds=18.0,
 )
 """64 hosts at a tenth of the rate. Short flows start a tenth as often, so they load links as much."""
 EXPERIMENT = Experiment(

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from common.errors import UsageError
 from engines.emulation.dataplanes.registry import OVS
-from engines.registry import MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
+from engines.registry import LINUX, MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
 from harness.options.fields import (
     BY_NAME,
     OPTIONS,
@@ -251,7 +251,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         auto=defaults.auto,
         brief=profile.brief,
         topologies=given.topology or (),
-        window=AS_CHOSEN if virtual_time else _window(given, defaults, profile),
+        window=_window(given, defaults, profile, engines),
         highest_mbps=profile.highest_mbps,
         stack={**defaults.stack, **(given.settings.get("stack") or {})},
     )
@@ -371,12 +371,21 @@ def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | No
     return None if pinned_s is None else min(pinned_s * slower, most_s)
 
 
-def _window(given: Given, defaults: Defaults, profile: Profile) -> Window:
-    """Return which durations may become longer: not those that a figure pins, and none in a brief profile."""
-    pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
-    if profile.brief or pinned_s:
+def _window(given: Given, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
+    """Return which durations may become longer: none in a brief profile or of simulated hosts, and not those
+    that a figure pins. Guests are the exception: a figure without a rate pins durations that fit the rate
+    of a machine, and guests run at a lower one."""
+    if profile.brief or SIMULATED_HOSTS.intersection(engines):
         return AS_CHOSEN
-    return Window(warmup=given.warmup is None and not _only_traces(given), seconds=given.seconds is None)
+    pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
+    in_guests = set(engines) == {LINUX}
+    if (pinned_s or in_guests) and not (in_guests and defaults.rate_mbps is None):
+        return AS_CHOSEN
+    return Window(
+        warmup=given.warmup is None and not _only_traces(given),
+        seconds=given.seconds is None,
+        with_events=not pinned_s,
+    )
 
 
 def _seeds(first: int, count: int) -> tuple[int, ...]:

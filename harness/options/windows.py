@@ -1,4 +1,4 @@
-"""How long a point between real hosts runs: its warm-up and window hold enough packets and round trips.
+"""How long a point between Linux's hosts runs: its warm-up and window hold enough packets and round trips.
 
 The duration of bursts, queues and the growth after the start is a number of packet times, not of seconds.
 Pure.
@@ -30,13 +30,17 @@ MAX_S = 300.0
 
 @dataclass(frozen=True)
 class Window:
-    """Which durations of a sweep follow the links: those that neither an option nor a figure chose."""
+    """Which durations of a sweep follow the links: those that no option chose, nor, in real time, a figure.
+    Where a figure chose them, its links may change at times that fit them (`with_events`)."""
 
     warmup: bool = False
     seconds: bool = False
+    with_events: bool = True
 
     def of(self, spec: RunSpec) -> RunSpec:
         """Return the point with durations that are long enough for its links, 5 minutes each at most."""
+        if spec.events and not self.with_events:
+            return spec
         warmup_s, seconds = self._needed_s(spec)
         return dataclasses.replace(
             spec,

@@ -57,7 +57,7 @@ AT_20_MBPS = "permuted_loop:uniform-200000-4000000"
 """Flow sizes with which flows last about a second at 20 Mb/s, too."""
 AT_K4 = DEFAULTS.emulated(
     ks=(4,), workloads=(AT_20_MBPS, "one_to_one"), rate_mbps=20.0, delay_us=None, traffic="native",
-    warmup_s=8.0, seconds=10.0,
+    warmup_s=10.0, seconds=15.0,
 )  # fmt: skip
 EXPERIMENT = Experiment(
     name=NAME,

@@ -10,6 +10,7 @@ from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
 from harness.options.options import Given, SweepOptions, resolve
 from harness.options.rates import GUEST_MBPS, SIMULATED_MBPS, RateChoice
+from harness.options.windows import SETTLING_MBIT, WINDOW_MBIT
 from harness.plan import rate
 from harness.plan.variants import engine_variants, has_variants
 from model.spec import SchedulerSpec, TopologySpec, TransportSpec
@@ -96,3 +97,19 @@ def test_guests_get_what_real_hosts_get_and_not_what_simulated_hosts_do(name: st
         return [(point.transport, point.scheduler) for point in figure.points(options, lambda _: 20.0)]
 
     assert settings(LINUX) == settings(MININET)
+
+
+def test_guests_measure_as_long_as_their_rate_needs() -> None:
+    (figure,) = EXPERIMENTS["sigcomm11-congestion-controls"].figures
+    defaults = figure.emulated
+    assert defaults is not None
+
+    def durations(engine: str, **typed: str) -> tuple[float, float]:
+        options = resolve(Given.of(engine=engine, **typed), defaults)
+        point = options.window.of(figure.points(options, lambda _: GUEST_MBPS)[0])
+        return point.warmup_s, point.seconds
+
+    assert durations(MININET) == (defaults.warmup_s, defaults.seconds)
+    assert durations(LINUX) == (SETTLING_MBIT / GUEST_MBPS, WINDOW_MBIT / GUEST_MBPS)
+    assert durations(LINUX, seconds="5") == (SETTLING_MBIT / GUEST_MBPS, 5.0)
+    assert durations(LINUX, profile="smoke") <= durations(LINUX)
