@@ -161,7 +161,7 @@ def engines_differ(results: Path) -> int:
 def in_virtual_time(results: Path) -> int:
     """Run the experiments that do not need an idle machine; return the number of commands that failed."""
     commands = (
-        ("run", "short-beside-long"),
+        ("run", "short-beside-long", "--profile", "smoke"),
         ("run", "topologies", "--k", "4", "--warmup", "0.5", "--seconds", "1"),
     )
     failed: list[tuple[str, ...]] = [
