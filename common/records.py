@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 Record = TypeVar("Record")
 _BITS = 63
 """Larger integers fit neither into the core nor into an array."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def record(kind: type[Record], data: object, where: str = "") -> Record:
@@ -35,6 +36,8 @@ def record(kind: type[Record], data: object, where: str = "") -> Record:
 def plain(value: Any) -> Any:
     """Return what `dataclasses.asdict` does, without its deep copies: plans hash thousands of specs."""
     kind: Any = type(value)
+    if kind in _SCALARS:
+        return value
     if names := _names(kind):
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):

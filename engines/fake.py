@@ -229,38 +229,39 @@ def _samples(
     }
     if spec.sampling.queues_ms:
         times = _times(spec, spec.sampling.queues_ms)
-        queues = [(t, port.port, rng.randrange(1, port.max_queue_pkts + 1)) for t in times for port in ports]
+        draw = rng.random
+        queues = [(t, port.port, 1 + int(port.max_queue_pkts * draw())) for t in times for port in ports]
         samples["queues"] = Table.from_rows(("t_s", "port", "pkts"), queues)
         samples["queue_times"] = Table.from_rows(("t_s",), [(t,) for t in times])
     subflows = [(flow.flow, n) for flow in flows for n in range(flow.subflows_asked)]
     if spec.sampling.sockets_ms:
         rows = [
-            (t, *which, *_socket(rng, t))
+            (t, *which, *_socket(rng.random, t))
             for t in _times(spec, spec.sampling.sockets_ms)
             for which in subflows
         ]
         samples["sockets"] = Table.from_rows(SAMPLE_COLUMNS["sockets"], rows)
     if spec.sampling.pings_ms:
         times = _times(spec, spec.sampling.pings_ms)
-        pings = [(t, *which, *_ping(rng)) for t in times for which in subflows]
+        pings = [(t, *which, *_ping(rng.random)) for t in times for which in subflows]
         samples["pings"] = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms", "out_ms"), pings)
     return samples
 
 
-def _socket(rng: random.Random, t_s: float) -> tuple[float, ...]:
-    """Return a subflow that was busy for four fifths of its time."""
-    cwnd_pkts = rng.randrange(2, 60)
-    unacked_pkts = rng.randrange(cwnd_pkts + 1)
-    notsent_bytes = 1448 * rng.randrange(40) if unacked_pkts == cwnd_pkts else 0
-    window = (cwnd_pkts, rng.uniform(5, 200), rng.uniform(1, 40), int(t_s), int(t_s * 1e4))
+def _socket(draw: Callable[[], float], t_s: float) -> tuple[float, ...]:
+    """Return a subflow that was busy for four fifths of its time. `draw` returns a number in [0, 1)."""
+    cwnd_pkts = 2 + int(58 * draw())
+    unacked_pkts = int((cwnd_pkts + 1) * draw())
+    notsent_bytes = 1448 * int(40 * draw()) if unacked_pkts == cwnd_pkts else 0
+    window = (cwnd_pkts, 5 + 195 * draw(), 1 + 39 * draw(), int(t_s), int(t_s * 1e4))
     return *window, unacked_pkts, notsent_bytes, 800 * t_s, 0.0
 
 
-def _ping(rng: random.Random) -> tuple[float, float]:
-    if rng.random() < 0.02:
+def _ping(draw: Callable[[], float]) -> tuple[float, float]:
+    if draw() < 0.02:
         return NO_VALUE, NO_VALUE
-    rtt_ms = rng.uniform(1, 250)
-    return rtt_ms, rtt_ms * rng.uniform(0.2, 0.8)
+    rtt_ms = 1 + 249 * draw()
+    return rtt_ms, rtt_ms * (0.2 + 0.6 * draw())
 
 
 def _times(spec: RunSpec, interval_ms: int) -> list[float]:

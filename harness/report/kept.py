@@ -6,6 +6,7 @@ that was written. If anything is different, everything is made again.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -74,7 +75,9 @@ def inputs(loaded: Loaded, wanted: Sequence[Wanted]) -> str:
     return digest.hexdigest()
 
 
+@functools.cache
 def _code() -> str:
+    """Return the versions and a digest of the code, as they were when this process first needed them."""
     versions = [importlib.metadata.version(name) for name in _DRAWN_BY]
     return f"{platform.python_version()} {versions} {digest_of((*DECIDING, *NOT_DECIDING), _SOURCES)}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,6 +187,7 @@ def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str, w
     )
 
 
+@functools.cache
 def _template() -> Template:
     import jinja2  # noqa: PLC0415
 

@@ -223,6 +223,8 @@ def finite(value: Any) -> Any:
     """Return `value` for JSON, with NaN and infinity, which JSON lacks, replaced by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, str | int):  # most values: the question for a Mapping is slow
+        return value
     if isinstance(value, Mapping):
         return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

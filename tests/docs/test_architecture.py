@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 from collections import Counter
@@ -22,10 +23,12 @@ SOURCES = {".py", ".sh", ".cpp", ".hpp", ".c", ".h"}
 UNPLACED = "drawing"
 """A module that HARNESS lacks."""
 REMEDY = "run python docs/tools/architecture.py and commit what it writes"
+tree, found = functools.cache(imports), functools.cache(data)
+"""Read once: to parse all files takes a second."""
 
 
 def test_packages_import_only_what_is_left_of_them() -> None:
-    assert set(violations(imports())) == set(EXCEPTIONS)
+    assert set(violations(tree())) == set(EXCEPTIONS)
 
 
 def test_an_import_to_the_right_is_found() -> None:
@@ -81,7 +84,7 @@ def test_a_chart_that_shared_parts_import_is_found() -> None:
 
 
 def test_no_two_packages_of_experiments_import_one_another() -> None:
-    assert cycles(imports(), "experiments") == []
+    assert cycles(tree(), "experiments") == []
 
 
 def test_a_cycle_of_packages_is_found_also_by_way_of_a_third() -> None:
@@ -96,16 +99,16 @@ def test_a_cycle_of_packages_is_found_also_by_way_of_a_third() -> None:
 
 
 def test_the_picture_is_current() -> None:
-    assert drawn_from(PICTURE.read_text()) == data(), REMEDY
+    assert drawn_from(PICTURE.read_text()) == found(), REMEDY
 
 
 def test_every_package_says_what_it_holds() -> None:
-    assert [package for package, about in data().items() if not about["holds"]] == []
+    assert [package for package, about in found().items() if not about["holds"]] == []
 
 
 def test_the_tables_are_current() -> None:
     page = PAGE.read_text()
-    texts = blocks(data())
+    texts = blocks(found())
     assert "harness/execute" in texts["walk"]
     assert page == filled(page, texts), REMEDY
 
@@ -150,9 +153,9 @@ def families(files: list[str]) -> dict[str, list[str]]:
 
     A header and its source are one file; `test_` is no prefix, and neither is `__init__`.
     """
-    found: dict[str, set[str]] = {}
+    named: dict[str, set[str]] = {}
     for file in map(PurePosixPath, files):
         name = file.stem.removeprefix("test_")
         if file.suffix in SOURCES and not name.startswith("__"):
-            found.setdefault(f"{file.parent}/{name.partition('_')[0]}_*", set()).add(name)
-    return {family: sorted(names) for family, names in found.items() if len(names) > MAX_FAMILY}
+            named.setdefault(f"{file.parent}/{name.partition('_')[0]}_*", set()).add(name)
+    return {family: sorted(names) for family, names in named.items() if len(names) > MAX_FAMILY}

@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from docs.tools import site
@@ -64,6 +64,15 @@ MADE = {f"docs/{name}" for name in site.pages()} - set(TRACKED)
 """Pages of the site that are made from the code."""
 
 
+def ends(paths: Iterable[str]) -> set[str]:
+    """Return what each path may be cited as: itself, and without some of its first folders."""
+    parts = [path.split("/") for path in paths]
+    return {"/".join(names[first:]) for names in parts for first in range(len(names))}
+
+
+CITABLE, CITABLE_FOLDERS = ends({*TRACKED, *MADE}), ends(FOLDERS)
+
+
 def cited(text: str) -> set[str]:
     """Return the paths of source files and pages that `text` names."""
     return _ours(_CITED.findall(text)) - ELSEWHERE
@@ -106,9 +115,8 @@ def exists(path: str, beside: Path) -> bool:
     """
     if path.endswith("/"):
         folder = path.rstrip("/")
-        return any(f"/{known}".endswith(f"/{folder}") for known in FOLDERS) or (beside / folder).is_dir()
-    found = any(f"/{known}".endswith(f"/{path}") for known in (*TRACKED, *MADE))
-    return found or _is_made(beside / path) or (beside / path).exists()
+        return folder in CITABLE_FOLDERS or (beside / folder).is_dir()
+    return path in CITABLE or _is_made(beside / path) or (beside / path).exists()
 
 
 def _is_made(path: Path) -> bool:

@@ -8,19 +8,35 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-seconds=${1:-60}
-seed=${2:-1}
 build=$root/build/fuzz
 export UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=handle_abort=1
 mkdir -p "$build"
 
-flags=(-std=c++20 -O1 -g -Wall -Wextra -I"$root/fabric" -I"$root/tests/fuzz")
-checked=(-fsanitize=address,undefined -fno-sanitize-recover=all)
-g++ "${flags[@]}" "${checked[@]}" -c "$root/tests/fuzz/driver.cpp" -o "$build/driver.o"
-for target in frame plan inet_diag; do
-    sources=("$root/tests/fuzz/$target.cpp")
+flags=(-std=c++20 -O1 -g -Wall -Wextra -I"$root/fabric" -I"$root/tests/fuzz" -fsanitize=address,undefined
+       -fno-sanitize-recover=all)
+g++ "${flags[@]}" -c "$root/tests/fuzz/driver.cpp" -o "$build/driver.o"
+
+# Builds and runs one target. Its output comes as a whole, since others run beside it.
+fuzz() {
+    local target=$1 seconds=$2 seed=$3 sources=("$root/tests/fuzz/$1.cpp") said failed=0
     [ "$target" != inet_diag ] || sources+=("$root/fabric/host_io/socket_dump.cpp")
-    g++ "${flags[@]}" "${checked[@]}" -fsanitize-coverage=trace-pc "${sources[@]}" "$build/driver.o" -o "$build/$target"
-    printf 'fuzz: %s: ' "$target"
-    "$build/$target" "$seconds" "$seed" "$root/tests/fuzz/corpus/$target" "$build/$target.found"
+    g++ "${flags[@]}" -fsanitize-coverage=trace-pc "${sources[@]}" "$build/driver.o" -o "$build/$target"
+    said=$("$build/$target" "$seconds" "$seed" "$root/tests/fuzz/corpus/$target" "$build/$target.found" 2>&1) || failed=1
+    printf 'fuzz: %s: %s\n' "$target" "$said"
+    return "$failed"
+}
+
+# As many at once as there are CPUs: each has one to itself.
+running=() failed=0
+for target in frame plan inet_diag; do
+    if [ "${#running[@]}" -ge "$(nproc)" ]; then
+        wait "${running[0]}" || failed=1
+        running=("${running[@]:1}")
+    fi
+    fuzz "$target" "${1:-60}" "${2:-1}" &
+    running+=("$!")
 done
+for process in "${running[@]}"; do
+    wait "$process" || failed=1
+done
+exit "$failed"

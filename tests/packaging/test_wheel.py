@@ -33,13 +33,15 @@ def run(argv: Sequence[object], cwd: Path, deadline_s: float = 300.0) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel built from an sdist, without optimisation, with the tools of this environment."""
+    """Return a wheel built from an sdist by the tools here, without optimisation and debug symbols."""
     folder = tmp_path_factory.mktemp("wheel")
     program = f"from scikit_build_core import build; build.build_sdist({str(folder)!r})"
     run([sys.executable, "-c", program], ROOT)
     (sdist,) = folder.glob("*.tar.gz")
     offline = ["--no-build-isolation", "--no-deps", "--no-index", "--no-cache-dir"]
-    offline += ["--config-settings=cmake.build-type=Debug"]
+    offline += [
+        f"--config-settings=cmake.{each}" for each in ("build-type=Debug", "define.CMAKE_CXX_FLAGS_DEBUG=-O0")
+    ]
     argv = [sys.executable, "-m", "pip", "wheel", *offline, "-w", folder, sdist]
     run(argv, folder, BUILD_S)
     (built,) = folder.glob("*.whl")

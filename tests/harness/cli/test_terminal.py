@@ -80,7 +80,7 @@ def test_statements_about_other_sizes_are_one_sentence(first_run: Shown) -> None
 
 def test_colours_are_left_out_where_asked(first_run: Shown, tmp_path: Path) -> None:
     assert first_run.coloured
-    plain = terminal(tmp_path, *RUN, NO_COLOR="1")
+    plain = terminal(tmp_path, *RUN[:-1], "1", NO_COLOR="1")
     assert not plain.coloured
     assert plain.too_long == []
 
@@ -93,7 +93,8 @@ def test_colours_are_left_out_where_asked(first_run: Shown, tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_other_commands_fit(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    assert terminal(tmp_path, *arguments).too_long == []
+    program = "from experiments.command import main; main()"
+    assert terminal(tmp_path, *arguments, program=program).too_long == []
 
 
 def test_a_pipe_has_one_line_per_point_and_per_sentence(

@@ -38,7 +38,7 @@ def run(wanted: RunSpec, raw: Path) -> RunResult:
     engine = MininetEngine()
     try:
         engine.check(wanted)
-        return repeated(lambda: engine.run(wanted, Silent(), raw))
+        return repeated(lambda: engine.run(wanted, Silent(), raw), calmly=True)
     finally:
         engine.close()
 

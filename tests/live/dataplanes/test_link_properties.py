@@ -30,7 +30,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     )
     engine = MininetEngine()
     try:
-        return run_once(engine, wanted, tmp_path_factory.mktemp("raw"))
+        return run_once(engine, wanted, tmp_path_factory.mktemp("raw"), calmly=True)
     finally:
         engine.close()
 

@@ -32,8 +32,8 @@ CROWDED = RunSpec(
     scheduler=SchedulerSpec("responsive", 200.0, demand_gap=0.1),
 )
 """Three subflows at most. A flow alone carries 95.6 % of its link, so those that share a link ask."""
-CONTENT = dataclasses.replace(CROWDED, scheduler=dataclasses.replace(CROWDED.scheduler, demand_gap=1.0))
-"""A gap that no flow can have, so monitors request nothing."""
+SOON_S = 2.0
+"""Warm-up where nothing may happen: monitors have looked ten times by then."""
 
 
 def test_kernel_has_the_subflows_that_the_controller_opened(engine: MininetEngine, tmp_path: Path) -> None:
@@ -62,15 +62,16 @@ def test_open_vswitch_carries_subflows_on_paths_by_rules(
     assert result.metrics["controller_rules"] >= 5 * result.metrics["subflows_opened"]
 
 
-def with_options(**changes: Any) -> RunSpec:
-    return dataclasses.replace(CROWDED, scheduler=dataclasses.replace(CROWDED.scheduler, **changes))
+def with_options(warmup_s: float = CROWDED.warmup_s, **changes: Any) -> RunSpec:
+    scheduler = dataclasses.replace(CROWDED.scheduler, **changes)
+    return dataclasses.replace(CROWDED, scheduler=scheduler, warmup_s=warmup_s)
 
 
 def test_a_controller_that_is_down_throughout_leaves_flows_alone(
     engine: MininetEngine, tmp_path: Path
 ) -> None:
     """Flows keep their first subflow and go on; the point counts the monitors' messages as unheard."""
-    result = run_once(engine, with_options(down_for_s=100.0), tmp_path)
+    result = run_once(engine, with_options(SOON_S, down_for_s=100.0), tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}
     assert min(flow.goodput_mbps for flow in result.flows) > 0.5
     assert result.metrics["subflows_opened"] == 0
@@ -89,15 +90,15 @@ def test_a_controller_that_starts_again_opens_no_subflow_twice(engine: MininetEn
 
 def test_monitors_that_are_down_leave_their_flows_alone(engine: MininetEngine, tmp_path: Path) -> None:
     """Monitors of all senders are down throughout: one subflow per flow in the kernel, and no messages."""
-    result = run_once(engine, with_options(down_for_s=100.0, down_monitors=1.0), tmp_path)
+    result = run_once(engine, with_options(SOON_S, down_for_s=100.0, down_monitors=1.0), tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}
     assert min(flow.goodput_mbps for flow in result.flows) > 0.5
     assert result.metrics["subflows_opened"] == 0 and result.metrics["controller_messages"] == 0
 
 
 def test_a_slow_controller_opens_its_subflows_late(engine: MininetEngine, tmp_path: Path) -> None:
-    """Messages take 5 s: no path comes before 10 s, which is after the window."""
-    result = run_once(engine, with_options(message_ms=5000.0), tmp_path)
+    """Messages take 4 s: no path comes before 8 s, which is after the window."""
+    result = run_once(engine, with_options(SOON_S, message_ms=4000.0), tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}
     assert result.metrics["subflows_opened"] == 0
 
@@ -121,6 +122,7 @@ def test_a_flow_whose_demand_falls_loses_a_subflow_in_the_kernel(
 
 
 def test_flows_whose_demand_counts_as_met_keep_one_subflow(engine: MininetEngine, tmp_path: Path) -> None:
-    result = run_once(engine, CONTENT, tmp_path)
+    """The gap is one that no flow can have, so monitors request nothing."""
+    result = run_once(engine, with_options(SOON_S, demand_gap=1.0), tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}
     assert result.metrics["subflow_requests"] == 0

@@ -32,7 +32,7 @@ def run(routing: str, raw: Path, sysctls: Mapping[str, str] | None = None) -> Ru
     )
     engine = MininetEngine()
     try:
-        return run_once(engine, wanted, raw)
+        return run_once(engine, wanted, raw, calmly=True)
     finally:
         engine.close()
 
