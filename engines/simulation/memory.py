@@ -17,9 +17,11 @@ from topos.topology import Topology
 
 MB = 1 << 20
 _PROGRAM = 40 * MB
-_PORT, _SUBFLOW, _PACKET = 320, 1000, 136
-"""Bytes in the core: per port; per subflow with its data in flight; per packet with segment and event."""
-_PLANNED_ENTRY, _CORE_ENTRY = 4, 4
+_PORT, _SUBFLOW, _PACKET, _BLOCKS = 320, 900, 104, 24
+"""Bytes in the core: per port; per subflow with its data in flight; per packet with segment and event;
+per packet with selective acknowledgements."""
+_TABLE_ENTRY = 8
+"""Bytes per entry of the forwarding table, in the plan and in the core."""
 _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
 _DESCRIPTORS, _ALARMS = 1 << 20, 8
 _MIN_WINDOW = 4
@@ -35,11 +37,11 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
     held = (
         _PROGRAM
         + ports * (_PORT + (_RING_ENTRY * queue if queue > _PLACES_IN_PORT else 0))
-        + (_PLANNED_ENTRY * len(topology.nodes) + _CORE_ENTRY * len(topology.switches)) * attachments
+        + _TABLE_ENTRY * len(topology.forwarders) * attachments
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)
         + _SUBFLOW * subflows
-        + _PACKET * _packets(spec, flows, subflows)
+        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, flows, subflows)
     )
     return held / MB
 
