@@ -44,6 +44,7 @@ from model.spec import RunSpec, TransportSpec
 
 HOPS, HOPS_A_HOST_S = 40e6, 75e3
 MIN_S, MAX_S = 0.1, 2.0
+DEADLINE_S = 3600.0
 
 
 def window_s(k: int) -> float:
@@ -83,7 +84,7 @@ def _flow_level(spec: RunSpec) -> dict[str, float]:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     network = fluid_network(spec, topology, planned_flows(spec, topology))
     ready = time.thread_time()
-    rates, rounds = equilibrium(network)
+    rates, rounds = equilibrium(network, DEADLINE_S)
     return {
         "hosts": len(topology.hosts),
         "setup_cpu_s": ready - began,
