@@ -73,14 +73,14 @@ def measure(spec: RunSpec) -> dict[str, float]:
         "packet_hops_per_cpu_s": hops / cpu_s,
         "run_cpu_s": cpu_s,
         "setup_s": ready - began,
-        "rss_mb": _peak_rss_mb(),
+        "rss_mb": peak_rss_mb(),
         "packet_hops": hops,
         "goodput_pct_mean": 100 * statistics.mean(goodput),
         "jain": jain(goodput),
     }
 
 
-def _peak_rss_mb() -> float:
+def peak_rss_mb() -> float:
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith("VmHWM:")).split()[1]) / 1024
 

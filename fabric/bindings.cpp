@@ -87,7 +87,7 @@ ForwardingTable table_of(const nb::object& plan) {
   std::vector<GroupMember> members(ports.size());
   for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
   return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
-          column<std::uint32_t>(plan, "group_offsets"), std::move(members)};
+          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows")};
 }
 
 // None for a network without traced ports.

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 PS_PER_US = 1_000_000
+NO_ROW = 0xFFFFFFFF
 FRAME_BITS = 1514 * 8
 """A full Ethernet frame as the core counts it: 1500 bytes of IP and 14 of header."""
 PAYLOAD_SHARE = 1448 / 1514
@@ -19,7 +20,8 @@ PAYLOAD_SHARE = 1448 / 1514
 class NetworkPlan:
     """P ports, N NICs, S nodes, A switches with hosts ("attachments"), G groups, M group members.
 
-    Port i transmits towards node `far_node[i]`. `fib` is row-major S x A: a group number, or -1.
+    Port i transmits towards node `far_node[i]`. `fib` has rows of A entries: a group number, or -1. Node n
+    has row `fib_rows[n]`, or none if that is NO_ROW; if `fib_rows` is empty, every node has a row.
     Group g has the members `group_offsets[g]` up to `group_offsets[g + 1]`, each a port and the number
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
 
@@ -57,3 +59,4 @@ class NetworkPlan:
     traced: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     opportunities_ps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     opportunities_period_ps: int = 1
+    fib_rows: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))

@@ -131,6 +131,7 @@ def network_plan(
         **_nic_columns(topology, tables),
         attachments=len(tables.attach),
         fib=fib,
+        fib_rows=tables.rows.astype(np.uint32),
         group_offsets=offsets,
         member_port=member_port,
         member_paths=member_paths,
@@ -229,8 +230,8 @@ def _port_groups(
     """Convert groups of next-hop nodes to groups of ports, which differ from switch to switch."""
     offsets, member_port, member_paths = [0], [], []
     fib = np.full(tables.fib.shape, -1, np.int32)
-    for node in topology.forwarders:
-        groups, columns = np.unique(tables.fib[node], return_inverse=True)
+    for row, node in enumerate(topology.forwarders):
+        groups, columns = np.unique(tables.fib[row], return_inverse=True)
         numbers = np.full(len(groups), -1, np.int32)
         for i, group in enumerate(groups):
             if group < 0:
@@ -240,7 +241,7 @@ def _port_groups(
                 member_port.append(_port_towards(topology, node, hop.node))
                 member_paths.append(hop.paths)
             offsets.append(len(member_port))
-        fib[node] = numbers[columns.ravel()]
+        fib[row] = numbers[columns.ravel()]
     return (
         fib.ravel(),
         np.array(offsets, np.uint32),

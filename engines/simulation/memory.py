@@ -2,7 +2,8 @@
 
 The core's records are counted; Python's memory for a topology and its flows was measured. Packets in flight
 are mostly in queues: a flow keeps one queue on its path full, and a subflow has a window of a few packets at
-least. Unbounded queues may hold as many packets as there are descriptors.
+least. Where slow start has no end but a loss, the subflows of a long flow first fill about three. Unbounded
+queues may hold as many packets as there are descriptors.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.errors import UsageError
+from engines.core_setup.setup import ALARMS_A_SUBFLOW, MIN_PACKETS, PACKETS_A_SUBFLOW
 from fabric.plan import FRAME_BITS
 from model.flows import PlannedFlow
 from model.spec import LinkSpec, RunSpec
@@ -17,12 +19,13 @@ from topos.topology import Topology
 
 MB = 1 << 20
 _PROGRAM = 40 * MB
-_PORT, _SUBFLOW, _PACKET = 320, 1000, 136
-"""Bytes in the core: per port; per subflow with its data in flight; per packet with segment and event."""
-_PLANNED_ENTRY, _CORE_ENTRY = 4, 4
+_PORT, _SUBFLOW, _PACKET, _BLOCKS = 320, 900, 104, 24
+"""Bytes in the core: per port; per subflow with its data in flight; per packet with segment and event;
+per packet with selective acknowledgements."""
+_TABLE_ENTRY = 8
+"""Bytes per entry of the forwarding table, in the plan and in the core."""
 _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
-_DESCRIPTORS, _ALARMS = 1 << 20, 8
-_MIN_WINDOW = 4
+_MIN_WINDOW, _FILLED_IN_SLOW_START = 4, 3
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
@@ -35,11 +38,11 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
     held = (
         _PROGRAM
         + ports * (_PORT + (_RING_ENTRY * queue if queue > _PLACES_IN_PORT else 0))
-        + (_PLANNED_ENTRY * len(topology.nodes) + _CORE_ENTRY * len(topology.switches)) * attachments
+        + _TABLE_ENTRY * len(topology.forwarders) * attachments
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)
         + _SUBFLOW * subflows
-        + _PACKET * _packets(spec, flows, subflows)
+        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, flows, subflows)
     )
     return held / MB
 
@@ -65,9 +68,16 @@ def _queue_pkts(link: LinkSpec) -> int:
 
 
 def _packets(spec: RunSpec, flows: Sequence[PlannedFlow], subflows: int) -> int:
-    most = _DESCRIPTORS + _ALARMS * subflows
+    most = MIN_PACKETS + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     queue = _queue_pkts(spec.link)
     if queue == 0:
         return most
     on_wire = spec.link.rate_mbps * spec.link.delay_us / FRAME_BITS * 2 * 6
-    return min(most, round(len(flows) * (queue + on_wire)) + _MIN_WINDOW * subflows)
+    filled = sum(_queues_filled(spec, flow) for flow in flows)
+    return min(most, round(filled * (queue + on_wire)) + _MIN_WINDOW * subflows)
+
+
+def _queues_filled(spec: RunSpec, flow: PlannedFlow) -> int:
+    if spec.stack.ssthresh or flow.size_bytes:
+        return 1
+    return max(1, min(flow.subflows, _FILLED_IN_SLOW_START))

@@ -1,4 +1,4 @@
-"""fat-tree-sizes: the permutation of SIGCOMM 2011 at packet level with 128, 1024 and 8192 hosts.
+"""fat-tree-sizes: the permutation of SIGCOMM 2011 at packet level with 128 to 27 648 hosts.
 
 The equilibrium rates of congestion control (flow level) are shown beside it. For its largest networks the
 paper has only those. Acknowledgements are routed. The measured window is shorter in larger networks and
@@ -19,7 +19,7 @@ from model.spec import RunSpec
 
 NAME = "fat-tree-sizes"
 DEFAULTS = Defaults(
-    ks=(8, 16, 32),
+    ks=(8, 16, 32, 48),
     workloads=("one_to_one",),
     subflows=tuple(range(1, 9)),
     rate_mbps=100.0,
@@ -28,19 +28,22 @@ DEFAULTS = Defaults(
     warmup_s=1.0,
     engines=(SIMULATOR, FLOW_LEVEL),
 )
-IN_TIME = {16: (1, 4, 8), 32: (1, 8)}
-"""Numbers of subflows by k in a run with one seed, to save time. Runs with several seeds have all."""
-SECONDS = {16: (1.0, 1.0), 32: (0.75, 0.25)}
+IN_TIME = {16: (1, 4, 8), 32: (1, 8), 48: ()}
+"""Numbers of subflows by k in a run with one seed, to save time."""
+WITH_SEEDS = {48: (1, 8)}
+"""The same in a run with several seeds; smaller networks have all."""
+SECONDS = {16: (1.0, 1.0), 32: (0.75, 0.25), 48: (0.75, 0.25)}
 """Warm-up and window by k, in virtual seconds, shorter in large networks."""
 
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return all points if options choose subflows or seeds; else those that finish in time. Durations of
-    SECONDS apply unless options choose others."""
+    """Return all points if options choose subflows; else those that finish in time. Durations of SECONDS
+    apply unless options choose others."""
     specs = [_for_its_time(spec, options) for spec in points_on(fat_trees)(options, rate_of)]
-    if options.subflows != DEFAULTS.subflows or len(options.seeds) > 1:
+    if options.subflows != DEFAULTS.subflows:
         return specs
-    return [s for s in specs if s.transport.subflows in IN_TIME.get(s.topology.k, options.subflows)]
+    run = WITH_SEEDS if len(options.seeds) > 1 else IN_TIME
+    return [s for s in specs if s.transport.subflows in run.get(s.topology.k, options.subflows)]
 
 
 def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:
@@ -52,7 +55,7 @@ def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="FatTree k=8, 16 and 32 at packet level and flow level, random permutation (SIGCOMM 2011)",
+    title="FatTree k=8, 16, 32 and 48 at packet level and flow level, random permutation (SIGCOMM 2011)",
     folder=NAME,
     figures=(
         Figure(

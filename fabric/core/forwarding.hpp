@@ -39,13 +39,15 @@ struct Nic {
 
 class ForwardingTable {
  public:
-  // `fib` has `nodes` x `attachments` entries, row-major: a group number, or -1.
-  // Group g is members[offsets[g] .. offsets[g + 1]).
+  // `fib` has rows of `attachments` entries: a group number, or -1. `rows` names the row of each node (kNone: it has
+  // none, as most hosts); if it is empty, every node has a row. Group g is members[offsets[g] .. offsets[g + 1]).
   ForwardingTable(std::size_t attachments, std::vector<std::int32_t> fib,
-                  std::vector<std::uint32_t> offsets, std::vector<GroupMember> members)
-      : attachments_(attachments), fib_(std::move(fib)), offsets_(std::move(offsets)), members_(std::move(members)) {
+                  std::vector<std::uint32_t> offsets, std::vector<GroupMember> members,
+                  std::vector<std::uint32_t> rows = {})
+      : attachments_(attachments), fib_(std::move(fib)), rows_(std::move(rows)), offsets_(std::move(offsets)),
+        members_(std::move(members)) {
     check_groups();
-    drop_empty_rows();
+    rows_.empty() ? drop_empty_rows() : check_rows();
   }
 
   [[nodiscard]] std::size_t attachments() const { return attachments_; }
@@ -95,6 +97,13 @@ class ForwardingTable {
     }
   }
 
+  void check_rows() const {
+    const std::size_t rows = fib_.size() / attachments_;
+    for (const std::uint32_t row : rows_) {
+      if (row != kNone && row >= rows) throw std::invalid_argument("forwarding table: a node's row does not exist");
+    }
+  }
+
   void check_paths(std::size_t group) const {
     std::uint64_t paths = 0;
     for (std::size_t i = offsets_[group]; i < offsets_[group + 1]; ++i) {
@@ -104,7 +113,6 @@ class ForwardingTable {
     if (paths > kNone) throw std::invalid_argument("forwarding table: more than 2^32 paths from one switch");
   }
 
-  // Most nodes are hosts, which forward nothing.
   void drop_empty_rows() {
     const std::size_t nodes = fib_.size() / attachments_;
     std::uint32_t kept = 0;

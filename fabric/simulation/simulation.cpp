@@ -116,7 +116,7 @@ void Simulation::deliver(PacketId id, Time due) {
   if (arrived.carries == Carries::data) return Receiver(stack_, owner).arrived(id, due);
   if (arrived.carries == Carries::probe) return Receiver(stack_, owner).probed(id, due);
   if (arrived.carries == Carries::syn) return Handshake(stack_, owner).answer(id, due);
-  const Segment segment = arrived;
+  const Acknowledgement segment = stack_.acknowledgement(id);
   stack_.network.pool().release(id);
   switch (segment.carries) {
     case Carries::syn_acknowledgement:
@@ -169,6 +169,7 @@ void Simulation::expect_soon(PacketId id) const {
     connection.arrivals.prefetch(segment.dsn);
     return;
   }
+  if (segment.block_count != 0) prefetch(&stack_.blocks[id]);
   stack_.network.ports()[subflow.forward.ports[0]].prefetch();
   subflow.sender.board.prefetch();
   const PathState* first = &stack_.paths[packet.owner - subflow.number];

@@ -62,6 +62,12 @@ struct Stack {
     network.inject(id, now, *this);
   }
 
+  [[nodiscard]] Acknowledgement acknowledgement(PacketId id) const {
+    Acknowledgement ack{segments[id], {}};
+    if (ack.block_count != 0) ack.blocks = blocks[id];
+    return ack;
+  }
+
   // The network has lost the packet.
   void dropped(PacketId id, PortId /*port*/, Time /*when*/) {
     if (segments[id].carries == Carries::datagram) ++datagrams[network.pool()[id].owner].lost;
@@ -72,7 +78,8 @@ struct Stack {
   Network network;
   Timers timers;
   HostClock clock;
-  VirtualArray<Segment> segments;  // of the packet with the same id
+  VirtualArray<Segment> segments;   // of the packet with the same id
+  VirtualArray<SackBlocks> blocks;  // of the acknowledgement with the same id, if its `block_count` is not 0
   Table<Connection> connections;
   Table<Subflow> subflows;
   Table<PathState> paths;          // of each subflow

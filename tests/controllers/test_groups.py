@@ -49,9 +49,9 @@ def test_hosts_that_forward_have_groups_too(data: st.DataObject) -> None:
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_rows_of_hosts_and_of_the_switch_itself_are_empty(case: str) -> None:
     topology, tables = CASES[case]
-    assert (tables.fib[list(topology.hosts)] == -1).all()
+    assert (tables.rows[list(topology.hosts)] == -1).all() and not tables.group(topology.hosts[0], 0)
     for position, switch in enumerate(tables.attach):
-        assert tables.fib[switch, position] == -1
+        assert tables.fib[tables.rows[switch], position] == -1
     assert tables.fib.dtype == np.int32 and not tables.fib.flags.writeable
     assert list(tables.attach) == sorted({nic.switch for nic in topology.nics})
     assert len(set(tables.groups)) == len(tables.groups)
@@ -65,7 +65,9 @@ def test_a_fat_tree_edge_switch_has_one_group_upwards_per_kind_of_destination() 
     edge = topology.index("p0e0")
     sizes = Counter(len(tables.group(edge, target)) for target in range(len(tables.attach)))
     assert sizes == {4: 31, 0: 1}
-    assert len({int(number) for number in tables.fib[edge]} - {-1}) == 2, "inside the pod, and beyond it"
+    assert len({int(number) for number in tables.fib[tables.rows[edge]]} - {-1}) == 2, (
+        "inside the pod, and beyond it"
+    )
 
 
 def test_core_switches_have_one_way_down() -> None:

@@ -52,7 +52,8 @@ def shorter(name: str) -> Callable[[NetworkPlan], NetworkPlan]:
 def dead_end(plan: NetworkPlan) -> NetworkPlan:
     """Return the plan with a switch in the middle that has no routes."""
     fib = plan.fib.reshape(-1, plan.attachments).copy()
-    fib[plan.far_node[plan.member_port[plan.group_offsets[plan.fib[plan.fib >= 0][0]]]]] = -1
+    switch = plan.far_node[plan.member_port[plan.group_offsets[plan.fib[plan.fib >= 0][0]]]]
+    fib[plan.fib_rows[switch]] = -1
     return replace(plan, fib=fib.ravel())
 
 
@@ -84,6 +85,7 @@ REFUSED: dict[str, tuple[Callable[[NetworkPlan], NetworkPlan], str]] = {
     "another switch's uplink": (lambda p: with_value("nic_uplink", int(p.nic_uplink[-1]))(p), "uplink"),
     "group": (with_value("fib", 10**6, at=-1), "no group"),
     "group below -1": (with_value("fib", -7, at=-1), "no group"),
+    "row": (with_value("fib_rows", 10**6), "row does not exist"),
     "offsets": (with_value("group_offsets", 10**6, at=1), "has no members"),
     "offsets' end": (with_value("group_offsets", 10**6, at=-1), "cover"),
     "offsets' beginning": (with_value("group_offsets", 1), "cover"),

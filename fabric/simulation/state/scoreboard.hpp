@@ -31,17 +31,17 @@ class Scoreboard {
   // Records a new segment with this part of the connection's data. Returns its number.
   Seq send_new(Seq dsn, std::uint32_t order) {
     if (outstanding() == ring_.size()) grow();
-    at(next_) = {dsn, order, 0};
+    at(next_) = {dsn, order << kFlagBits};
     return next_++;
   }
 
   // Records a retransmission of the first lost segment, and returns its number. There must be one.
   Seq retransmit(std::uint32_t order) {
     Seq seq = retransmit_from_;
-    while ((at(seq).flags & (kLost | kRetransmitted)) != kLost) ++seq;
+    while ((at(seq).state & (kLost | kRetransmitted)) != kLost) ++seq;
     retransmit_from_ = seq + 1;
-    at(seq).flags |= kRetransmitted | kEverRetransmitted;
-    at(seq).order = order;
+    Entry& entry = at(seq);
+    entry.state = order << kFlagBits | (entry.state & kFlags) | kRetransmitted | kEverRetransmitted;
     ++retransmitted_;
     retransmissions_.push_back({seq, order});
     return seq;
@@ -52,7 +52,7 @@ class Scoreboard {
     std::uint32_t fresh = 0;
     for (; una_ != seq; ++una_) {
       const Entry& entry = at(una_);
-      if ((entry.flags & kSacked) == 0) {
+      if ((entry.state & kSacked) == 0) {
         note_order(una_, entry);
       } else if (!before(una_, judged_)) {
         --sacked_ahead_;
@@ -72,10 +72,10 @@ class Scoreboard {
     if (before(next_, block.end)) block.end = next_;
     for (Seq seq = block.first; before(seq, block.end); ++seq) {
       Entry& entry = at(seq);
-      if ((entry.flags & kSacked) != 0) continue;
+      if ((entry.state & kSacked) != 0) continue;
       note_order(seq, entry);
       forget(entry);
-      entry.flags = kSacked;
+      entry.state = kSacked;
       ++sacked_;
       if (!before(seq, judged_)) ++sacked_ahead_;
       ++fresh;
@@ -88,7 +88,7 @@ class Scoreboard {
   // a transmission that has arrived was made `threshold` transmissions later.
   void detect_losses(std::uint32_t threshold, std::uint32_t delivered_order) {
     for (; sacked_ahead_ >= threshold; ++judged_) {
-      if ((at(judged_).flags & kSacked) != 0) {
+      if ((at(judged_).state & kSacked) != 0) {
         --sacked_ahead_;
       } else {
         lose(judged_);
@@ -96,7 +96,7 @@ class Scoreboard {
     }
     while (!retransmissions_.empty() && retransmissions_[log_head_].order + threshold <= delivered_order) {
       const Retransmission& latest = retransmissions_[log_head_];
-      if (!before(latest.seq, una_) && at(latest.seq).order == latest.order) lose_again(latest.seq);
+      if (!before(latest.seq, una_) && at(latest.seq).is_of(latest.order)) lose_again(latest.seq);
       if (++log_head_ == retransmissions_.size()) clear_log();
     }
   }
@@ -105,8 +105,8 @@ class Scoreboard {
   void lose_all() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
-      if ((entry.flags & kSacked) != 0) continue;
-      entry.flags = static_cast<std::uint8_t>((entry.flags & kKept) | kLost);
+      if ((entry.state & kSacked) != 0) continue;
+      entry.state = (entry.state & ~(kFlags & ~kKept)) | kLost;
     }
     lost_ = outstanding() - sacked_;
     retransmitted_ = 0;
@@ -120,8 +120,8 @@ class Scoreboard {
   void lose_none() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
-      if ((entry.flags & (kLost | kRetransmitted)) != kLost) continue;
-      entry.flags &= static_cast<std::uint8_t>(~kLost);
+      if ((entry.state & (kLost | kRetransmitted)) != kLost) continue;
+      entry.state &= ~kLost;
       --lost_;
     }
     judged_ = una_;
@@ -133,8 +133,8 @@ class Scoreboard {
   void each_to_reinject(Each each) {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
-      if ((entry.flags & (kSacked | kReinjected)) != 0) continue;
-      entry.flags |= kReinjected;
+      if ((entry.state & (kSacked | kReinjected)) != 0) continue;
+      entry.state |= kReinjected;
       each(entry.dsn);
     }
   }
@@ -159,13 +159,16 @@ class Scoreboard {
   }
 
  private:
-  static constexpr std::uint8_t kSacked = 1, kLost = 2, kRetransmitted = 4, kEverRetransmitted = 8, kReinjected = 16;
-  static constexpr std::uint8_t kKept = kEverRetransmitted | kReinjected;  // for life
+  static constexpr int kFlagBits = 5;
+  static constexpr std::uint32_t kFlags = (1U << kFlagBits) - 1;
+  static constexpr std::uint32_t kSacked = 1, kLost = 2, kRetransmitted = 4, kEverRetransmitted = 8, kReinjected = 16;
+  static constexpr std::uint32_t kKept = kEverRetransmitted | kReinjected;  // for life
 
   struct Entry {
     Seq dsn;
-    std::uint32_t order;
-    std::uint8_t flags;
+    std::uint32_t state;  // flags, and above them the number of its latest transmission, modulo 2^27
+
+    [[nodiscard]] bool is_of(std::uint32_t order) const { return (state >> kFlagBits) == (order << kFlagBits >> kFlagBits); }
   };
   struct Retransmission {
     Seq seq;
@@ -178,16 +181,16 @@ class Scoreboard {
 
   // Removes a segment from all counts. Returns false if it had been sacked.
   bool forget(const Entry& entry) {
-    sacked_ -= (entry.flags & kSacked) != 0 ? 1 : 0;
-    lost_ -= (entry.flags & kLost) != 0 ? 1 : 0;
-    retransmitted_ -= (entry.flags & kRetransmitted) != 0 ? 1 : 0;
-    return (entry.flags & kSacked) == 0;
+    sacked_ -= (entry.state & kSacked) != 0 ? 1 : 0;
+    lost_ -= (entry.state & kLost) != 0 ? 1 : 0;
+    retransmitted_ -= (entry.state & kRetransmitted) != 0 ? 1 : 0;
+    return (entry.state & kSacked) == 0;
   }
 
   void lose(Seq seq) {
     Entry& entry = at(seq);
-    if ((entry.flags & (kSacked | kLost)) != 0) return;
-    entry.flags |= kLost;
+    if ((entry.state & (kSacked | kLost)) != 0) return;
+    entry.state |= kLost;
     ++lost_;
     ++losses_;
     if (before(seq, retransmit_from_)) retransmit_from_ = seq;
@@ -195,15 +198,15 @@ class Scoreboard {
 
   void lose_again(Seq seq) {
     Entry& entry = at(seq);
-    if ((entry.flags & kRetransmitted) == 0) return;
-    entry.flags &= static_cast<std::uint8_t>(~kRetransmitted);
+    if ((entry.state & kRetransmitted) == 0) return;
+    entry.state &= ~kRetransmitted;
     --retransmitted_;
     ++losses_;
     if (before(seq, retransmit_from_)) retransmit_from_ = seq;
   }
 
   void note_order(Seq seq, const Entry& entry) {
-    if (!before(seq, sacked_end_) || (entry.flags & kEverRetransmitted) != 0) return;
+    if (!before(seq, sacked_end_) || (entry.state & kEverRetransmitted) != 0) return;
     reordering_ = std::max(reordering_, sacked_end_ - seq);
   }
 

@@ -117,7 +117,7 @@ struct alignas(64) ReceiverState {
   std::uint8_t block_count = 0;
   bool last_marked = false;
   std::uint8_t unanswered = 0;  // segments without an acknowledgement yet
-  std::array<SackBlock, 3> blocks{};
+  SackBlocks blocks{};
   Answered first_unanswered;
 };
 

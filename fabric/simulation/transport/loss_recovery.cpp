@@ -18,7 +18,7 @@ constexpr std::uint32_t kMaxReordering = 300;  // net.ipv4.tcp_max_reordering
 
 }  // namespace
 
-void LossRecovery::acknowledged(const Segment& ack, std::uint32_t fresh, Time now) {
+void LossRecovery::acknowledged(const Acknowledgement& ack, std::uint32_t fresh, Time now) {
   if (options().sack) {
     acknowledged_with_sack(ack, fresh, now);
   } else {
@@ -26,7 +26,7 @@ void LossRecovery::acknowledged(const Segment& ack, std::uint32_t fresh, Time no
   }
 }
 
-void LossRecovery::acknowledged_with_sack(const Segment& ack, std::uint32_t fresh, Time now) {
+void LossRecovery::acknowledged_with_sack(const Acknowledgement& ack, std::uint32_t fresh, Time now) {
   // A duplicate acknowledgement means that a segment may be lost: the window does not grow until that is known
   // (RFC 5681, section 3.2), unless packets are reordered all the time.
   const bool orderly = fresh != 0 || sender_.dup_threshold > options().dup_threshold;

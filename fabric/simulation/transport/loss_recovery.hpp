@@ -23,14 +23,14 @@ class LossRecovery : private Endpoint {
   explicit LossRecovery(const Endpoint& endpoint) : Endpoint(endpoint) {}
 
   // `fresh` segments are newly acknowledged.
-  void acknowledged(const Segment& ack, std::uint32_t fresh, Time now);
+  void acknowledged(const Acknowledgement& ack, std::uint32_t fresh, Time now);
   // Restores the window if the acknowledgement shows that nothing was lost.
   void undo_if_spurious(const Segment& ack);
   // The retransmission timer has expired.
   void timed_out(Time now);
 
  private:
-  void acknowledged_with_sack(const Segment& ack, std::uint32_t fresh, Time now);
+  void acknowledged_with_sack(const Acknowledgement& ack, std::uint32_t fresh, Time now);
   void acknowledged_without_sack(const Segment& ack, std::uint32_t fresh, Time now);
   void partial_acknowledgement(std::uint32_t fresh, Time now);
   void duplicate(const Segment& ack, Time now);

@@ -45,14 +45,13 @@ void Receiver::delayed_ack_expired(Time now) {
 }
 
 void Receiver::acknowledge(PacketId id, Answered of, bool marked, Time now) {
-  Segment& ack = stack_.segments[id];
-  write(ack, of, marked);
+  write(id, of, marked);
   receiver_.unanswered = 0;
   receiver_.delayed.at = kNever;
   if (options().ack_at_once) {
-    const Segment copy = ack;
+    const Acknowledgement ack = stack_.acknowledgement(id);
     stack_.network.pool().release(id);
-    return Sender(*this).acknowledged(copy, now);
+    return Sender(*this).acknowledged(ack, now);
   }
   const std::uint16_t mptcp_bytes = connection_.multipath() ? options().mptcp_ack_bytes : std::uint16_t{0};
   const auto size_bytes = static_cast<std::uint16_t>(options().ack_bytes + mptcp_bytes);
@@ -60,7 +59,8 @@ void Receiver::acknowledge(PacketId id, Answered of, bool marked, Time now) {
               subflow_.source, now);
 }
 
-void Receiver::write(Segment& ack, Answered of, bool marked) const {
+void Receiver::write(PacketId id, Answered of, bool marked) const {
+  Segment& ack = stack_.segments[id];
   ack.sent = of.sent;
   ack.order = of.order;
   ack.seq = receiver_.arrivals.next();
@@ -70,7 +70,7 @@ void Receiver::write(Segment& ack, Answered of, bool marked) const {
   ack.marked = marked;
   ack.block_count = 0;
   if (options().sack && receiver_.arrivals.held() != 0) {
-    ack.blocks = receiver_.blocks;
+    stack_.blocks[id] = receiver_.blocks;
     ack.block_count = receiver_.block_count;
   }
 }

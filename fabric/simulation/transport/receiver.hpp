@@ -18,7 +18,7 @@ class Receiver : private Endpoint {
  private:
   // Sends the acknowledgement of this segment in the given packet.
   void acknowledge(PacketId id, Answered of, bool marked, Time now);
-  void write(Segment& ack, Answered of, bool marked) const;
+  void write(PacketId id, Answered of, bool marked) const;
   void note_block(Seq seq);
 
   ReceiverState& receiver_ = subflow_.receiver;

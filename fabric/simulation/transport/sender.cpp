@@ -98,7 +98,7 @@ std::uint32_t Sender::rank() const {
   return connection_.rank(options().rank == Rank::sent);
 }
 
-void Sender::acknowledged(const Segment& ack, Time now) {
+void Sender::acknowledged(const Acknowledgement& ack, Time now) {
   if (!connection_.open) return;
   const bool moved = advance_connection(ack);
   if (connection_.una == connection_.segments) return Lifecycle(stack_, subflow_.connection).close(now);

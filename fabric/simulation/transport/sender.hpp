@@ -20,7 +20,7 @@ class Sender : private Endpoint {
   // A packet with one byte of data, which the receiver acknowledges.
   void send_probe(Time now);
   void transmit(Seq seq, Seq dsn, bool retransmission, Time now);
-  void acknowledged(const Segment& ack, Time now);
+  void acknowledged(const Acknowledgement& ack, Time now);
   void sample_rtt(Time rtt);
   // Restarts the retransmission timer, or stops it when nothing is outstanding.
   void restart_timer(Time now);
