@@ -51,7 +51,7 @@ def test_the_window_in_a_guest_is_the_agents(tmp_path: Path) -> None:
 
 
 def test_a_flow_in_a_guest_changes_between_programs(tmp_path: Path) -> None:
-    check_switches(run(virtual(OwnAlgorithm("switches.py", SWITCHES)), tmp_path))
+    check_switches(run(virtual(OwnAlgorithm("mine.py", SWITCHES)), tmp_path))
 
 
 def test_subflows_under_an_agent_give_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:

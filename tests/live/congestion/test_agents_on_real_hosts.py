@@ -48,7 +48,7 @@ def test_the_window_is_the_agents(tmp_path: Path) -> None:
 
 
 def test_a_flow_changes_between_programs(tmp_path: Path) -> None:
-    check_switches(run(point(OwnAlgorithm("switches.py", SWITCHES)), tmp_path))
+    check_switches(run(point(OwnAlgorithm("mine.py", SWITCHES)), tmp_path))
 
 
 def test_a_program_that_is_not_the_algorithms_leaves_reno(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def unknown_program() -> OwnAlgorithm:
 
 
 def check_switches(result: RunResult) -> None:
-    """Check a result of `OwnAlgorithm("switches.py", SWITCHES)`: both programs run, and nothing fails."""
+    """Check a result of `OwnAlgorithm("mine.py", SWITCHES)`: both programs run, and nothing fails."""
     windows = result.samples["sockets"].columns["cwnd_pkts"]
     assert {WINDOW_PKTS, WINDOW_PKTS + WINDOW_PKTS // 2} <= set(windows[len(windows) // 3 :].tolist())
     assert not agents_reasons(result)
