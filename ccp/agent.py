@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ccp.algorithm import Algorithm, Command, Flow, Report
-from ccp.language.instructions import Program
+from ccp.language.programs import Programs
 
 MAX_TRACEBACK = 4000
 
@@ -28,9 +28,12 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
+    """A report; `program` is the number of the program that made it."""
+
     flow: int
     t_us: int
     fields: Sequence[int]
+    program: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,9 @@ Event = Created | Measured | Closed
 class Agent:
     """One algorithm with its flows."""
 
-    def __init__(self, algorithm: Algorithm, program: Program) -> None:
+    def __init__(self, algorithm: Algorithm, programs: Programs) -> None:
         self._algorithm = algorithm
-        self._program = program
+        self._programs = programs
         self._flows: dict[int, Flow] = {}
         self._lost: set[int] = set()
         self._touched: dict[int, Flow] = {}  # flows that the current callback has set
@@ -64,8 +67,8 @@ class Agent:
         if event.flow in self._lost:
             return []
         if isinstance(event, Created):
-            ends, controls = (event.source, event.destination), self._program.controls
-            flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, controls, self._touched)
+            ends, programs = (event.source, event.destination), self._programs
+            flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, programs, self._touched)
             self._flows[event.flow] = flow
             return self._call(event.flow, lambda: self._algorithm.on_create(flow))
         known = self._flows.get(event.flow)
@@ -75,7 +78,9 @@ class Agent:
             del self._flows[event.flow]
             return self._call(event.flow, lambda: self._algorithm.on_close(known))
         self.reports += 1
-        report = Report(event.t_us, dict(zip(self._program.fields, event.fields, strict=False)))
+        names, program = self._programs.names, self._programs.programs[event.program]
+        fields = dict(zip(program.fields, event.fields, strict=False))
+        report = Report(event.t_us, fields, names[event.program])
         return self._call(event.flow, lambda: self._algorithm.on_report(known, report))
 
     def poll(self) -> list[Command]:

@@ -6,16 +6,18 @@ class Mine(Algorithm):
     def on_create(self, flow: Flow) -> None: ...  # a flow has begun
     def on_report(self, flow: Flow, report: Report) -> None:
         flow.set(cwnd_bytes=...)
+
+An algorithm may have several `programs`, by name, and change a flow's: flow.set_program("probe").
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ccp.language.instructions import Program
+from ccp.language.programs import ONLY, Programs
 
 MAX_COMMAND = 2**63 - 1
 
@@ -26,11 +28,14 @@ class Algorithm:
     program: ClassVar[str] = ""
     """In Python's syntax or CCP's Lisp (docs/ccp.md)."""
 
+    programs: ClassVar[Mapping[str, str]] = {}
+    """Instead of `program`: several, by name. Flows begin with the first."""
+
     real_hosts_only: ClassVar[bool] = False
     """Whether it needs real time, so that simulated hosts cannot use it."""
 
-    def start(self) -> Program | None:
-        """Called between real hosts before any flow. A program that it returns replaces `program`."""
+    def start(self) -> Programs | None:
+        """Called between real hosts before any flow. Programs that it returns replace `program`."""
         return None
 
     def stop(self) -> None:
@@ -54,11 +59,13 @@ class Algorithm:
 class Report:
     """One report. The program's fields are attributes: `report.acked`.
 
-    `t_us` is the time of the report on the sender's clock.
+    `t_us` is the time of the report on the sender's clock. `program` is the name of the program that made it,
+    which is not the flow's any more if the flow's program was changed while the report was on its way.
     """
 
     t_us: int
     values: Mapping[str, int]
+    program: str = ONLY
 
     def __getattr__(self, name: str) -> int:
         try:
@@ -70,18 +77,25 @@ class Report:
 
 @dataclass
 class Command:
-    """What the agent sends to the datapath for one flow; None leaves a value as it is."""
+    """What the agent sends to the datapath for one flow; None leaves a value as it is.
+
+    `program` and the keys of `controls` are numbers. A new program comes before the controls.
+    """
 
     flow: int
     cwnd_bytes: int | None = None
     rate_bps: int | None = None
-    controls: dict[str, int] = field(default_factory=dict)
+    program: int | None = None
+    controls: dict[int, int] = field(default_factory=dict)
     fall_back: bool = False
 
     def update(self, later: Command) -> None:
         """Take over what `later` sets."""
         self.cwnd_bytes = self.cwnd_bytes if later.cwnd_bytes is None else later.cwnd_bytes
         self.rate_bps = self.rate_bps if later.rate_bps is None else later.rate_bps
+        if later.program is not None:
+            self.program = later.program
+            self.controls.clear()  # they were the old program's
         self.controls.update(later.controls)
         self.fall_back = self.fall_back or later.fall_back
 
@@ -90,8 +104,8 @@ class Flow:
     """A flow, or a subflow of MPTCP, as an algorithm sees it.
 
     `number` identifies it in this run. `mss` is the payload of a full segment and `cwnd_bytes` the window
-    that was last set, both in bytes. `source` and `destination` are addresses. `state` is for the algorithm's
-    use.
+    that was last set, both in bytes. `source` and `destination` are addresses. `program` is the name of its
+    program. `state` is for the algorithm's use.
     """
 
     def __init__(
@@ -101,14 +115,15 @@ class Flow:
         cwnd_bytes: int,
         ends: tuple[str, str],
         t_us: int,
-        controls: Collection[str] = (),
+        programs: Programs,
         touched: dict[int, Flow] | None = None,
     ) -> None:
         self.number = number
         self.mss = mss
         self.cwnd_bytes = cwnd_bytes
         self.source, self.destination = ends
-        self._controls = controls
+        self._programs = programs
+        self.program = programs.names[0]
         self.created_us = t_us
         self.state: Any = None
         self._pending = Command(number)
@@ -126,11 +141,31 @@ class Flow:
             self._pending.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
         if rate_bps is not None:
             self._pending.rate_bps = _number("rate_bps", rate_bps)
+        known = self._programs[self.program].controls
         for name, value in controls.items():
-            if name not in self._controls:
-                known = ", ".join(self._controls) or "none"
-                raise ValueError(f"flow.set({name}=...): the program's controls are: {known}")
-            self._pending.controls[name] = _number(name, value)
+            if name not in known:
+                text = ", ".join(known) or "none"
+                raise ValueError(f"flow.set({name}=...): the program's controls are: {text}")
+            self._pending.controls[known.index(name)] = _number(name, value)
+
+    def set_program(
+        self,
+        name: str,
+        *,
+        cwnd_bytes: float | None = None,
+        rate_bps: float | None = None,
+        **controls: int,
+    ) -> None:
+        """Let the flow run another program of `programs` from its next acknowledgement on.
+
+        All variables that the program declares get their initial values, also if it runs already, and Micros
+        runs from 0; then the controls are set. Window and rate stay unless they are given. What the old
+        program had summed up is lost. Raises ValueError for an unknown program, and as `set` does.
+        """
+        self._pending.program = self._programs.number(name)
+        self._pending.controls.clear()  # they were the old program's
+        self.program = name
+        self.set(cwnd_bytes=cwnd_bytes, rate_bps=rate_bps, **controls)
 
     def take(self) -> Command | None:
         """Return what was set since the last call, None if nothing was. For agents, not for algorithms."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from ccp.algorithm import Algorithm
 from ccp.language.compiler import compiled
 from ccp.language.instructions import Program
+from ccp.language.programs import EMPTY, Programs, all_compiled, only
 from ccp.portus.algorithm import PortusAlgorithm
 from common import user_code
 from common.errors import UsageError
@@ -46,10 +47,15 @@ class OwnAlgorithm(str):
 
 @dataclass(frozen=True)
 class Loaded:
-    """An algorithm, ready to serve flows, with its compiled program."""
+    """An algorithm, ready to serve flows, with its compiled programs."""
 
     algorithm: Algorithm
-    program: Program
+    programs: Programs
+
+    @property
+    def program(self) -> Program:
+        """The program with which flows begin."""
+        return self.programs.programs[0]
 
 
 def is_agents(cc: str) -> bool:
@@ -73,21 +79,27 @@ def load(cc: str, text: str = "") -> Loaded:
     if issubclass(kinds[0], PortusAlgorithm):
         return _of_portus(cc, kinds[0])
     try:
-        program = compiled(kinds[0].program)
+        programs = _programs_of(kinds[0])
     except UsageError as error:
         raise UsageError(f"{cc}: {error}") from None
     try:
-        return Loaded(kinds[0](), program)
+        return Loaded(kinds[0](), programs)
     except Exception as error:
         raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {error!r}") from error
 
 
+def _programs_of(kind: type[Algorithm]) -> Programs:
+    if kind.program and kind.programs:
+        raise UsageError(f"{kind.__name__} has both `program` and `programs`; give one of them")
+    return all_compiled(kind.programs) if kind.programs else only(compiled(kind.program))
+
+
 def _of_portus(cc: str, kind: type[PortusAlgorithm]) -> Loaded:
-    """Return an algorithm without a program: its agent installs one when it is started."""
+    """Return an algorithm without a program: its agent installs some when it is started."""
     program, *_ = kind.command or ("",)
     if not (program.startswith("/") and os.access(program, os.X_OK)):
         raise UsageError(f"{cc}: command must begin with the absolute path of a program, not '{program}'")
-    return Loaded(kind(), Program((), (), (), (), ()))
+    return Loaded(kind(), only(EMPTY))
 
 
 def text_of(path: Path) -> str:

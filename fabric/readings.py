@@ -12,15 +12,17 @@ Departure = tuple[int, int, int, bool, int]
 """Packet, the NIC it reached (or the port that dropped or lost it), time in ps, whether it was dropped, and
 its ECN field."""
 
-AgentEventTuple = tuple[int, int, int, int, int, list[int]]
+AgentEventTuple = tuple[int, int, int, int, int, int, list[int]]
 """Kind (0: created, 1: measured, 2: closed), subflow, time in ps, window in bytes, bytes of a full segment,
-fields of the report."""
-AgentCommandTuple = tuple[int, int, int | None, int | None, list[tuple[int, int]], bool]
-"""Position of its event in the batch, subflow, window in bytes, bytes per second (0: not paced), numbers and
-values of controls, whether to fall back to Reno."""
-AgentTuple = tuple[bytes, int, int, int, int, Callable[[list[AgentEventTuple]], list[AgentCommandTuple]]]
-"""Program (struct ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed,
-agent."""
+number of the program, fields of the report."""
+AgentCommandTuple = tuple[int, int, int | None, int | None, int | None, list[tuple[int, int]], bool]
+"""Position of its event in the batch, subflow, window in bytes, bytes per second (0: not paced), number of
+the program to change to, numbers and values of controls, whether to fall back to Reno."""
+AgentTuple = tuple[
+    list[bytes], int, int, int, int, Callable[[list[AgentEventTuple]], list[AgentCommandTuple]]
+]
+"""Programs (structs ccp_program; flows begin with the first), delay and jitter in ps, time between reports in
+us (0: a round trip), seed, agent."""
 
 
 class SimulatedCounters(TypedDict):

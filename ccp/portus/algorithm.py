@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ccp.algorithm import Algorithm, Flow, Report
-from ccp.language.instructions import Program
+from ccp.language.programs import EMPTY, MAX_PROGRAMS, Programs
 from ccp.portus.messages import MAX_BYTES, Install, Set, create, decoded, measure, ready
 from ccp.portus.program import translated
 from common.errors import RunError
@@ -27,6 +27,8 @@ READY_S, QUIET_S, STOP_S = 15.0, 0.3, 3.0
 DATAPATH = 7
 """Our number as a datapath; any number works."""
 BITS = 8
+NONE = "none"
+"""The empty program with which flows begin."""
 
 
 class PortusAlgorithm(Algorithm):
@@ -40,15 +42,18 @@ class PortusAlgorithm(Algorithm):
 
     def __init__(self) -> None:
         self._flows: dict[int, Flow] = {}
-        self._number = 0
+        self._installed: dict[int, Install] = {}
         self.unsent = 0
         """Reports that the agent had no room for."""
 
-    def start(self) -> Program:
-        """Start the agent; return the program that it installs. Raises RunError without one after READY_S."""
+    def start(self) -> Programs:
+        """Start the agent; return the programs that it installs, after an empty one: a flow runs none before
+        the agent says which, as in libccp. Raises RunError without any after READY_S.
+        """
         ours = Path(self.listens).with_name("refabric")
         ours.parent.mkdir(parents=True, exist_ok=True)
         ours.unlink(missing_ok=True)
+        _lead_back(ours.parent)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(ours))
         self._socket.settimeout(QUIET_S)
@@ -58,9 +63,13 @@ class PortusAlgorithm(Algorithm):
             )
         except OSError as error:
             raise RunError(f"starting {' '.join(self.command)}: {error.strerror}") from None
-        return self._installed()
+        self._wait_for_agent()
+        self._socket.setblocking(False)
+        names = tuple(_name(number) for number in self._installed)
+        return Programs((NONE, *names), (EMPTY, *map(translated, self._installed.values())))
 
-    def _installed(self) -> Program:
+    def _wait_for_agent(self) -> None:
+        """Take what the agent installs, until nothing more has come for QUIET_S."""
         deadline_s = time.monotonic() + READY_S
         while not Path(self.listens).exists():
             self._check()
@@ -68,24 +77,21 @@ class PortusAlgorithm(Algorithm):
                 raise RunError(f"{self.command[0]}: it does not listen on {self.listens}")
             time.sleep(0.05)
         self._socket.sendto(ready(DATAPATH), self.listens)
-        installs: dict[int, Install] = {}
         while time.monotonic() < deadline_s:
             try:
                 message = decoded(self._socket.recv(MAX_BYTES))
             except TimeoutError:
                 self._check()
-                if installs:
+                if self._installed:
                     break
                 continue
             if isinstance(message, Install):
-                installs[message.number] = message
-        if len(installs) != 1:
+                self._installed[message.number] = message
+        if not 1 <= len(self._installed) < MAX_PROGRAMS:
             raise RunError(
-                f"{self.command[0]}: it installs {len(installs)} programs, and the datapath runs exactly one"
+                f"{self.command[0]}: it installs {len(self._installed)} programs in {READY_S:g} s; "
+                f"the datapath takes 1 to {MAX_PROGRAMS - 1}"
             )
-        ((self._number, install),) = installs.items()
-        self._socket.setblocking(False)
-        return translated(install)
 
     def stop(self) -> None:
         """End the agent."""
@@ -103,11 +109,12 @@ class PortusAlgorithm(Algorithm):
         self._send(create(flow.number, flow.cwnd_bytes, flow.mss, ends[0], ends[1]))
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        self._send(measure(flow.number, self._number, list(report.values.values())))
+        if report.program != NONE:
+            self._send(measure(flow.number, int(report.program), list(report.values.values())))
 
     def on_close(self, flow: Flow) -> None:
         self._flows.pop(flow.number, None)
-        self._send(measure(flow.number, self._number, ()))
+        self._send(measure(flow.number, 0, ()))
 
     def poll(self) -> None:
         """Take the agent's answers. Raises RunError if it has ended."""
@@ -121,14 +128,21 @@ class PortusAlgorithm(Algorithm):
                 self._obey(self._flows[message.flow], message)
 
     def _obey(self, flow: Flow, message: Set) -> None:
-        if message.program not in {None, self._number}:
-            raise RunError(
-                f"{self.command[0]}: it changes to program {message.program}, which it did not install"
-            )
-        rate = message.rate_bytes_per_s
-        controls = {f"control{number}": value for number, value in message.controls.items()}
+        window, rate = (
+            message.cwnd_bytes or None,
+            message.rate_bytes_per_s or None,
+        )  # 0 sets nothing in libccp
         rate_bps = None if rate is None else BITS * rate
-        flow.set(cwnd_bytes=message.cwnd_bytes, rate_bps=rate_bps, **controls)
+        controls = {f"control{number}": value for number, value in message.controls.items()}
+        if message.program is None:
+            flow.set(cwnd_bytes=window, rate_bps=rate_bps, **controls)
+        elif message.program in self._installed:
+            flow.set_program(_name(message.program), cwnd_bytes=window, rate_bps=rate_bps, **controls)
+        else:
+            raise RunError(
+                f"{Path(self.command[0]).name}: the agent changes to program {message.program}, which it did "
+                f"not install; it installed: {', '.join(map(_name, self._installed))}"
+            )
 
     def _send(self, message: bytes) -> None:
         try:
@@ -142,3 +156,16 @@ class PortusAlgorithm(Algorithm):
         if code is not None:
             how = f"by signal {-code}" if code < 0 else f"with code {code}"
             raise RunError(f"{Path(self.command[0]).name}: the agent ended {how}")
+
+
+def _lead_back(folder: Path) -> None:
+    """Let FOLDER/FOLDER be FOLDER: portus up to 0.6 puts its folder before the address that it answers to."""
+    again = folder / str(folder.absolute()).lstrip("/")
+    again.parent.mkdir(parents=True, exist_ok=True)
+    again.unlink(missing_ok=True)
+    again.symlink_to(folder.absolute())
+
+
+def _name(number: int) -> str:
+    """Return our name of the program that the agent knows by this number."""
+    return str(number)

@@ -21,13 +21,15 @@ from common.errors import UsageError
 _NOTHING = Operand(0, immediate=True)
 _LIBCCPS = frozenset(op for op in Op if op < Op.UNLESS)
 _VOLATILE = (VOLATILE_REPORT, VOLATILE_CONTROL)
+_INFINITE = (0x3FFFFFFF, 0xFFFFFFFF)
+"""Initial values by which libccp and portus mean the largest number of 32 bits (libccp, reset_state)."""
 
 
 def translated(install: Install) -> Program:
     """Return the program. Raises UsageError for one that our datapath cannot run."""
     definitions = [each for each in install.instructions if each.op == Op.DEF]
-    initial = [_translated(each) for each in definitions]
-    reset = [_translated(each) for each in definitions if each.to.kind in _VOLATILE]
+    initial = [_definition(each) for each in definitions]
+    reset = [_definition(each) for each in definitions if each.to.kind in _VOLATILE]
     main: list[Instruction] = []
     for event in install.events:
         body = [*_chosen(install, event.body), Instruction(Op.STOP, 0, _NOTHING, _NOTHING)]
@@ -40,6 +42,14 @@ def translated(install: Install) -> Program:
             f"an agent of portus installs {program.length} instructions; at most {MAX_INSTRUCTIONS} fit"
         )
     return program
+
+
+def _definition(instruction: messages.Instruction) -> Instruction:
+    """Return the instruction that sets an initial value. Ours takes infinity for 64 bits, libccp for 32."""
+    _, value = _operand(instruction.left), _operand(instruction.right)
+    if value.immediate and value.value in _INFINITE:
+        value = Operand(_INFINITE[-1], immediate=True)
+    return Instruction(Op.BIND, instruction.to.ours, value, value)
 
 
 def _names(defined: list[Register]) -> tuple[tuple[str, ...], tuple[str, ...]]:

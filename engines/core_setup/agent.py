@@ -42,8 +42,8 @@ class SimulatedAgent:
         if not any(is_agents(flow.cc) for flow in flows):
             return
         loaded = load(spec.transport.cc, spec.transport.algorithm_text)
-        self._program = loaded.program
-        self._agent = Agent(loaded.algorithm, loaded.program)
+        self._programs = loaded.programs
+        self._agent = Agent(loaded.algorithm, loaded.programs)
         self._pairs = [pair for flow in flows if not flow.rate_mbps for pair in subflow_pairs(topology, flow)]
 
     @property
@@ -53,7 +53,7 @@ class SimulatedAgent:
             return None
         agent = self._spec.agent
         return (
-            self._program.packed(),
+            [program.packed() for program in self._programs.programs],
             round(agent.delay_us * PS_PER_US),
             round(agent.jitter_us * PS_PER_US),
             agent.report_us,
@@ -98,19 +98,21 @@ class SimulatedAgent:
         ]
 
     def _event(self, event: AgentEventTuple) -> Event:
-        kind, subflow, at_ps, window, mss, fields = event
+        kind, subflow, at_ps, window, mss, program, fields = event
         if kind == MEASURED:
-            return Measured(subflow, at_ps // PS_PER_US, fields)
+            return Measured(subflow, at_ps // PS_PER_US, fields, program)
         if kind == CLOSED:
             return Closed(subflow)
         ends = self._pairs[subflow]
         return Created(subflow, at_ps // PS_PER_US, mss, window, ends.laddr, ends.raddr)
 
     def _packed(self, position: int, command: Command) -> AgentCommandTuple:
-        number = self._program.controls.index
         rate = None if command.rate_bps is None else command.rate_bps // BITS
-        controls = [(number(name), value) for name, value in command.controls.items()]
-        return position, command.flow, command.cwnd_bytes, rate, controls, command.fall_back
+        controls = list(command.controls.items())
+        return (
+            *(position, command.flow, command.cwnd_bytes, rate),
+            *(command.program, controls, command.fall_back),
+        )
 
 
 def raised(flows: int, traceback: str) -> Reason:

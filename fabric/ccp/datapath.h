@@ -14,6 +14,7 @@ enum {
     CCP_REGISTERS = 128,  // a power of two: indices are masked
     CCP_INSTRUCTIONS = 256,
     CCP_FIELDS = 16,  // of a report; and as many control variables
+    CCP_PROGRAMS = 16,  // of an agent
     CCP_MAX_PACKETS = 1 << 20,
     CCP_MIN_PACKETS = 2,  // of a command; a timeout leaves one packet
 };
@@ -98,6 +99,11 @@ struct ccp_flow {
     ccp_u64 cut_us;    // of the fallback: its last reduction for a loss
     ccp_u64 errors;    // overflows, underflows, divisions by zero
     ccp_u64 fallbacks; // acknowledgements without an agent
+    ccp_u32 program;   // its number in the agent's table
+    ccp_u32 staged_program;   // for the next acknowledgement: its number and 1; 0: the same as before
+    ccp_u32 staged_controls;  // bit i: staged[i] is set
+    ccp_u32 at;               // of the BPF datapath: the next instruction
+    ccp_u64 staged[CCP_FIELDS];
 };
 
 enum ccp_outcome { CCP_NEXT, CCP_DONE, CCP_ERROR };
@@ -218,10 +224,47 @@ CCP_INLINE ccp_u64 ccp_within(ccp_u64 window, ccp_u64 least, ccp_u64 mss) {
     return window > CCP_MAX_PACKETS * mss ? CCP_MAX_PACKETS * mss : window;
 }
 
-CCP_INLINE void ccp_begin(struct ccp_flow *flow, const struct ccp_program *program, ccp_u64 window, ccp_u64 now_us) {
-    flow->window = window;
+// Let the flow run this program: all its variables get their initial values, and Micros runs from 0. The window, the
+// rate, and variables that the program does not declare stay as they are (libccp, ccp_invoke).
+CCP_INLINE void ccp_change(struct ccp_flow *flow, const struct ccp_program *program, ccp_u64 now_us) {
     flow->zero_us = now_us;
     ccp_execute(flow, program, 0, program->initial);
+}
+
+CCP_INLINE void ccp_begin(struct ccp_flow *flow, const struct ccp_program *program, ccp_u64 window, ccp_u64 now_us) {
+    flow->window = window;
+    ccp_change(flow, program, now_us);
+}
+
+// A program and controls that the agent sets wait for the next acknowledgement. Controls that it set before a change of
+// program were meant for the old one and are dropped (libccp, ccp_read_msg).
+CCP_INLINE void ccp_stage_program(struct ccp_flow *flow, ccp_u32 number) {
+    flow->staged_program = (number & (CCP_PROGRAMS - 1)) + 1;
+    flow->staged_controls = 0;
+}
+
+CCP_INLINE void ccp_stage_control(struct ccp_flow *flow, ccp_u32 number, ccp_u64 value) {
+    number &= CCP_FIELDS - 1;
+    flow->staged[number] = value;
+    flow->staged_controls |= 1U << number;
+}
+
+// Make the staged program the flow's. Return whether there was one; the caller then calls ccp_change.
+CCP_INLINE int ccp_take_program(struct ccp_flow *flow) {
+    if (!flow->staged_program)
+        return 0;
+    flow->program = flow->staged_program - 1;
+    flow->staged_program = 0;
+    return 1;
+}
+
+CCP_INLINE void ccp_take_controls(struct ccp_flow *flow) {
+    if (!flow->staged_controls)
+        return;
+    for (ccp_u32 i = 0; i < CCP_FIELDS; i++)
+        if (flow->staged_controls & (1U << i))
+            flow->registers[CCP_CONTROL + i] = flow->staged[i];
+    flow->staged_controls = 0;
 }
 
 // Reno by bytes (RFC 5681), from the window that the agent left.
@@ -265,9 +308,10 @@ CCP_INLINE int ccp_acknowledged(struct ccp_flow *flow, const struct ccp_program 
     if (silent) {
         ccp_fall_back(flow, mss, now_us, srtt_us);
     } else if (good) {
-        if (registers[CCP_CWND] != flow->window)
+        if (registers[CCP_CWND] != flow->window && registers[CCP_CWND] != 0)  // 0 sets nothing, as in libccp
             flow->window = ccp_within(registers[CCP_CWND], CCP_MIN_PACKETS, mss);
-        flow->rate = registers[CCP_RATE];
+        if (registers[CCP_RATE] != 0)
+            flow->rate = registers[CCP_RATE];
     }
     return good && registers[CCP_SHOULD_REPORT] != 0;
 }

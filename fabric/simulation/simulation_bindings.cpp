@@ -56,43 +56,54 @@ std::optional<NoiseConfig> noise_of(const std::optional<NoiseTuple>& noise) {
                      .elastic = elastic};
 }
 
-// Program (struct ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed, and the
+// Programs (structs ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed, and the
 // agent: a function from events to commands. An event is (kind, subflow, time in ps, window in bytes, bytes of a full
-// segment, fields); a command (position of its event, subflow, window in bytes or None, bytes per second or None,
-// [(control, value)], whether to fall back).
-using AgentTuple = std::tuple<nb::bytes, Time, Time, std::uint64_t, std::uint32_t, nb::callable>;
-using EventTuple = std::tuple<int, std::uint32_t, Time, std::uint64_t, std::uint32_t, std::vector<std::uint64_t>>;
+// segment, number of the program, fields); a command (position of its event, subflow, window in bytes or None, bytes per
+// second or None, number of the program or None, [(control, value)], whether to fall back).
+using AgentTuple = std::tuple<std::vector<nb::bytes>, Time, Time, std::uint64_t, std::uint32_t, nb::callable>;
+using EventTuple =
+    std::tuple<int, std::uint32_t, Time, std::uint64_t, std::uint32_t, std::uint32_t, std::vector<std::uint64_t>>;
 using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
 using CommandTuple = std::tuple<std::uint32_t, std::uint32_t, std::optional<std::uint64_t>, std::optional<std::uint64_t>,
-                                std::vector<ControlTuple>, bool>;
+                                std::optional<std::uint32_t>, std::vector<ControlTuple>, bool>;
 
-std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const AgentEvent> batch, std::size_t fields) {
+std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const AgentEvent> batch,
+                                      const std::vector<std::uint32_t>& fields) {
   const nb::gil_scoped_acquire locked;
   std::vector<EventTuple> events;
   events.reserve(batch.size());
   for (const AgentEvent& each : batch) {
-    const auto end = each.fields.begin() + static_cast<std::ptrdiff_t>(each.kind == AgentEventKind::measured ? fields : 0);
-    events.emplace_back(static_cast<int>(each.kind), each.subflow, each.at, each.window_bytes, each.mss,
-                        std::vector<std::uint64_t>(each.fields.begin(), end));
+    const std::uint32_t count = each.kind == AgentEventKind::measured ? fields.at(each.program) : 0;
+    events.emplace_back(static_cast<int>(each.kind), each.subflow, each.at, each.window_bytes, each.mss, each.program,
+                        std::vector<std::uint64_t>(each.fields.begin(), each.fields.begin() + count));
   }
   std::vector<AgentCommand> out;
-  for (const auto& [event, subflow, window, rate, controls, fall_back] : nb::cast<std::vector<CommandTuple>>(agent(events))) {
-    out.push_back({event, subflow, window, rate, controls, fall_back});
+  for (const auto& each : nb::cast<std::vector<CommandTuple>>(agent(events))) {
+    const auto& [event, subflow, window, rate, program, controls, fall_back] = each;
+    if (program && *program >= fields.size()) throw std::invalid_argument("a command names a program that is not installed");
+    out.push_back({event, subflow, window, rate, program, controls, fall_back});
   }
+  return out;
+}
+
+ccp_program program_of(const nb::bytes& packed) {
+  ccp_program out{};
+  if (packed.size() != sizeof out) throw std::invalid_argument("a program of the datapath has another size");
+  std::memcpy(&out, packed.c_str(), sizeof out);
+  const bool fits = out.fields <= CCP_FIELDS && out.initial <= out.reset && out.reset <= out.end &&
+                    out.end <= CCP_INSTRUCTIONS;
+  if (!fits) throw std::invalid_argument("a program of the datapath is damaged");
   return out;
 }
 
 std::optional<AgentConfig> agent_of(const std::optional<AgentTuple>& agent) {
   if (!agent) return {};
-  const auto& [program, delay, jitter, report_us, seed, callback] = *agent;
-  AgentConfig out{.delay = delay, .jitter = jitter, .report_us = report_us, .seed = seed};
+  const auto& [programs, delay, jitter, report_us, seed, callback] = *agent;
   if (delay < 0 || jitter < 0) throw std::invalid_argument("an agent's delay and jitter are not negative");
-  if (program.size() != sizeof out.program) throw std::invalid_argument("the program of the datapath has another size");
-  std::memcpy(&out.program, program.c_str(), sizeof out.program);
-  const bool fits = out.program.fields <= CCP_FIELDS && out.program.initial <= out.program.reset &&
-                    out.program.reset <= out.program.end && out.program.end <= CCP_INSTRUCTIONS;
-  if (!fits) throw std::invalid_argument("the program of the datapath is damaged");
-  const std::size_t fields = out.program.fields;
+  if (programs.empty() || programs.size() > CCP_PROGRAMS) throw std::invalid_argument("an agent has 1 to 16 programs");
+  AgentConfig out{.programs = {}, .delay = delay, .jitter = jitter, .report_us = report_us, .seed = seed};
+  std::vector<std::uint32_t> fields;
+  for (const nb::bytes& packed : programs) fields.push_back(out.programs.emplace_back(program_of(packed)).fields);
   out.agent = [called = callback, fields](std::span<const AgentEvent> batch) { return commands_of(called, batch, fields); };
   return out;
 }

@@ -49,7 +49,7 @@ if Micros > 100:
 def reported(body: str, **measured: int) -> list[int] | None:
     """Return what one acknowledgement reports under a program of one event."""
     program = compiled(f"(def (Report (volatile x 5) (volatile y 0)))(when true {body} (report))")
-    return Native(program, 10_000).acknowledge(primitives(**measured), 1)
+    return Native(program, window=10_000).acknowledge(primitives(**measured), 1)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_error_ends_the_program_of_this_acknowledgement(expression: str) -> N
     program = compiled(
         f"(def (Report (volatile y 0)))(when true (:= Cwnd 50000) (:= Report.y {expression}) (report))"
     )
-    flow = Native(program, 10_000)
+    flow = Native(program, window=10_000)
     assert flow.acknowledge(primitives(now=LARGEST), 1) is None
     assert (flow.errors, flow.window) == (1, 10_000)
 
@@ -102,13 +102,13 @@ def test_reports_reset_what_is_volatile() -> None:
 
 
 def test_programs_may_set_the_window() -> None:
-    flow = Native(compiled("(def (Report (a 0)))(when true (:= Cwnd (+ Cwnd Ack.bytes_acked)))"), 5000)
+    flow = Native(compiled("(def (Report (a 0)))(when true (:= Cwnd (+ Cwnd Ack.bytes_acked)))"), window=5000)
     flow.acknowledge(primitives(bytes_acked=123), 1)
     assert flow.window == 5123
 
 
 def test_windows_are_clipped() -> None:
-    flow = Native(compiled("(def (Report (a 0)))(when true (:= Cwnd Ack.bytes_acked))"), 5000)
+    flow = Native(compiled("(def (Report (a 0)))(when true (:= Cwnd Ack.bytes_acked))"), window=5000)
     flow.acknowledge(primitives(bytes_acked=1), 1)
     assert flow.window == 2000
     flow.acknowledge(primitives(bytes_acked=LARGEST), 2)
@@ -152,7 +152,7 @@ def test_both_notations_report_the_same() -> None:
 
 
 def test_without_an_agent_the_window_is_a_sawtooth() -> None:
-    flow = Native(compiled(SUMS_LISP), 40_000)
+    flow = Native(compiled(SUMS_LISP), window=40_000)
     for now_us in range(1, 41):  # one window of acknowledgements
         flow.acknowledge(primitives(bytes_acked=1000), now_us, silent=True)
     assert 40_900 <= flow.window <= 41_000

@@ -13,17 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccp.agent import Agent, Created, Measured
+from ccp.algorithm import Command
 from ccp.language.compiler import compiled
 from ccp.loading import OwnAlgorithm, load
 from ccp.portus import PortusAlgorithm
 from ccp.portus.messages import Install, Set, create, decoded, measure, ready
 from ccp.portus.program import translated
-from common.errors import RunError, UsageError
+from common.errors import UsageError
 from engines.simulation.engine import SimulatorEngine
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.ccp.test_fold_programs import stream
-from tests.support.agents.ccp_model import Native
-from tests.support.portus.messages import CHANGE_PROGRAM, GROWN, HALVED, INSTALL
+from tests.support.agents.ccp_model import Native, primitives
+from tests.support.portus.messages import (
+    BACK_TO_PROBE,
+    CHANGE_PROGRAM,
+    GROWN,
+    HALVED,
+    HOLD,
+    INSTALL,
+    PROBE,
+    TO_HOLD,
+    TO_PROBE,
+    TWENTY,
+)
 
 FAKE = Path(__file__).resolve().parents[1] / "support" / "portus" / "fake_agent.py"
 AGENTS_OWN = """
@@ -40,8 +52,8 @@ AGENTS_OWN = """
 """The program in tests/support/portus/crate/src/main.rs."""
 
 
-def install() -> Install:
-    message = decoded(INSTALL)
+def install(data: bytes = INSTALL) -> Install:
+    message = decoded(data)
     assert isinstance(message, Install)
     return message
 
@@ -124,7 +136,7 @@ def test_reports_go_out_and_windows_come_back(tmp_path: Path) -> None:
         until(polled)
         assert windows == [14_480]
         windows.clear()
-        assert agent.handle(Measured(4, 100, (1448, 0))) == []
+        assert agent.handle(Measured(4, 100, (1448, 0), program=1)) == []
         until(polled)
         assert windows == [20 * 1448]
 
@@ -132,7 +144,7 @@ def test_reports_go_out_and_windows_come_back(tmp_path: Path) -> None:
 def test_flows_fall_back_when_the_agent_has_ended(tmp_path: Path) -> None:
     with running(tmp_path, "dies") as (algorithm, agent):
         agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
-        agent.handle(Measured(4, 100, (1448, 0)))
+        agent.handle(Measured(4, 100, (1448, 0), program=1))
         algorithm._agent.wait(10)
         (command,) = agent.poll()
         assert (command.flow, command.fall_back) == (4, True)
@@ -140,9 +152,76 @@ def test_flows_fall_back_when_the_agent_has_ended(tmp_path: Path) -> None:
         assert agent.failed_flows == 1
 
 
-def test_several_programs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="installs 2 programs"), running(tmp_path, "two"):
-        pass
+def test_recorded_messages_of_two_programs() -> None:
+    assert [install(data).number for data in (PROBE, HOLD)] == [1, 2]
+    changes = [decoded(data) for data in (TO_PROBE, TO_HOLD, BACK_TO_PROBE, TWENTY)]
+    assert all(isinstance(change, Set) for change in changes)
+    said = [(each.program, each.cwnd_bytes, each.controls) for each in changes if isinstance(each, Set)]
+    assert said == [(1, 28_960, {}), (2, None, {1: 43_440}), (1, None, {}), (None, 28_960, {})]
+
+
+def test_infinity_is_the_largest_number_of_32_bits_as_in_libccp() -> None:
+    flow = Native(translated(install(PROBE)))
+    (_, rtt, *_) = flow.acknowledge(primitives(bytes_acked=1448, rtt_sample_us=0xFFFFFFFF), 0) or [0, 0]
+    assert flow.registers[:2] == [1448, 0xFFFFFFFF]
+    assert rtt == 0
+
+
+def test_a_volatile_control_begins_again_after_each_report() -> None:
+    flow = Native(translated(install(HOLD)), window=10_000)
+    flow.set_control(1, 43_440)
+    assert flow.acknowledge(primitives(bytes_acked=1448, rtt_sample_us=100), 50) is None
+    assert flow.registers[16:18] == [1, 43_440], "seen was set by the program, cap by the agent"
+    fields = flow.acknowledge(primitives(bytes_acked=1448, rtt_sample_us=100), 101)
+    assert (fields or [])[:3] == [2896, 0, 2]
+    assert flow.window == 43_440
+    assert flow.registers[16:18] == [0, 43_440], "volatile: its initial value; else the agent's"
+    assert flow.registers[:3] == [0, 0, 2], "acks is not volatile"
+
+
+def polled_until(agent: Agent, count: int) -> list[Command]:
+    commands: list[Command] = []
+
+    def enough() -> bool:
+        commands.extend(agent.poll())
+        return len(commands) >= count
+
+    until(enough)
+    return commands
+
+
+def test_an_agent_changes_between_its_programs(tmp_path: Path) -> None:
+    with running(tmp_path, "two") as (_, agent):
+        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        (begun,) = polled_until(agent, 1)
+        assert (begun.program, begun.cwnd_bytes, begun.controls) == (1, 28_960, {})
+        agent.handle(Measured(4, 100, (1448, 90), program=1))
+        (held,) = polled_until(agent, 1)
+        assert (held.program, held.cwnd_bytes, held.controls) == (2, None, {1: 43_440})
+        agent.handle(Measured(4, 200, (1448, 0, 9), program=2))
+        back = Command(4)
+        while back.cwnd_bytes is None:
+            for each in polled_until(agent, 1):
+                back.update(each)
+        assert (back.program, back.cwnd_bytes, back.controls) == (1, 28_960, {})
+        assert agent.traceback == ""
+
+
+def test_without_a_program_there_are_no_reports(tmp_path: Path) -> None:
+    with running(tmp_path, "two") as (algorithm, agent):
+        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        polled_until(agent, 1)
+        agent.handle(Measured(4, 100, (), program=0))  # of the empty program, which cannot report
+        assert algorithm.unsent == 0
+        assert agent.poll() == []
+
+
+def test_a_program_that_was_not_installed_leaves_reno(tmp_path: Path) -> None:
+    with running(tmp_path, "unknown") as (_, agent):
+        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        (command,) = polled_until(agent, 1)
+        assert (command.flow, command.fall_back) == (4, True)
+        assert "changes to program 9, which it did not install; it installed: 1" in agent.traceback
 
 
 def mine(command: str) -> RunSpec:

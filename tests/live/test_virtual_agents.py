@@ -14,11 +14,13 @@ from model.spec import AgentSpec, RunSpec, TransportSpec
 from tests.live.test_virtual_linux import rows, run
 from tests.support.agents.faults import (
     FIXED,
+    SWITCHES,
     WINDOW_PKTS,
     acting,
     agents_reasons,
     check_raised,
     check_reno_went_on,
+    check_switches,
     check_window_is_the_agents,
     killed,
     point,
@@ -46,6 +48,10 @@ def test_the_window_in_a_guest_is_the_agents(tmp_path: Path) -> None:
     result = run(virtual(OwnAlgorithm("fixed.py", FIXED)), tmp_path)
     check_window_is_the_agents(result)
     assert result.metrics["agent_unreported"] == 0
+
+
+def test_a_flow_in_a_guest_changes_between_programs(tmp_path: Path) -> None:
+    check_switches(run(virtual(OwnAlgorithm("mine.py", SWITCHES)), tmp_path))
 
 
 def test_subflows_under_an_agent_give_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:

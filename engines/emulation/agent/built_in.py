@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccp.algorithm import Command
-from ccp.language.instructions import Program
+from ccp.language.programs import Programs
 from common.errors import HostUnfitError
 from engines.emulation.agent.channel import BITS, EVENT, FIELDS, NS_PER_US, Answer, beat_of, decoded
 from engines.emulation.congestion.built_in import FOLDER as PROC
@@ -24,9 +24,10 @@ from engines.emulation.congestion.built_in import FOLDER as PROC
 FOLDER = PROC / "ccp"
 WAIT_MS = 25
 """Well below the 200 ms without a heartbeat after which the datapath considers the agent dead."""
-SETS_WINDOW, SETS_RATE, FALLS_BACK = 1, 2, 4
+SETS_WINDOW, SETS_RATE, FALLS_BACK, SETS_PROGRAM = 1, 2, 4, 8
 MAX_EVENTS = 256
-_COMMAND = struct.Struct(f"<Q2I3Q{FIELDS}Q")
+_COMMAND = struct.Struct(f"<Q2I2Q2I{FIELDS}Q")
+"""struct refabric_command (engines/linux/kernel/congestion/ccp.h)."""
 
 
 class BuiltInActivity(NamedTuple):
@@ -75,10 +76,10 @@ class FileChannel:
         self._delays, self._report_us = delays, report_us
         self._fd = -1
 
-    def open(self, program: Program, answer: Answer) -> None:
+    def open(self, programs: Programs, answer: Answer) -> None:
         """See Channel. Raises OSError, with EBUSY if there is another agent."""
-        self._answer, self._controls = answer, program.controls
-        _write(FOLDER / "program", program.packed())
+        self._answer = answer
+        _write(FOLDER / "programs", programs.packed())
         self._fd = os.open(FOLDER / "agent", os.O_RDWR)
         self._poller = select.poll()
         self._poller.register(self._fd, select.POLLIN)
@@ -121,12 +122,12 @@ class FileChannel:
             SETS_WINDOW * (command.cwnd_bytes is not None)
             | SETS_RATE * (command.rate_bps is not None)
             | FALLS_BACK * command.fall_back
+            | SETS_PROGRAM * (command.program is not None)
         )
-        bits = sum(1 << self._controls.index(name) for name in command.controls)
-        values = [command.controls.get(name, 0) for name in self._controls]
-        values += [0] * (FIELDS - len(values))
+        bits = sum(1 << number for number in command.controls)
+        values = [command.controls.get(number, 0) for number in range(FIELDS)]
         window, rate = command.cwnd_bytes or 0, (command.rate_bps or 0) // BITS
-        return _COMMAND.pack(due_ns, command.flow, parts, window, rate, bits, *values)
+        return _COMMAND.pack(due_ns, command.flow, parts, window, rate, command.program or 0, bits, *values)
 
 
 def _write(path: Path, data: bytes) -> None:

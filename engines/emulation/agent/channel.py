@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ccp.agent import Closed, Created, Event, Measured
 from ccp.algorithm import Command
-from ccp.language.instructions import Program
+from ccp.language.programs import Programs
 
 FIELDS = 16
 """Values in a report; as many controls."""
@@ -26,8 +26,8 @@ Answer = Callable[[Event], Iterable[Command]]
 class Channel(Protocol):
     """The way from the datapath to its agent and back. Used in the agent's process alone."""
 
-    def open(self, program: Program, answer: Answer) -> None:
-        """Give the datapath its program; from now on, events are kept until `wait` reads them."""
+    def open(self, programs: Programs, answer: Answer) -> None:
+        """Give the datapath its programs; from now on, events are kept until `wait` reads them."""
 
     def wait(self) -> None:
         """Pass pending events to `answer`, and its commands to the datapath. Returns after a few ms at the
@@ -47,12 +47,12 @@ class Channel(Protocol):
 
 def decoded(data: bytes) -> tuple[Event, int]:
     """Decode the bytes of an EVENT: return the event and its time in ns."""
-    kind, flow, mss, _, source, destination, at_ns, window, *fields = EVENT.unpack(data)
+    kind, flow, mss, program, source, destination, at_ns, window, *fields = EVENT.unpack(data)
     at_us = at_ns // NS_PER_US
     if kind == _CREATED:
         ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
         return Created(flow, at_us, mss, window, *ends), at_ns
-    return (Measured(flow, at_us, fields) if kind == _MEASURED else Closed(flow)), at_ns
+    return (Measured(flow, at_us, fields, program) if kind == _MEASURED else Closed(flow)), at_ns
 
 
 def beat_of(report_us: int) -> bytes:

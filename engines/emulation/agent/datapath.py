@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from ccp.loading import is_agents, load
 from engines.core_setup.agent import raised
 from engines.emulation.agent.built_in import BuiltInActivity, Delays, FileChannel, activity
-from engines.emulation.agent.maps import Beat, Descriptors, MapChannel, update
+from engines.emulation.agent.maps import Descriptors, MapChannel, Shared, install
 from engines.emulation.agent.process import AgentProcess, Outcome
 from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.libbpf import Object, timed
@@ -155,16 +155,17 @@ class AgentDatapath:
     def __init__(self, spec: RunSpec) -> None:
         """Raise HostUnfitError if the kernel refuses, UsageError for an algorithm that cannot be loaded."""
         cc, text = spec.transport.cc, spec.transport.algorithm_text
-        program = load(cc, text).program
+        programs = load(cc, text).programs
         self._object: Object = registered_object(DATAPATH)
         self._timing = -1
         try:
             self._timing = timed()
             fd = self._object.map_fd
-            update(fd(b"program"), 0, program.packed())
-            Beat(fd(b"control"), spec.agent.report_us)()
-            maps = Descriptors(*map(fd, (b"events", b"commands", b"control", b"program")))
-            self.agent = AgentProcess(cc, text, MapChannel(maps, spec.agent.report_us))
+            install(fd(b"programs"), programs)
+            shared = Shared(fd(b"control"), spec.agent.report_us)
+            shared.beat()
+            maps = Descriptors(*map(fd, (b"events", b"commands", b"programs")))
+            self.agent = AgentProcess(cc, text, MapChannel(maps, shared))
         except BaseException:
             self._unload()
             raise

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 import time
 from collections.abc import Callable
-from ctypes import c_int, c_size_t, c_uint32, c_void_p
-from dataclasses import dataclass
+from ctypes import c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass, field
 
 from ccp.agent import Closed, Event
 from ccp.algorithm import Command
-from ccp.language.instructions import Program
-from engines.emulation.agent.channel import BITS, EVENT, FIELDS, Answer, beat_of, decoded, percentiles_us
+from ccp.language.programs import Programs
+from engines.emulation.agent.channel import BITS, EVENT, FIELDS, Answer, decoded, percentiles_us
 from engines.emulation.congestion.libbpf import library
 
 POLL_MS = 1
 """Longest wait of a report that is not urgent; waking a process adds 30 to 40 us to the ACK."""
 KEPT_DELAYS = 100_000
-_COMMAND = struct.Struct(f"<2Q4I{FIELDS}Q")
+_COMMAND = struct.Struct(f"<2Q2I4I{FIELDS}I{FIELDS}Q")
+"""struct command."""
 _SAMPLE = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 
 
@@ -36,19 +38,26 @@ class Descriptors:
 
     events: int
     commands: int
-    control: int
-    program: int
+    programs: int
 
 
-class Beat:
-    """Sends heartbeats to the datapath, with the time between reports (0: one round trip)."""
+class Shared:
+    """`struct control`, in memory that this process shares with the datapath and with its children."""
 
     def __init__(self, fd: int, report_us: int) -> None:
-        self._fd = fd
-        self._report_us = report_us
+        """Map it; set the time between reports (0: one round trip). Raises OSError."""
+        # Each assignment to one of these numbers is one store, so that the datapath reads none in part.
+        self._numbers = (c_uint64 * 3).from_buffer(mmap.mmap(fd, mmap.PAGESIZE))
+        self._numbers[1] = report_us
 
-    def __call__(self) -> None:
-        update(self._fd, 0, beat_of(self._report_us))
+    def beat(self) -> None:
+        """Send the datapath a heartbeat. It also looks for commands."""
+        self._numbers[0] = time.monotonic_ns()
+        self.announce()
+
+    def announce(self) -> None:
+        """Let the datapath look for commands."""
+        self._numbers[2] += 1
 
 
 class Events:
@@ -82,49 +91,74 @@ class Events:
         return 0
 
 
+def install(fd: int, programs: Programs) -> None:
+    """Write the datapath's table of programs. Raises LibbpfError."""
+    for number, program in enumerate(programs.programs):
+        update(fd, number, program.packed())
+
+
+@dataclass
+class _Given:
+    """What was ever set for a flow, and how often each part was."""
+
+    command: Command
+    window: int = 0
+    rate: int = 0
+    program: int = 0
+    any_control: int = 0
+    controls: list[int] = field(default_factory=lambda: [0] * FIELDS)
+
+    def add(self, command: Command) -> None:
+        self.window += command.cwnd_bytes is not None
+        self.rate += command.rate_bps is not None
+        self.any_control += bool(command.controls)
+        if command.program is not None:
+            self.program += 1
+            self.controls = [0] * FIELDS
+        for number in command.controls:
+            self.controls[number] += 1
+        self.command.update(command)
+
+    def packed(self) -> bytes:
+        of = self.command
+        return _COMMAND.pack(
+            *(of.cwnd_bytes or 0, (of.rate_bps or 0) // BITS, of.program or 0, of.fall_back),
+            *(self.window, self.rate, self.program, self.any_control, *self.controls),
+            *(of.controls.get(number, 0) for number in range(FIELDS)),
+        )
+
+
 class Commands:
     """The map of commands. It holds all that was ever set for a flow, so that none is lost between ACKs."""
 
-    def __init__(self, fd: int, controls: tuple[str, ...]) -> None:
-        self._fd = fd
-        self._names = controls
-        self._set: dict[int, Command] = {}
-        self._numbers: dict[int, list[int]] = {}
+    def __init__(self, fd: int, shared: Shared) -> None:
+        self._fd, self._shared = fd, shared
+        self._given: dict[int, _Given] = {}
 
     def give(self, command: Command) -> None:
         """Store the command; the datapath carries it out at the flow's next ACK or attempt to send."""
-        known = self._set.setdefault(command.flow, Command(command.flow))
-        numbers = self._numbers.setdefault(command.flow, [0, 0, 0])
-        numbers[0] += command.cwnd_bytes is not None
-        numbers[1] += command.rate_bps is not None
-        numbers[2] += bool(command.controls)
-        known.update(command)
-        controls = [known.controls.get(name, 0) for name in self._names]
-        controls += [0] * (FIELDS - len(controls))
-        packed = _COMMAND.pack(
-            known.cwnd_bytes or 0, (known.rate_bps or 0) // BITS, *numbers, known.fall_back, *controls
-        )
-        update(self._fd, command.flow, packed)
+        given = self._given.setdefault(command.flow, _Given(Command(command.flow)))
+        given.add(command)
+        update(self._fd, command.flow, given.packed())
+        self._shared.announce()
 
     def forget(self, flow: int) -> None:
         """Drop the entries of a closed flow."""
-        self._set.pop(flow, None)
-        self._numbers.pop(flow, None)
+        self._given.pop(flow, None)
 
 
 class MapChannel:
     """A Channel (channel.py) to a datapath in BPF."""
 
-    def __init__(self, maps: Descriptors, report_us: int) -> None:
-        self._maps = maps
-        self._beat = Beat(maps.control, report_us)
+    def __init__(self, maps: Descriptors, shared: Shared) -> None:
+        self._maps, self._shared = maps, shared
         self._delays_ns: list[int] = []
 
-    def open(self, program: Program, answer: Answer) -> None:
+    def open(self, programs: Programs, answer: Answer) -> None:
         """See Channel. Raises LibbpfError."""
-        update(self._maps.program, 0, program.packed())
+        install(self._maps.programs, programs)
         self._answer = answer
-        self._commands = Commands(self._maps.commands, program.controls)
+        self._commands = Commands(self._maps.commands, self._shared)
         self._events = Events(self._maps.events, self._on_event)
 
     def wait(self) -> None:
@@ -133,7 +167,7 @@ class MapChannel:
 
     def beat(self) -> None:
         """See Channel."""
-        self._beat()
+        self._shared.beat()
 
     def give(self, command: Command) -> None:
         """See Channel."""

@@ -94,12 +94,12 @@ def _run(cc: str, text: str, channel: Channel, pipe: Connection, parent: int) ->
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     loaded = load(cc, text)
     try:
-        program = loaded.algorithm.start() or loaded.program
+        programs = loaded.algorithm.start() or loaded.programs
     except RefabricError as error:
         pipe.send(str(error))
         return
-    agent = Agent(loaded.algorithm, program)
-    channel.open(program, agent.handle)
+    agent = Agent(loaded.algorithm, programs)
+    channel.open(programs, agent.handle)
     channel.beat()
     pipe.send(READY)
     began_cpu_s, began_s = time.process_time(), time.monotonic()

@@ -24,6 +24,7 @@ struct AgentEvent {
   AgentEventKind kind = AgentEventKind::created;
   std::uint32_t subflow = 0;
   std::uint32_t mss = 0;
+  std::uint32_t program = 0;  // the number of the flow's program
   Time at = 0;   // on the hosts' clock
   Time due = 0;  // when its commands arrive
   std::uint64_t window_bytes = 0;
@@ -35,6 +36,7 @@ struct AgentCommand {
   std::uint32_t subflow = 0;
   std::optional<std::uint64_t> window_bytes;
   std::optional<std::uint64_t> rate_bytes_per_s;
+  std::optional<std::uint32_t> program;  // by number
   std::vector<std::pair<std::uint32_t, std::uint64_t>> controls;  // by number
   bool fall_back = false;
 };
@@ -42,7 +44,7 @@ struct AgentCommand {
 using AgentCallback = std::function<std::vector<AgentCommand>(std::span<const AgentEvent>)>;
 
 struct AgentConfig {
-  ccp_program program{};
+  std::vector<ccp_program> programs;  // flows begin with the first
   Time delay = 0;
   Time jitter = 0;
   std::uint64_t report_us = 0;  // time between reports; 0: a round trip

@@ -32,7 +32,7 @@ void Datapath::acknowledged(const Segment& ack, Time now) {
 
 void Datapath::begin(Time now) {
   const double bytes = path_.window * mss();
-  ccp_begin(&state_.flow, &agents_.link.config().program, static_cast<ccp_u64>(bytes), micros(now));
+  ccp_begin(&state_.flow, &program(), static_cast<ccp_u64>(bytes), micros(now));
   state_.begun = true;
   tell(AgentEventKind::created, now);
 }
@@ -80,8 +80,15 @@ std::uint32_t Datapath::take_losses() {
   return losses;
 }
 
+const ccp_program& Datapath::program() const { return agents_.link.config().programs[state_.flow.program]; }
+
+void Datapath::take_staged(Time now) {
+  if (ccp_take_program(&state_.flow) != 0) ccp_change(&state_.flow, &program(), micros(now));
+  ccp_take_controls(&state_.flow);
+}
+
 void Datapath::fold(Time now) {
-  const ccp_program& program = agents_.link.config().program;
+  take_staged(now);
   ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
   of[CCP_NOW] = micros(now);
   const std::uint64_t asked = agents_.link.config().report_us;
@@ -89,19 +96,19 @@ void Datapath::fold(Time now) {
   const auto srtt_us = static_cast<ccp_u64>(sender_.rtt.srtt / kMicrosecond);
   ++agents_.counters.acknowledgements;
   const bool reports =
-      ccp_acknowledged(&state_.flow, &program, mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
+      ccp_acknowledged(&state_.flow, &program(), mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
   use_window();
   if (!reports) return;
   ++agents_.counters.reports;
   if (!state_.fallen_back) tell(AgentEventKind::measured, now);
-  ccp_reported(&state_.flow, &program);
+  ccp_reported(&state_.flow, &program());
 }
 
 void Datapath::use_window() { path_.window = static_cast<double>(state_.flow.window / mss()); }
 
 void Datapath::tell(AgentEventKind kind, Time now) {
-  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .at = stack_.clock.reading(now),
-                   .window_bytes = state_.flow.window};
+  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .program = state_.flow.program,
+                   .at = stack_.clock.reading(now), .window_bytes = state_.flow.window};
   if (kind == AgentEventKind::measured) {
     const ccp_u64* const fields = &state_.flow.registers[CCP_REPORT];
     std::copy(fields, fields + CCP_FIELDS, event.fields.begin());
@@ -147,9 +154,8 @@ void Datapath::sent(std::uint32_t bytes, Time now) {
 void Datapath::carry_out(const AgentCommand& command, Time now) {
   if (!connection_.open) return;
   ++agents_.counters.commands;
-  for (const auto& [number, value] : command.controls) {
-    state_.flow.registers[CCP_CONTROL + (number & (CCP_FIELDS - 1))] = value;
-  }
+  if (command.program) ccp_stage_program(&state_.flow, *command.program);
+  for (const auto& [number, value] : command.controls) ccp_stage_control(&state_.flow, number, value);
   if (command.fall_back) state_.fallen_back = true;
   if (state_.fallen_back) return;
   if (command.window_bytes) ccp_command_window(&state_.flow, *command.window_bytes, mss());

@@ -22,6 +22,8 @@ class Datapath : private Endpoint {
 
  private:
   void begin(Time now);
+  [[nodiscard]] const ccp_program& program() const;
+  void take_staged(Time now);
   void fold(Time now);
   void measure(const Segment& ack, Time now);
   [[nodiscard]] std::uint32_t take_losses();

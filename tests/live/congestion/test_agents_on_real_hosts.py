@@ -15,13 +15,16 @@ from model.result import RunResult
 from model.spec import RunSpec
 from tests.support.agents.faults import (
     FIXED,
+    SWITCHES,
     agents_reasons,
     check_raised,
     check_reno_went_on,
+    check_switches,
     check_window_is_the_agents,
     killed,
     point,
     raising,
+    unknown_program,
 )
 
 pytestmark = [
@@ -42,6 +45,16 @@ def run(spec: RunSpec, tmp_path: Path) -> RunResult:
 
 def test_the_window_is_the_agents(tmp_path: Path) -> None:
     check_window_is_the_agents(run(point(OwnAlgorithm("fixed.py", FIXED)), tmp_path))
+
+
+def test_a_flow_changes_between_programs(tmp_path: Path) -> None:
+    check_switches(run(point(OwnAlgorithm("mine.py", SWITCHES)), tmp_path))
+
+
+def test_a_program_that_is_not_the_algorithms_leaves_reno(tmp_path: Path) -> None:
+    result = run(point(unknown_program()), tmp_path)
+    assert "there is no program 'nope'; the programs are: main" in agents_reasons(result)[0]
+    assert result.flows[0].goodput_mbps > 5
 
 
 def test_subflows_of_mptcp_are_under_the_agent(tmp_path: Path) -> None:

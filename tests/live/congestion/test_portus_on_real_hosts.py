@@ -12,7 +12,7 @@ import pytest
 
 from ccp.loading import OwnAlgorithm
 from engines.emulation.congestion.support import support
-from model.result import RunResult
+from model.result import RunResult, Status
 from tests.live.congestion.test_agents_on_real_hosts import run
 from tests.support.agents.faults import agents_reasons, point
 
@@ -22,6 +22,7 @@ pytestmark = [
 ]
 SUPPORT = Path(__file__).resolve().parents[2] / "support" / "portus"
 BUILD_S = 400
+SOCKET = "/tmp/ccp/portus"
 
 
 def controlled(tmp_path: Path, *command: str) -> RunResult:
@@ -32,22 +33,42 @@ def controlled(tmp_path: Path, *command: str) -> RunResult:
 
 
 def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:
-    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), "/tmp/ccp/portus")
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), SOCKET)
     sockets = result.samples["sockets"].columns
     assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {20}
     assert not agents_reasons(result)
     assert result.metrics["agent_commands"] > 10
 
 
+def test_a_recorded_agent_changes_between_its_programs(tmp_path: Path) -> None:
+    check_windows(controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), SOCKET, "two"))
+
+
+def test_a_program_that_was_not_installed_leaves_reno(tmp_path: Path) -> None:
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), SOCKET, "unknown")
+    assert result.status is Status.SUSPECT
+    assert "changes to program 9, which it did not install" in agents_reasons(result)[0]
+    assert result.flows[0].goodput_mbps > 1
+
+
+def check_windows(result: RunResult) -> None:
+    """Check that the flow had 20 packets in one program and 30 in the other."""
+    sockets = result.samples["sockets"].columns
+    assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {20, 30}
+    assert not agents_reasons(result)
+    assert result.metrics["agent_errors"] == 0
+    assert result.metrics["agent_commands"] > 10
+
+
 def test_an_agent_that_dies_leaves_reno(tmp_path: Path) -> None:
-    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), "/tmp/ccp/portus", "dies")
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), SOCKET, "dies")
     assert "ended with code 3" in agents_reasons(result)[0]
     assert result.flows[0].goodput_mbps > 1
 
 
 @pytest.fixture(scope="module")
 def built() -> str:
-    """Return the agent of tests/support/portus/crate, compiled outside of /tmp, which runs hide."""
+    """Return the folder of the crate's agents, compiled outside of /tmp, which runs hide."""
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
     if not os.access(cargo, os.X_OK):
         pytest.skip("needs cargo")
@@ -57,12 +78,16 @@ def built() -> str:
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=BUILD_S, check=False)
     if done.returncode:
         pytest.skip(f"cargo could not build it: {done.stderr.strip()[-200:]}")
-    return str(source / "target" / "debug" / "aimd")
+    return str(source / "target" / "debug")
 
 
 def test_an_agent_built_from_the_crate_fills_the_link(built: str, tmp_path: Path) -> None:
-    result = controlled(tmp_path, built)
+    result = controlled(tmp_path, f"{built}/aimd")
     assert not agents_reasons(result)
     assert result.flows[0].goodput_mbps > 10
     assert result.metrics["agent_reports"] > 50
     assert result.metrics["agent_commands"] > 50
+
+
+def test_an_agent_built_from_the_crate_changes_between_its_programs(built: str, tmp_path: Path) -> None:
+    check_windows(controlled(tmp_path, f"{built}/switch"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -37,8 +38,12 @@ unsigned long long t_size(void) { return sizeof(struct ccp_flow); }
 void t_begin(struct ccp_flow *f, const struct ccp_program *p, ccp_u64 window, ccp_u64 now) {
     ccp_begin(f, p, window, now);
 }
-int t_ack(struct ccp_flow *f, const struct ccp_program *p, const ccp_u64 *in, ccp_u64 mss, ccp_u64 now,
+int t_ack(struct ccp_flow *f, const struct ccp_program *table, const ccp_u64 *in, ccp_u64 mss, ccp_u64 now,
           ccp_u64 srtt, int silent, ccp_u64 *fields) {
+    int is_new = ccp_take_program(f);
+    const struct ccp_program *p = &table[f->program];
+    if (is_new) ccp_change(f, p, now);
+    ccp_take_controls(f);
     for (int i = 0; i < 16; i++) f->registers[CCP_PRIMITIVE + i] = in[i];
     int report = ccp_acknowledged(f, p, mss, now, srtt, silent);
     for (int i = 0; i < 16; i++) fields[i] = f->registers[CCP_REPORT + i];
@@ -47,6 +52,10 @@ int t_ack(struct ccp_flow *f, const struct ccp_program *p, const ccp_u64 *in, cc
 }
 void t_timeout(struct ccp_flow *f, ccp_u64 mss) { ccp_timed_out(f, mss); }
 ccp_u64 t_window(const struct ccp_flow *f) { return f->window; }
+ccp_u64 t_rate(const struct ccp_flow *f) { return f->rate; }
+ccp_u32 t_program(const struct ccp_flow *f) { return f->program; }
+void t_set_program(struct ccp_flow *f, ccp_u32 number) { ccp_stage_program(f, number); }
+void t_set_control(struct ccp_flow *f, ccp_u32 number, ccp_u64 value) { ccp_stage_control(f, number, value); }
 ccp_u64 t_errors(const struct ccp_flow *f) { return f->errors; }
 """
 
@@ -139,11 +148,11 @@ def _later(a: int, b: int) -> int:
 
 
 class Native:
-    """The same model, but run by the header that the C compiler compiles."""
+    """The same model, but run by the header that the C compiler compiles, with a table of programs."""
 
-    def __init__(self, program: Program, window: int = 0, now_us: int = 0) -> None:
+    def __init__(self, *programs: Program, window: int = 0, now_us: int = 0) -> None:
         self._library = library()
-        self._program = program.packed()
+        self._program = b"".join(program.packed() for program in programs)
         self._flow = ctypes.create_string_buffer(self._library.t_size())
         self._library.t_begin(self._flow, self._program, window, now_us)
 
@@ -164,6 +173,24 @@ class Native:
 
     def time_out(self, mss: int = 1000) -> None:
         self._library.t_timeout(self._flow, mss)
+
+    def set_program(self, number: int) -> None:
+        self._library.t_set_program(self._flow, number)
+
+    def set_control(self, number: int, value: int) -> None:
+        self._library.t_set_control(self._flow, number, value)
+
+    @property
+    def registers(self) -> list[int]:
+        return list(struct.unpack_from("128Q", self._flow))
+
+    @property
+    def program(self) -> int:
+        return int(self._library.t_program(self._flow))
+
+    @property
+    def rate(self) -> int:
+        return int(self._library.t_rate(self._flow))
 
     @property
     def window(self) -> int:
@@ -187,11 +214,16 @@ def library() -> ctypes.CDLL:
         subprocess.run([compiler, *flags, "-o", str(target), str(source)], check=True, timeout=60)
         loaded = ctypes.CDLL(str(target))
     u64, pointer = ctypes.c_uint64, ctypes.c_void_p
-    loaded.t_size.restype = loaded.t_window.restype = loaded.t_errors.restype = u64
+    for of_u64 in (loaded.t_size, loaded.t_window, loaded.t_errors, loaded.t_rate):
+        of_u64.restype = u64
+    loaded.t_program.restype = ctypes.c_uint32
+    loaded.t_set_program.argtypes = (pointer, ctypes.c_uint32)
+    loaded.t_set_control.argtypes = (pointer, ctypes.c_uint32, u64)
     loaded.t_begin.argtypes = (pointer, ctypes.c_char_p, u64, u64)
     loaded.t_ack.argtypes = (pointer, ctypes.c_char_p, pointer, u64, u64, u64, ctypes.c_int, pointer)
     loaded.t_timeout.argtypes = (pointer, u64)
-    loaded.t_window.argtypes = loaded.t_errors.argtypes = (pointer,)
+    for of_flow in (loaded.t_window, loaded.t_errors, loaded.t_rate, loaded.t_program):
+        of_flow.argtypes = (pointer,)
     return loaded
 
 

@@ -30,6 +30,53 @@ if Micros > Flow.report_us:
         pass
 '''
 
+SWITCHES = f'''
+from ccp import Algorithm, Flow, Report
+
+
+class Switches(Algorithm):
+    """{WINDOW_PKTS} packets while it probes, half as many more while the other program holds the window."""
+
+    programs = {{
+        "probe": """
+acked: volatile = 0
+rtt: report = infinity
+
+acked += Ack.bytes_acked
+rtt = min(rtt, Flow.rtt_sample_us)
+if Micros > Flow.report_us:
+    Micros = 0
+    report()
+""",
+        "hold": """
+acks: volatile = 0
+cap: control = 0
+
+acks += 1
+if Micros > Flow.report_us:
+    Cwnd = cap
+    Micros = 0
+    report()
+""",
+    }}
+
+    def on_create(self, flow: Flow) -> None:
+        flow.state = 0
+        flow.set(cwnd_bytes={WINDOW_PKTS} * flow.mss)
+
+    def on_report(self, flow: Flow, report: Report) -> None:
+        if report.program != flow.program:
+            return  # it was on its way when the program was changed
+        assert (report.acks if report.program == "hold" else report.rtt) > 0
+        flow.state += 1
+        if flow.state % 10:
+            return
+        if flow.program == "probe":
+            flow.set_program("hold", cap={WINDOW_PKTS + WINDOW_PKTS // 2} * flow.mss)
+        else:
+            flow.set_program("probe", cwnd_bytes={WINDOW_PKTS} * flow.mss)
+'''
+
 
 def point(cc: str, subflows: int = 1) -> RunSpec:
     return RunSpec(
@@ -55,6 +102,18 @@ def acting(name: str, statements: str) -> OwnAlgorithm:
 
 def raising() -> OwnAlgorithm:
     return acting("raises.py", "        raise KeyError('gone')\n")
+
+
+def unknown_program() -> OwnAlgorithm:
+    return acting("fails.py", "        flow.set_program('nope')\n")
+
+
+def check_switches(result: RunResult) -> None:
+    """Check a result of `OwnAlgorithm("mine.py", SWITCHES)`: both programs run, and nothing fails."""
+    windows = result.samples["sockets"].columns["cwnd_pkts"]
+    assert {WINDOW_PKTS, WINDOW_PKTS + WINDOW_PKTS // 2} <= set(windows[len(windows) // 3 :].tolist())
+    assert not agents_reasons(result)
+    assert result.metrics["agent_errors"] == result.metrics["agent_failed_flows"] == 0
 
 
 def killed(sent: str) -> OwnAlgorithm:

@@ -1,4 +1,8 @@
-"""An agent for tests that answers as the recorded one does: python fake_agent.py SOCKET [how it fails]."""
+"""An agent for tests that answers as the recorded ones do: python fake_agent.py SOCKET [how].
+
+Without `how` it has one program; with `two` it has two, between which it changes after each report; with
+`unknown` it changes to a program that it did not install. `silent` and `dies` are what they say.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +14,55 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from tests.support.portus.messages import CHANGE_PROGRAM, GROWN, INSTALL
+from tests.support.portus.messages import (
+    BACK_TO_PROBE,
+    CHANGE_PROGRAM,
+    GROWN,
+    HOLD,
+    INSTALL,
+    PROBE,
+    TO_HOLD,
+    TO_PROBE,
+    TWENTY,
+)
 
-CREATE, MEASURE, READY = 0, 1, 5
+CREATE, READY = 0, 5
 WINDOW = 20 * 1448
+
+
+def addressed(message: bytes, flow: int) -> bytes:
+    """Return a recorded message with this flow."""
+    return message[:4] + struct.pack("<I", flow) + message[8:]
+
+
+def answers(how: str, data: bytes) -> list[bytes]:
+    """Return what the agent answers to a message of the datapath."""
+    kind, _, flow = struct.unpack_from("<HHI", data)
+    if kind == READY:
+        return {"silent": [], "two": [PROBE, HOLD]}.get(how, [INSTALL])
+    if kind == CREATE:
+        begun = addressed(TO_PROBE if how == "two" else CHANGE_PROGRAM, flow)
+        return [begun[:8] + struct.pack("<I", 9) + begun[12:]] if how == "unknown" else [begun]
+    program, fields = struct.unpack_from("<II", data, 8)
+    if not fields:
+        return []
+    if how == "dies":
+        os._exit(3)
+    if how == "two":
+        back = [BACK_TO_PROBE, TWENTY]
+        return [addressed(message, flow) for message in ([TO_HOLD] if program == 1 else back)]
+    return [addressed(GROWN[:-8] + struct.pack("<Q", WINDOW), flow)]
 
 
 def main() -> None:
     ours = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    path, *how = sys.argv[1:]
+    path, how = (*sys.argv[1:], "")[:2]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     ours.bind(path)
     while True:
         data, sender = ours.recvfrom(32_768)
-        kind, _, flow = struct.unpack_from("<HHI", data)
-        if kind == READY and how != ["silent"]:
-            ours.sendto(INSTALL, sender)
-            if how == ["two"]:
-                ours.sendto(INSTALL[:8] + struct.pack("<I", 2) + INSTALL[12:], sender)
-        if kind == CREATE:
-            ours.sendto(CHANGE_PROGRAM[:4] + struct.pack("<I", flow) + CHANGE_PROGRAM[8:], sender)
-        if kind == MEASURE and len(data) > 16:
-            if how == ["dies"]:
-                os._exit(3)
-            ours.sendto(GROWN[:4] + struct.pack("<I", flow) + GROWN[8:-8] + struct.pack("<Q", WINDOW), sender)
+        for answer in answers(how, data):
+            ours.sendto(answer, sender)
 
 
 main()

@@ -7,7 +7,7 @@ enum { HEARTBEAT_LIMIT_NS = 200000000, LOSS_STATE = 4 };
 enum { CREATED, MEASURED, CLOSED };
 
 struct ccp_event {
-    u32 kind, flow, mss, pad;
+    u32 kind, flow, mss, program;
     u32 source, destination;
     u64 at_ns, window;
     u64 fields[CCP_FIELDS];
@@ -66,13 +66,13 @@ CCP_INLINE void ccp_measure_timeout(struct ccp_flow *flow, u64 mss) {
 // Run the program for the primitives that are set. `report_us` is the time between reports that the run asks for, 0
 // for a round trip. Return whether to report.
 CCP_INLINE int ccp_fold(struct ccp_flow *flow, const struct ccp_program *program, const struct tcp_sock *tp, u64 mss,
-                        u64 now_ns, u64 report_us, int silent, struct ccp_activity *count) {
+                        u64 now_us, u64 report_us, int silent, struct ccp_activity *count) {
     u64 *of = &flow->registers[CCP_PRIMITIVE], errors = flow->errors;
-    of[CCP_NOW] = now_ns / 1000;
+    of[CCP_NOW] = now_us;
     of[CCP_REPORT_US] = report_us ? report_us : of[CCP_RTT_SAMPLE];
     count->folded++;
     count->fallbacks += silent;
-    int report = ccp_acknowledged(flow, program, mss, now_ns / 1000, tp->srtt_us >> 3, silent);
+    int report = ccp_acknowledged(flow, program, mss, now_us, tp->srtt_us >> 3, silent);
     count->errors += flow->errors - errors;
     count->reports += report;
     return report;

@@ -22,7 +22,7 @@ enum bpf_map_type {
     BPF_MAP_TYPE_SK_STORAGE = 24,
     BPF_MAP_TYPE_RINGBUF = 27,
 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024, BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -90,6 +90,7 @@ struct tcp_sock {
     __u32 delivered;
     __u32 delivered_ce;
     __u64 bytes_acked;
+    __u64 tcp_mstamp;
     __u32 write_seq;
     __u32 packets_out;
     __u32 retrans_out;

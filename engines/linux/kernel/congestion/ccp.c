@@ -50,7 +50,7 @@ static struct refabric_flow *begun(struct sock *sk, u64 mss, u64 now_ns)
 	flow->number = ++flows_so_far;
 	hash_add(flows, &flow->node, flow->number);
 	local_bh_enable();
-	ccp_begin(&flow->flow, &refabric_program, tcp_snd_cwnd(tp) * mss, now_ns / 1000);
+	ccp_begin(&flow->flow, refabric_programs, tcp_snd_cwnd(tp) * mss, now_ns / 1000);
 	refabric_tell(flow, CREATED, mss, now_ns);
 	return flow;
 }
@@ -63,14 +63,27 @@ static void use(struct sock *sk, const struct refabric_flow *flow, u64 mss)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 }
 
+/* Return the flow's program, with what the agent has staged. */
+static const struct ccp_program *changed(struct refabric_flow *flow, u64 now_us)
+{
+	bool is_new = ccp_take_program(&flow->flow);
+	const struct ccp_program *program = &refabric_programs[flow->flow.program];
+
+	if (is_new)
+		ccp_change(&flow->flow, program, now_us);
+	ccp_take_controls(&flow->flow);
+	return program;
+}
+
 static void fold(struct sock *sk, struct refabric_flow *flow, u64 mss, u64 now_ns)
 {
 	bool silent = flow->fallen_back || refabric_is_silent(now_ns);
+	const struct ccp_program *program = changed(flow, now_ns / 1000);
 
-	if (ccp_fold(&flow->flow, &refabric_program, tcp_sk(sk), mss, now_ns, refabric_report_us(), silent,
+	if (ccp_fold(&flow->flow, program, tcp_sk(sk), mss, now_ns / 1000, refabric_report_us(), silent,
 		     &refabric_activity)) {
 		refabric_tell(flow, MEASURED, mss, now_ns);
-		ccp_reported(&flow->flow, &refabric_program);
+		ccp_reported(&flow->flow, program);
 	}
 	use(sk, flow, mss);
 }
@@ -79,9 +92,11 @@ static void set(struct refabric_flow *flow, const struct refabric_command *comma
 {
 	int i;
 
+	if (command->parts & SETS_PROGRAM)
+		ccp_stage_program(&flow->flow, command->program);
 	for (i = 0; i < CCP_FIELDS; i++)
-		if (command->controls_set & BIT_ULL(i))
-			flow->flow.registers[CCP_CONTROL + i] = command->controls[i];
+		if (command->controls_set & BIT(i))
+			ccp_stage_control(&flow->flow, i, command->controls[i]);
 	if (command->parts & FALLS_BACK)
 		flow->fallen_back = true;
 	if (flow->fallen_back)

@@ -26,12 +26,13 @@ struct refabric_command {
 	u32 flow;
 	u32 parts;
 	u64 window, rate;
-	u64 controls_set; /* bit i: controls[i] is set */
+	u32 program;
+	u32 controls_set; /* bit i: controls[i] is set */
 	u64 controls[CCP_FIELDS];
 };
-enum { SETS_WINDOW = 1, SETS_RATE = 2, FALLS_BACK = 4 };
+enum { SETS_WINDOW = 1, SETS_RATE = 2, FALLS_BACK = 4, SETS_PROGRAM = 8 };
 
-extern struct ccp_program refabric_program;
+extern struct ccp_program refabric_programs[CCP_PROGRAMS];
 extern struct ccp_activity refabric_activity;
 
 /* Return the time between reports that the agent asks for, in us; 0 for a round trip. */

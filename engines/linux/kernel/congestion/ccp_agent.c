@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The datapath's conversation with its agent, in files below /proc/refabric/ccp:
  *
- *   program   write: the fold program of all flows, a struct ccp_program
+ *   programs  write: the fold programs, CCP_PROGRAMS of struct ccp_program; flows begin with the first
  *   control   write: time of the agent's last beat in ns and the time between reports in us, two u64
  *   agent     read: struct ccp_event, whole ones; write: struct refabric_command, whole ones; poll
  *   activity  read: the numbers of struct ccp_activity, commands that came after their time, and the largest delay in ns
@@ -22,7 +22,7 @@
 #define KEPT_EVENTS (1U << 15)
 #define RETRY_NS 1000 /* while a program holds the socket */
 
-struct ccp_program refabric_program;
+struct ccp_program refabric_programs[CCP_PROGRAMS];
 struct ccp_activity refabric_activity;
 
 struct waiting_command {
@@ -69,6 +69,7 @@ void refabric_tell(const struct refabric_flow *flow, u32 kind, u32 mss, u64 now_
 		.kind = kind,
 		.flow = flow->number,
 		.mss = mss,
+		.program = flow->flow.program,
 		.source = (__force u32)flow->sk->sk_rcv_saddr,
 		.destination = (__force u32)flow->sk->sk_daddr,
 		.at_ns = now_ns,
@@ -193,11 +194,11 @@ static int close_agent(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static ssize_t write_program(struct file *file, const char __user *from, size_t size, loff_t *at)
+static ssize_t write_programs(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
-	if (size != sizeof(refabric_program))
+	if (size != sizeof(refabric_programs))
 		return -EINVAL;
-	return copy_from_user(&refabric_program, from, size) ? -EFAULT : size;
+	return copy_from_user(refabric_programs, from, size) ? -EFAULT : size;
 }
 
 static ssize_t write_control(struct file *file, const char __user *from, size_t size, loff_t *at)
@@ -229,7 +230,7 @@ static const struct proc_ops agent_file = {
 	.proc_poll = poll_events,
 };
 
-static const struct proc_ops program_file = { .proc_write = write_program };
+static const struct proc_ops programs_file = { .proc_write = write_programs };
 
 static const struct proc_ops control_file = { .proc_write = write_control };
 
@@ -246,7 +247,7 @@ static int __init refabric_ccp_agent(void)
 	hrtimer_init(&due, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	due.function = carry_out;
 	error = error ?: refabric_file("ccp/agent", 0600, &agent_file);
-	error = error ?: refabric_file("ccp/program", 0200, &program_file);
+	error = error ?: refabric_file("ccp/programs", 0200, &programs_file);
 	error = error ?: refabric_file("ccp/control", 0200, &control_file);
 	return error ?: refabric_file("ccp/activity", 0444, &activity_file);
 }
