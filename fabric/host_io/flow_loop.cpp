@@ -12,6 +12,7 @@
 #include <random>
 
 #include "host_io/flow_size.hpp"
+#include "realtime/thread_scheduling.hpp"
 
 namespace fabric {
 
@@ -21,7 +22,6 @@ constexpr std::size_t kReadChunk = 1024 * 1024;  // most that one flow receives 
 constexpr std::size_t kTurns = 64;               // between two calls of epoll_wait
 constexpr std::size_t kConnectBatch = 64;        // connections begun at once: their SYNs share the hosts' queues
 constexpr std::int64_t kBatchPatience = 20'000'000;  // ns until the next batch, even if connections are missing
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint32_t kClientEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 constexpr std::uint32_t kServerEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 constexpr std::uint32_t kEnding = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
@@ -36,11 +36,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t bytes) {
 
 }  // namespace
 
-std::int64_t monotonic_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * kNsPerSecond + t.tv_nsec;
-}
+std::int64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
                    const TrafficOptions& options, int wake)

@@ -16,11 +16,12 @@
 #include <string>
 #include <utility>
 
+#include "realtime/thread_scheduling.hpp"
+
 namespace fabric {
 
 namespace {
 
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::int64_t kLongestWaitMs = 1000;
 // The thread checks for work at most this many times per interval. Nothing measured depends on it, and at 1000 pings
@@ -28,14 +29,6 @@ constexpr std::int64_t kLongestWaitMs = 1000;
 constexpr std::int64_t kLooksAnInterval = 50;
 constexpr std::size_t kEvents = 256;
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
-
-std::int64_t to_ns(const timespec& t) { return t.tv_sec * kNsPerSecond + t.tv_nsec; }
-
-std::int64_t clock_ns(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return to_ns(t);
-}
 
 std::int64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 

@@ -16,10 +16,12 @@ namespace fabric {
 inline constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 // Nanoseconds, because the picoseconds of a machine's uptime need not fit into Time.
+inline std::int64_t to_ns(const timespec& t) { return t.tv_sec * kNsPerSecond + t.tv_nsec; }
+
 inline std::int64_t clock_ns(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
-  return t.tv_sec * kNsPerSecond + t.tv_nsec;
+  return to_ns(t);
 }
 
 inline timespec to_timespec(std::int64_t ns) { return {ns / kNsPerSecond, ns % kNsPerSecond}; }

@@ -74,6 +74,8 @@ def test_larger_trees_are_run_with_fewer_subflows_for_less_time_unless_there_is_
     models = {(s.topology.k, s.transport.subflows) for s in quick if s.engine == FLOW_LEVEL}
     assert models == set(packets)
     assert {(s.topology.k, s.transport.subflows) for s in many} == {
-        (k, n) for k in (8, 16, 32) for n in range(1, 9)
+        *((k, n) for k in (8, 16, 32) for n in range(1, 9)),
+        (48, 1),
+        (48, 8),
     }
     assert {s.seconds for s in points("fat-tree-sizes", seconds=0.5)} == {0.5}  # type: ignore[arg-type]
