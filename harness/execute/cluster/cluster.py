@@ -57,7 +57,8 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
     """
     check_address(address, os.geteuid() == 0, insecure)
     _check_certificate(address)
-    for logger in ("distributed", "distributed.client"):  # errors are reported here
+    # Errors are reported here, also those of the client's callbacks, which run in tornado's loop.
+    for logger in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False, name="refabric")
