@@ -207,7 +207,7 @@ install_core() {
     wanted=$(core_sources | fingerprint -)
     is_current core "$wanted" && modules_are_in_place && return 0
     rm -f -- "$venv/.refabric-core"
-    run_logged "building the fabric core (one to two minutes)" "$venv/bin/pip" install --verbose --disable-pip-version-check \
+    run_logged "building the fabric core (about a minute)" "$venv/bin/pip" install --verbose --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
     # Compile now: byte code that root writes later could not be removed by the folder's owner.
     "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true

@@ -51,7 +51,7 @@ struct Plan {
   std::size_t max_packets = 256;
 
   [[nodiscard]] NetworkConfig config() const {
-    return {ports, far_nodes, nics, ForwardingTable(attachments, fib, offsets, members), Policy{policy}, 7, max_packets};
+    return {ports, far_nodes, nics, ForwardingTable(attachments, fib, offsets, members), Policy{policy}, 7, max_packets, {}};
   }
 };
 
