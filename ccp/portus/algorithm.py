@@ -128,10 +128,7 @@ class PortusAlgorithm(Algorithm):
                 self._obey(self._flows[message.flow], message)
 
     def _obey(self, flow: Flow, message: Set) -> None:
-        window, rate = (
-            message.cwnd_bytes or None,
-            message.rate_bytes_per_s or None,
-        )  # 0 sets nothing in libccp
+        window, rate = message.cwnd_bytes or None, message.rate_bytes_per_s or None  # libccp: 0 sets nothing
         rate_bps = None if rate is None else BITS * rate
         controls = {f"control{number}": value for number, value in message.controls.items()}
         if message.program is None:
