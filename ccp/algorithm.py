@@ -12,7 +12,6 @@ An algorithm may have several `programs`, by name, and change a flow's: flow.set
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -169,10 +168,11 @@ class Flow:
 
     def take(self) -> Command | None:
         """Return what was set since the last call, None if nothing was. For agents, not for algorithms."""
-        if self._pending == Command(self.number):
+        taken, nothing = self._pending, Command(self.number)
+        if taken == nothing:
             return None
-        taken, self._pending = self._pending, Command(self.number)
-        return dataclasses.replace(taken)
+        self._pending = nothing
+        return taken
 
 
 def _number(name: str, value: float) -> int:
