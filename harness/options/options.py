@@ -372,14 +372,15 @@ def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | No
 
 
 def _window(given: Given, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
-    """Return which durations may become longer: none in a brief profile or of simulated hosts, and not those
+    """Return which durations may become longer: none in a brief profile or in virtual time, and not those
     that a figure pins. Guests are the exception: a figure without a rate pins durations that fit the rate
     of a machine, and guests run at a lower one."""
-    if profile.brief or SIMULATED_HOSTS.intersection(engines):
-        return AS_CHOSEN
     pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
-    in_guests = set(engines) == {LINUX}
-    if (pinned_s or in_guests) and not (in_guests and defaults.rate_mbps is None):
+    if set(engines) == {LINUX}:
+        grow = defaults.rate_mbps is None
+    else:
+        grow = not pinned_s and not VIRTUAL_TIME.issuperset(engines)
+    if profile.brief or not grow:
         return AS_CHOSEN
     return Window(
         warmup=given.warmup is None and not _only_traces(given),

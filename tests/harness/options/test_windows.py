@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engines.fake import FakeEngine
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
-from harness.options.options import Given
+from harness.options.options import Given, resolve
 from harness.options.rates import RateChoice
 from harness.options.windows import AS_CHOSEN, MAX_S, Window, delay_s
 from harness.plan import session
@@ -139,3 +139,13 @@ class TestPlans:
         )
         (line,) = plan.left_out()
         assert "cut at 300 s" in line
+
+
+@pytest.mark.parametrize(
+    ("engines", "grow"),
+    [("mininet", True), ("mininet,simulator", True), ("simulator", False), ("linux,simulator", False)],
+)
+def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool) -> None:
+    figure = EXPERIMENTS["cs244-one-to-one"].figures[0]
+    options = resolve(Given.of(engine=engines, rate="1"), figure.defaults)
+    assert (options.window != AS_CHOSEN) == grow
