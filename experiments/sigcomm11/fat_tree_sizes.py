@@ -28,10 +28,10 @@ DEFAULTS = Defaults(
     warmup_s=1.0,
     engines=(SIMULATOR, FLOW_LEVEL),
 )
-IN_TIME = {16: (1, 4, 8), 32: (1, 8), 48: ()}
-"""Numbers of subflows by k in a run with one seed, to save time."""
 WITH_SEEDS = {48: (1, 8)}
-"""The same in a run with several seeds; smaller networks have all."""
+"""Numbers of subflows by k in a run with several seeds, to save time; smaller networks have all."""
+IN_TIME = {16: (1, 4, 8), 32: (1, 8), **WITH_SEEDS}
+"""The same in a run with one seed, which has k=48 only if an option chooses it."""
 SECONDS = {16: (1.0, 1.0), 32: (0.75, 0.25), 48: (0.75, 0.25)}
 """Warm-up and window by k, in virtual seconds, shorter in large networks."""
 
@@ -42,8 +42,15 @@ def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     specs = [_for_its_time(spec, options) for spec in points_on(fat_trees)(options, rate_of)]
     if options.subflows != DEFAULTS.subflows:
         return specs
-    run = WITH_SEEDS if len(options.seeds) > 1 else IN_TIME
-    return [s for s in specs if s.transport.subflows in run.get(s.topology.k, options.subflows)]
+    several = len(options.seeds) > 1
+    counts = WITH_SEEDS if several else IN_TIME
+    left_out = () if several or options.ks != DEFAULTS.ks else tuple(WITH_SEEDS)
+    return [
+        spec
+        for spec in specs
+        if spec.topology.k not in left_out
+        and spec.transport.subflows in counts.get(spec.topology.k, options.subflows)
+    ]
 
 
 def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:

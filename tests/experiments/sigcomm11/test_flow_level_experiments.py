@@ -78,4 +78,6 @@ def test_larger_trees_are_run_with_fewer_subflows_for_less_time_unless_there_is_
         (48, 1),
         (48, 8),
     }
+    chosen = points("fat-tree-sizes", k="48")
+    assert {(s.topology.k, s.transport.subflows) for s in chosen} == {(48, 1), (48, 8)}
     assert {s.seconds for s in points("fat-tree-sizes", seconds=0.5)} == {0.5}  # type: ignore[arg-type]
