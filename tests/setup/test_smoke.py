@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -11,8 +10,8 @@ from typing import Any
 import pytest
 
 from model.reasons import OTHER
+from tests.support.smoke_module import smoke_module
 
-SMOKE = Path(__file__).parents[2] / ".ci" / "smoke.py"
 OK = {
     "transport": "mptcp", "subflows": "8", "workload": "one_to_one", "status": "ok", "kinds": "",
     "reasons": "", "goodput_mbps_mean": "9", "rate_mbps": "10",
@@ -22,11 +21,7 @@ NOISY = {**OK, "status": "suspect", "kinds": "late, settling", "reasons": "no CP
 
 @pytest.fixture
 def smoke() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("smoke", SMOKE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return smoke_module()
 
 
 def swept(

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-SMOKE = Path(__file__).parents[4] / ".ci" / "smoke.py"
+from tests.support.smoke_module import smoke_module
 
 
 @pytest.fixture(scope="module")
 def smoke() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("sip_smoke", SMOKE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return smoke_module()
 
 
 def point(folder: Path, names: str = "p1 s1", status: str = "ok", **metrics: float) -> dict[str, Any]:
