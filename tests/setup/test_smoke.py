@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from model.reasons import OTHER
-from tests.support.smoke_module import smoke_module
+from tests.setup.smoke_module import smoke_module
 
 OK = {
     "transport": "mptcp", "subflows": "8", "workload": "one_to_one", "status": "ok", "kinds": "",

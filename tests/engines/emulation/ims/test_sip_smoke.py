@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.smoke_module import smoke_module
+from tests.setup.smoke_module import smoke_module
 
 
 @pytest.fixture(scope="module")
