@@ -14,7 +14,7 @@ acked += Ack.bytes_acked
 lost += Ack.lost_pkts_sample
 marked += Ack.ecn_packets
 timeout = max(timeout, Flow.was_timeout)
-inflight = max(inflight, Flow.bytes_in_flight)
+inflight = max(inflight, Flow.bytes_in_flight + Ack.bytes_acked)
 if Flow.rtt_sample_us < 4294967295:
     rtt_us = Flow.rtt_sample_us
 if Ack.lost_pkts_sample > 0 or Ack.ecn_packets > 0 or Flow.was_timeout:
