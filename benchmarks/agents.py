@@ -6,8 +6,9 @@ After Narayan et al., SIGCOMM 2018: iperf3 sends 1 to 64 flows over a veth. Each
 and the same one in an agent, with a report on every acknowledgement (`ack`), every 10 ms (`10ms`), and once
 per round trip (`rtt`). Variants alternate within the run, so that each repetition gives one ratio to the
 kernel's; the table has their median and range. With `--rate` MBPS all flows together send at that rate, and
-the CPU time is compared instead of the throughput. `ns_per_ack` is the kernel's statistics on the datapath's
-program, `agent_cpu_pct` the agent's share of one CPU.
+CPU time is compared instead of throughput. It is measured for `--seconds` less 2: give 10 or more.
+`ns_per_ack` is the kernel's statistics on the datapath's program, `agent_cpu_pct` the agent's share of one
+CPU.
 
 A repetition is `suspect` if the hypervisor took or other processes used more than 5 % of the CPU time. Needs
 root and iperf3.
@@ -30,7 +31,7 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.other_programs import MAX_PCT, OtherPrograms
+from benchmarks.other_programs import MAX_PCT, BusyTime, OtherPrograms
 from ccp.loading import PREFIX, load
 from common.errors import HostUnfitError, RefabricError, RunError
 from docs.tools.agents_chart import KERNEL, draw
@@ -151,7 +152,7 @@ def _with_agent(cost: Cost, account: Account) -> Cost:
 
 
 def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float) -> Cost:
-    """Send for SETTLE_S, which do not count, and `seconds`; measure CPU use in the latter."""
+    """Send for SETTLE_S, which do not count, and `seconds`; measure CPU use in the latter's middle."""
     each_bps = round(rate_mbps * 1e6 / flows)
     client = ["iperf3", "-c", ADDRESSES["right"], "-J", "-C", cc, "-P", str(flows), "-b", str(each_bps)]
     client += ["-O", f"{SETTLE_S:g}", "-t", f"{seconds:g}"]
@@ -161,9 +162,9 @@ def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float
         )
         try:
             time.sleep(2 * SETTLE_S)
-            others = OtherPrograms()
-            time.sleep(max(0.1, seconds - 2 * SETTLE_S))
-            use, others_pct = others.share()
+            others, busy = OtherPrograms(), BusyTime()
+            time.sleep(seconds - 2 * SETTLE_S)
+            busy_pct, (_, others_pct) = busy.pct(), others.share()
             said, _ = sending.communicate(timeout=seconds + SLACK_S)
         finally:
             if sending.poll() is None:
@@ -173,7 +174,6 @@ def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float
     if "error" in result:
         raise RunError(f"iperf3 with {cc}: {result['error']}")
     gbps = result["end"]["sum_received"]["bits_per_second"] / 1e9
-    busy_pct = sum(each.busy_pct for each in use.cpus.values())
     return Cost(variant, flows, gbps, busy_pct, others_pct)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from engines.emulation.kernel.cpu import CpuSample, CpuSampler
+import os
+import time
+
+from engines.emulation.kernel.cpu import STAT, CpuSample, CpuSampler, parse_stat, total
 from engines.emulation.verdict import company
 from engines.emulation.verdict.blame import MIN_OTHERS_PCT
 
@@ -20,3 +23,24 @@ class OtherPrograms:
         """Return the CPU use since then, and the percentage that others had, the hypervisor included."""
         use, others_pct = self._cpu.sample(), company.others_pct(self._before, company.read())
         return use, others_pct + use.machine.steal_pct
+
+
+class BusyTime:
+    """Measures the CPU time that was not idle, from its construction on.
+
+    Kernels that stop the tick of an idle CPU count idle time exactly. Busy time is sampled at ticks, and work
+    that timers start between two ticks can be missed altogether.
+    """
+
+    def __init__(self) -> None:
+        self._before_s, self._idle_s = time.monotonic(), _idle_s()
+
+    def pct(self) -> float:
+        """Return the busy time since then. Each CPU counts 100 %."""
+        passed_s, idle_s = time.monotonic() - self._before_s, _idle_s() - self._idle_s
+        return max(0.0, 100.0 * (len(os.sched_getaffinity(0)) - idle_s / passed_s))
+
+
+def _idle_s() -> float:
+    ours = [f"cpu{number}" for number in os.sched_getaffinity(0)]
+    return total(parse_stat(STAT.read_text()), ours).idle / os.sysconf("SC_CLK_TCK")
