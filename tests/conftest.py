@@ -4,6 +4,10 @@ same drawing.
 Hypothesis has no time limits, since machines are shared and noisy. It draws the same examples in each run, so
 that no change is refused for what it did not touch; `pytest --hypothesis-profile search` draws others.
 
+Byte code is kept, though images of containers often forbid it (PYTHONDONTWRITEBYTECODE): two processes would
+rewrite all assertions in each run, and hundreds would compile the same modules. Root writes none into the
+folder of another user.
+
 SIGINT has its usual effect: a shell ignores it in the background processes that it starts, and their children
 inherit that.
 
@@ -15,7 +19,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +33,9 @@ settings.register_profile("same", _NOISY, derandomize=True)
 settings.register_profile("search", _NOISY, derandomize=False)
 settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if Path(__file__).stat().st_uid == os.geteuid():
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
