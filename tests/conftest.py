@@ -8,6 +8,9 @@ Byte code is kept, though images of containers often forbid it (PYTHONDONTWRITEB
 rewrite all assertions in each run, and hundreds would compile the same modules. Root writes none into the
 folder of another user.
 
+What collection made stays until the end, so garbage is not looked for in it, and elsewhere more rarely than
+by default.
+
 SIGINT has its usual effect: a shell ignores it in the background processes that it starts, and their children
 inherit that.
 
@@ -17,6 +20,7 @@ other cores idle. pytest-xdist would begin with the files that have the most tes
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -46,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     building = {item.path for item in items if item.get_closest_marker("builds")}
     items.sort(key=lambda item: item.path not in building)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)
