@@ -51,10 +51,11 @@ def applied(text: str, diff: str) -> str:
 def changed_tree(copy: Path, *sections: str) -> Path:
     """Copy the packages and the built core to the folder `copy` and apply the changes of the sections.
 
-    Byte code is copied, too: it is valid for files that do not change.
+    Byte code is copied, too: it is valid for files that do not change. What another process is just writing
+    (`*.pyc.*`) may vanish.
     """
     for package in ORDER:
-        shutil.copytree(ROOT / package, copy / package)
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("*.pyc.*"))
     (copy / "sitecustomize.py").write_text(SITECUSTOMIZE)
     shutil.copy(_core.__file__, copy / "fabric" / CORE)
     _change(copy, sections)
