@@ -4,6 +4,13 @@ same drawing.
 Hypothesis has no time limits, since machines are shared and noisy. It draws the same examples in each run, so
 that no change is refused for what it did not touch; `pytest --hypothesis-profile search` draws others.
 
+Byte code is kept, though images of containers often forbid it (PYTHONDONTWRITEBYTECODE): two processes would
+rewrite all assertions in each run, and hundreds would compile the same modules. Root writes none into the
+folder of another user.
+
+What collection made stays until the end, so garbage is not looked for in it, and elsewhere more rarely than
+by default.
+
 SIGINT has its usual effect: a shell ignores it in the background processes that it starts, and their children
 inherit that.
 
@@ -13,9 +20,12 @@ other cores idle. pytest-xdist would begin with the files that have the most tes
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +37,9 @@ settings.register_profile("same", _NOISY, derandomize=True)
 settings.register_profile("search", _NOISY, derandomize=False)
 settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if Path(__file__).stat().st_uid == os.geteuid():
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     building = {item.path for item in items if item.get_closest_marker("builds")}
     items.sort(key=lambda item: item.path not in building)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

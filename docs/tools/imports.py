@@ -8,7 +8,7 @@ A package imports only packages to its left in `ORDER`, and inside `harness/` on
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,11 +59,20 @@ def imports(root: Path = ROOT) -> list[Import]:
 
 def imported_by(source: str) -> Iterator[str]:
     """Yield the names that `source` imports, as `package.module.name`."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source).body):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield all statements, however deep. `ast.walk` would visit every expression, too."""
+    for each in body:
+        yield each
+        for part in (each, *getattr(each, "handlers", ()), *getattr(each, "cases", ())):
+            for name in ("body", "orelse", "finalbody"):
+                yield from statements(getattr(part, name, ()))
 
 
 def violations(found: list[Import]) -> list[str]:

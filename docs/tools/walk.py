@@ -42,10 +42,13 @@ def _trace(results: str) -> list[str]:
     command(RUN[0])  # import the modules first: what they call at import is no step of the run
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     entered: dict[str, None] = {}
+    seen: dict[int, CodeType] = {}
 
     def on_call(frame: FrameType, event: str, _arg: object) -> None:
-        if event == "call" and (name := _file(frame.f_code)):
-            entered.setdefault(name)
+        if event == "call" and id(frame.f_code) not in seen:
+            seen[id(frame.f_code)] = frame.f_code
+            if name := _file(frame.f_code):
+                entered.setdefault(name)
 
     sys.setprofile(on_call)
     try:

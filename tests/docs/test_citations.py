@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from docs.tools import site
+from docs.tools.imports import statements
 
 ROOT = Path(__file__).resolve().parents[2]
 C = {".hpp", ".cpp", ".c", ".h"}
@@ -98,12 +99,14 @@ def prose(suffix: str, text: str) -> str:
 
 
 def _docstrings(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text).body):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield str(node.value.value)
 
 
 def _comments(text: str) -> Iterator[str]:
+    if "#" not in text:
+        return iter(())
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return (token.string for token in tokens if token.type == tokenize.COMMENT)
 

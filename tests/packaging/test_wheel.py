@@ -1,7 +1,13 @@
-"""An sdist builds a wheel that installs in a fresh environment, runs the simulator and leaks no names."""
+"""An sdist builds a wheel that installs in a fresh environment, runs the simulator and leaks no names.
+
+It is built from a copy of the tree with the congestion control and the queue discipline that docs/adding.md
+adds, and they run: so the core is built once for both.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import subprocess
 import sys
@@ -15,12 +21,22 @@ import pytest
 
 from common.version import VERSION
 from refabric import _private
+from tests.support.tree_copy import changed_checkout, on_one_cpu
 
 pytestmark = pytest.mark.builds
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 1800.0
 QUICK = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--seconds", "1", "--warmup", "0.2")
+STUDY = "cs244-one-to-one"
+POINT = (
+    "--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10", "--seconds", "2",
+    "--warmup", "0.5",
+)  # fmt: skip
+LIMIT_PKTS = 100
+"""What queues hold unless an option or a figure says otherwise."""
+UNOPTIMISED = ("build-type=Debug", "define.CMAKE_CXX_FLAGS_DEBUG=-O0")
+"""Without optimisation and debug symbols, which take most of a compiler's time."""
 
 
 def run(argv: Sequence[object], cwd: Path, deadline_s: float = 300.0) -> str:
@@ -33,15 +49,14 @@ def run(argv: Sequence[object], cwd: Path, deadline_s: float = 300.0) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel built from an sdist by the tools here, without optimisation and debug symbols."""
+    """Return a wheel built from an sdist of the changed copy by the tools here."""
     folder = tmp_path_factory.mktemp("wheel")
+    tree = changed_checkout(tmp_path_factory.mktemp("tree"), "A congestion control", "A queue discipline")
     program = f"from scikit_build_core import build; build.build_sdist({str(folder)!r})"
-    run([sys.executable, "-c", program], ROOT)
+    run([sys.executable, "-c", program], tree)
     (sdist,) = folder.glob("*.tar.gz")
     offline = ["--no-build-isolation", "--no-deps", "--no-index", "--no-cache-dir"]
-    offline += [
-        f"--config-settings=cmake.{each}" for each in ("build-type=Debug", "define.CMAKE_CXX_FLAGS_DEBUG=-O0")
-    ]
+    offline += [f"--config-settings=cmake.{each}" for each in UNOPTIMISED]
     argv = [sys.executable, "-m", "pip", "wheel", *offline, "-w", folder, sdist]
     run(argv, folder, BUILD_S)
     (built,) = folder.glob("*.whl")
@@ -57,8 +72,8 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     fresh = tmp_path_factory.mktemp("fresh") / "env"
     run([sys.executable, "-m", "venv", "--without-pip", fresh], fresh.parent)
     python = fresh / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel]
-    run(pip, fresh.parent)
+    install = ["install", "--no-deps", "--no-index", "--no-compile", wheel]
+    run([sys.executable, "-m", "pip", "--python", python, *install], fresh.parent)
     (site,) = fresh.glob("lib/python3*/site-packages")
     (site / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     return fresh
@@ -95,6 +110,44 @@ def test_python_imports_it_and_its_workers_do_too(environment: Path, tmp_path: P
     count, where = run([environment / "bin" / "python", "-c", program], tmp_path).split()
     assert count == "3"
     assert where.startswith(str(environment))
+
+
+def means(folder: Path) -> dict[str, float]:
+    """The mean goodput in Mb/s by congestion control, of the points under test."""
+    with (folder / "summary.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["workload"] != "reference"]
+    return {row["cc"]: float(row["goodput_mbps_mean"]) for row in rows}
+
+
+def test_an_added_congestion_control_runs_and_is_named(environment: Path, tmp_path: Path) -> None:
+    refabric = str(environment / "bin" / "refabric")
+    shown = on_one_cpu([refabric, "run", STUDY, *POINT, "--cc", "reno,gentle", "--results", "out"], tmp_path)
+    assert "gentle" in shown
+    found = means(tmp_path / "out" / STUDY)
+    assert set(found) == {"reno", "gentle"}
+    assert found["gentle"] != found["reno"], "another increase, other packets"
+    assert 0.5 < found["gentle"] / found["reno"] < 1.5
+    assert "gentle Reno" in (tmp_path / "out" / STUDY / "report.html").read_text()
+
+
+def longest_queue(folder: Path) -> int:
+    """Return the longest queue of a switch in packets, in the point under test."""
+    (point,) = [path.parent for path in folder.glob("*/run.json") if "reference" not in path.parent.name]
+    with (point / "ports.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if not row["layer"].startswith("host-")]
+    return max(int(row["max_queue_pkts"]) for row in rows)
+
+
+def test_an_added_discipline_drops_early_and_is_named(environment: Path, tmp_path: Path) -> None:
+    refabric = str(environment / "bin" / "refabric")
+    for folder, more in (("plain", ()), ("early", ("--early-drop", "5"))):
+        on_one_cpu([refabric, "run", STUDY, *POINT, *more, "--results", folder], tmp_path)
+    plain, early = tmp_path / "plain" / STUDY, tmp_path / "early" / STUDY
+    specs = [json.loads(path.read_text())["spec"] for path in early.glob("*/run.json")]
+    assert {spec["link"]["early_pkts"] for spec in specs} == {5}
+    assert longest_queue(plain) == LIMIT_PKTS
+    assert 5 < longest_queue(early) < 40, "forty need thirty packets in a row that enter with chance 1/2"
+    assert "early drop from 5" in (early / "report.html").read_text()
 
 
 def test_a_module_of_the_same_name_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A copy of the packages with changes that docs/adding.md shows, and `refabric` run from it."""
+"""Copies of the tree with changes that docs/adding.md shows, and `refabric` run from them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from docs.tools.imports import ORDER
@@ -48,29 +49,34 @@ def applied(text: str, diff: str) -> str:
 
 
 def changed_tree(copy: Path, *sections: str) -> Path:
-    """Copy the packages and the built core to the folder `copy` and apply the changes of the sections."""
+    """Copy the packages and the built core to the folder `copy` and apply the changes of the sections.
+
+    Byte code is copied, too: it is valid for files that do not change. What another process is just writing
+    (`*.pyc.*`) may vanish.
+    """
     for package in ORDER:
-        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("*.pyc.*"))
     (copy / "sitecustomize.py").write_text(SITECUSTOMIZE)
     shutil.copy(_core.__file__, copy / "fabric" / CORE)
-    for name, diff in (change for section in sections for change in changes(section)):
-        file = copy / name
-        file.write_text(applied(file.read_text() if file.exists() else "", diff))
+    _change(copy, sections)
     return copy
 
 
-def rebuild_core(tree: Path) -> None:
-    """Build the core of `tree` without optimisation, in place of the installed one."""
-    build = tree / "build"
-    ninja = Path(sys.executable).with_name("ninja")
-    nanobind = _run(sys.executable, "-m", "nanobind", "--cmake_dir").strip()
-    _run(
-        "cmake", "-S", tree / "fabric", "-B", build, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}",
-        "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", f"-DPython_EXECUTABLE={sys.executable}",
-        f"-Dnanobind_DIR={nanobind}",
-    )  # fmt: skip
-    _run(ninja, "-C", build)
-    shutil.copy(build / CORE, tree / "fabric" / CORE)
+def changed_checkout(copy: Path, *sections: str) -> Path:
+    """Copy all files that git does not ignore to the folder `copy` and apply the changes of the sections."""
+    listed = _run("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
+    _change(copy, sections)
+    return copy
+
+
+def _change(copy: Path, sections: Iterable[str]) -> None:
+    for name, diff in (change for section in sections for change in changes(section)):
+        file = copy / name
+        file.write_text(applied(file.read_text() if file.exists() else "", diff))
 
 
 def _run(*argv: str | Path) -> str:
@@ -81,12 +87,19 @@ def _run(*argv: str | Path) -> str:
 
 def refabric(tree: Path, *arguments: str) -> str:
     """Run the command from the copy; return its stdout."""
-    # On one CPU points run in the command's own process. Worker processes ignore PYTHONPATH.
+    return on_one_cpu([sys.executable, "-m", "refabric.command", *arguments], tree, {"PYTHONPATH": str(tree)})
+
+
+def on_one_cpu(argv: Sequence[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
+    """Run a command of refabric in a folder; return its stdout.
+
+    On one CPU points run in the command's own process: worker processes take time to start, and those of a
+    copy would ignore PYTHONPATH.
+    """
     cpu = str(min(os.sched_getaffinity(0)))
-    argv = ["taskset", "-c", cpu, sys.executable, "-m", "experiments.command", *arguments]
     done = subprocess.run(
-        argv, capture_output=True, text=True, timeout=120, check=False, cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree)},
+        ["taskset", "-c", cpu, *argv], capture_output=True, text=True, timeout=120, check=False, cwd=folder,
+        env={**os.environ, **(more or {})},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

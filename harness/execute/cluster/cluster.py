@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dask.config
+from dask.utils import parse_timedelta
 from distributed import Client
 
 from common.errors import HostUnfitError, RefabricError, UsageError
@@ -45,6 +46,7 @@ from harness.results.store import Store
 from model.spec import RunSpec, TopologySpec
 
 CONNECT_S = 10.0
+"""How long a connection may take, unless Dask's own configuration allows less."""
 _MB = 1e6
 
 
@@ -61,7 +63,7 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
     for logger in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=CONNECT_S, set_as_default=False, name="refabric")
+        client = Client(address, timeout=_connect_s(), set_as_default=False, name="refabric")
     except (OSError, TimeoutError, ValueError) as error:
         raise HostUnfitError(
             f"connecting to {address}: no Dask scheduler replied ({one_line(str(error))[:200]}); start one "
@@ -72,6 +74,10 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
     finally:
         with contextlib.suppress(OSError, TimeoutError):
             client.close(timeout=CONNECT_S)
+
+
+def _connect_s() -> float:
+    return min(CONNECT_S, float(parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))))
 
 
 def check_address(address: str, root: bool, insecure: bool) -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -125,14 +125,15 @@ def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], liste
 
 
 def command(results: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "experiments.command", "run", POST, "--results", str(results), *options]
+    return [sys.executable, "-m", "refabric.command", "run", POST, "--results", str(results), *options]
 
 
-def refused(results: Path, *options: str) -> str:
+def refused(results: Path, *options: str, env: Mapping[str, str] | None = None) -> str:
     """Return the one line of stderr of a command that is refused."""
     done = subprocess.run(
-        command(results, *options), capture_output=True, text=True, check=False, timeout=DEADLINE_S, cwd=ROOT
-    )
+        command(results, *options), capture_output=True, text=True, check=False, timeout=DEADLINE_S, cwd=ROOT,
+        env={**os.environ, **(env or {})},
+    )  # fmt: skip
     assert done.returncode in {2, 3}, done.stdout + done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     return done.stderr
@@ -233,7 +234,8 @@ def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None])
 
 
 def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
-    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9")
+    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
     assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
     assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
     with cluster(tmp_path) as lab:

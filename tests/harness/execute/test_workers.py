@@ -295,7 +295,7 @@ def test_an_interrupted_sweep_ends_at_once_and_leaves_nothing(
     """Points of 3000 simulated seconds each; all processes are in one group, as in a terminal. The signal
     comes while workers simulate, or right after the baseline, when a worker may still be starting."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "experiments.command", "run", "cs244-one-to-one", *SIMULATE, "--seconds",
+        [sys.executable, "-m", "refabric.command", "run", "cs244-one-to-one", *SIMULATE, "--seconds",
          "3000", "--results", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, start_new_session=True,
     )  # fmt: skip

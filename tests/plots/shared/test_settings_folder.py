@@ -19,7 +19,7 @@ def test_nothing_stays_where_the_user_cannot_write(tmp_path: Path, variable: str
     temporary.mkdir()
     kept = {name: text for name, text in os.environ.items() if name != "MPLCONFIGDIR"}
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.command", *RUN, "--results", str(tmp_path / "results")],
+        [sys.executable, "-m", "refabric.command", *RUN, "--results", str(tmp_path / "results")],
         capture_output=True, text=True, check=False, timeout=120, cwd=ROOT,
         env={**kept, variable: "/dev/null/none", "TMPDIR": str(temporary)},
     )  # fmt: skip
