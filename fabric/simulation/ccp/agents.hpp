@@ -9,6 +9,7 @@
 
 #include "simulation/ccp/agent_link.hpp"
 #include "simulation/ccp/delivery_rate.hpp"
+#include "simulation/ccp/primitives.hpp"
 #include "simulation/timers.hpp"
 #include "simulation/state/segment.hpp"
 
@@ -34,9 +35,11 @@ struct AgentCounters {
 };
 
 struct Agents {
-  Agents(AgentConfig config, std::size_t subflows) : link(std::move(config)), datapaths(subflows) {}
+  Agents(AgentConfig config, std::size_t subflows)
+      : link(std::move(config)), read(link.config().programs), datapaths(subflows) {}
 
   AgentLink link;
+  PrimitivesRead read;
   std::vector<std::unique_ptr<SubflowDatapath>> datapaths;  // of subflows that an agent controls
   AgentCounters counters;
 };
