@@ -11,12 +11,12 @@ ssthresh: report = infinity
 hold_us: report = 0
 before: report = 0
 
-if Flow.was_timeout:
+if Flow.was_timeout and before > 2896:
     ssthresh = max(before // 2, 2896)
 if Ack.lost_pkts_sample > 0 and Ack.now > hold_us:
     Cwnd = max(Cwnd // 2, 2896)
     ssthresh = Cwnd
-    hold_us = Ack.now + Flow.rtt_sample_us
+    hold_us = Ack.now + Flow.rtt_sample_us + Flow.rtt_sample_us // 2
 if Ack.lost_pkts_sample == 0 and Cwnd < ssthresh:
     Cwnd = Cwnd + Ack.bytes_acked
 if Ack.lost_pkts_sample == 0 and Cwnd > ssthresh:

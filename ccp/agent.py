@@ -9,13 +9,13 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ParamSpec
+from typing import TypeVarTuple
 
 from ccp.algorithm import Algorithm, Command, Flow, Report
 from ccp.language.programs import Programs
 
 MAX_TRACEBACK = 4000
-Given = ParamSpec("Given")
+Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Agent:
         """Return the commands that the algorithm gives on its own. If it raises, it loses all flows."""
         try:
             self._algorithm.poll()
-            commands = [command for flow in self._touched.values() if (command := flow.take())]
+            commands = self._taken()
         except Exception:
             self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
             commands = [Command(number, fall_back=True) for number in self._flows if number not in self._lost]
@@ -100,15 +100,21 @@ class Agent:
         self._touched.clear()
         return commands
 
-    def _call(
-        self, number: int, callback: Callable[Given, None], *given: Given.args, **named: Given.kwargs
-    ) -> list[Command]:
+    def _call(self, number: int, callback: Callable[[*Given], None], *given: *Given) -> list[Command]:
         try:
-            callback(*given, **named)
-            commands = [command for flow in self._touched.values() if (command := flow.take())]
+            callback(*given)
+            commands = self._taken()
         except Exception:
             self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
             self._lost.add(number)
             commands = [Command(number, fall_back=True)]
         self._touched.clear()
+        return commands
+
+    def _taken(self) -> list[Command]:
+        commands = []
+        for flow in self._touched.values():
+            command = flow.take()
+            if command is not None:
+                commands.append(command)
         return commands

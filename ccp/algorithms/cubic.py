@@ -72,4 +72,4 @@ class Cubic(Algorithm):
         state.w_est += reno_like * acked / state.cwnd
         target = C * (now_s - state.epoch_s + rtt_s - state.k) ** 3 + state.w_max
         target = min(max(target, state.cwnd), 1.5 * state.cwnd)
-        state.cwnd = max(state.cwnd + (target - state.cwnd) * acked / state.cwnd, state.w_est)
+        state.cwnd = max(state.cwnd + (target - state.cwnd) * min(1.0, acked / state.cwnd), state.w_est)

@@ -91,11 +91,11 @@ class SimulatedAgent:
 
     def _answer(self, events: list[AgentEventTuple]) -> list[AgentCommandTuple]:
         assert self._agent is not None
-        return [
-            _packed(position, command)
-            for position, event in enumerate(events)
-            for command in self._commands(self._agent, event)
-        ]
+        packed = []
+        for position, event in enumerate(events):
+            for command in self._commands(self._agent, event):
+                packed.append(_packed(position, command))
+        return packed
 
     def _commands(self, agent: Agent, event: AgentEventTuple) -> Sequence[Command]:
         kind, subflow, at_ps, window, mss, program, fields = event

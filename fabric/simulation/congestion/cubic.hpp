@@ -52,7 +52,7 @@ inline double grown(CubicState& state, double window, double fresh, double now_s
   state.w_est += (state.w_est >= state.prior ? 1.0 : kAlpha) * fresh / window;
   const double t = now_s - state.epoch_s + rtt_s - state.k;
   const double target = std::clamp(kC * t * t * t + state.w_max, window, 1.5 * window);
-  return std::max(window + (target - window) * fresh / window, state.w_est);
+  return std::max(window + (target - window) * std::min(1.0, fresh / window), state.w_est);
 }
 
 // Notes a reduction (sections 4.6 and 4.7).
