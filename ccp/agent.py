@@ -9,11 +9,13 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVarTuple
 
 from ccp.algorithm import Algorithm, Command, Flow, Report
 from ccp.language.programs import Programs
 
 MAX_TRACEBACK = 4000
+Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +66,33 @@ class Agent:
 
     def handle(self, event: Event) -> list[Command]:
         """Return the commands that the algorithm gives in answer to one event."""
+        if isinstance(event, Measured):
+            return self.measured(event.flow, event.t_us, event.fields, event.program)
         if event.flow in self._lost:
             return []
         if isinstance(event, Created):
             ends, programs = (event.source, event.destination), self._programs
             flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, programs, self._touched)
             self._flows[event.flow] = flow
-            return self._call(event.flow, lambda: self._algorithm.on_create(flow))
-        known = self._flows.get(event.flow)
-        if known is None:
+            return self._call(event.flow, self._algorithm.on_create, flow)
+        known = self._flows.pop(event.flow, None)
+        return [] if known is None else self._call(event.flow, self._algorithm.on_close, known)
+
+    def measured(self, flow: int, t_us: int, fields: Sequence[int], program: int) -> list[Command]:
+        """Return the commands in answer to a report, as `handle` does for `Measured`."""
+        known = self._flows.get(flow)
+        if known is None or flow in self._lost:
             return []
-        if isinstance(event, Closed):
-            del self._flows[event.flow]
-            return self._call(event.flow, lambda: self._algorithm.on_close(known))
         self.reports += 1
-        names, program = self._programs.names, self._programs.programs[event.program]
-        fields = dict(zip(program.fields, event.fields, strict=False))
-        report = Report(event.t_us, fields, names[event.program])
-        return self._call(event.flow, lambda: self._algorithm.on_report(known, report))
+        values = dict(zip(self._programs.programs[program].fields, fields, strict=False))
+        report = Report(t_us, values, self._programs.names[program])
+        return self._call(flow, self._algorithm.on_report, known, report)
 
     def poll(self) -> list[Command]:
         """Return the commands that the algorithm gives on its own. If it raises, it loses all flows."""
         try:
             self._algorithm.poll()
-            commands = [command for flow in self._touched.values() if (command := flow.take())]
+            commands = self._taken()
         except Exception:
             self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
             commands = [Command(number, fall_back=True) for number in self._flows if number not in self._lost]
@@ -95,13 +100,21 @@ class Agent:
         self._touched.clear()
         return commands
 
-    def _call(self, number: int, callback: Callable[[], None]) -> list[Command]:
+    def _call(self, number: int, callback: Callable[[*Given], None], *given: *Given) -> list[Command]:
         try:
-            callback()
-            commands = [command for flow in self._touched.values() if (command := flow.take())]
+            callback(*given)
+            commands = self._taken()
         except Exception:
             self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
             self._lost.add(number)
             commands = [Command(number, fall_back=True)]
         self._touched.clear()
+        return commands
+
+    def _taken(self) -> list[Command]:
+        commands = []
+        for flow in self._touched.values():
+            command = flow.take()
+            if command is not None:
+                commands.append(command)
         return commands

@@ -54,9 +54,8 @@ class Algorithm:
         """Act on the end of a flow; its window no longer counts."""
 
 
-@dataclass(frozen=True)
 class Report:
-    """One report. The program's fields are attributes: `report.acked`.
+    """One report. The program's fields are attributes: `report.acked`; all of them are in `values`.
 
     `t_us` is the time of the report on the sender's clock. `program` is the name of the program that made it,
     which is not the flow's any more if the flow's program was changed while the report was on its way.
@@ -64,17 +63,20 @@ class Report:
 
     t_us: int
     values: Mapping[str, int]
-    program: str = ONLY
+    program: str
+
+    def __init__(self, t_us: int, values: Mapping[str, int], program: str = ONLY) -> None:
+        self.__dict__.update(values, t_us=t_us, values=values, program=program)
+
+    def __repr__(self) -> str:
+        return f"Report({self.t_us}, {self.values}, {self.program!r})"
 
     def __getattr__(self, name: str) -> int:
-        try:
-            return self.values[name]
-        except KeyError:
-            known = ", ".join(self.values)
-            raise AttributeError(f"the program reports no {name}; it reports: {known}") from None
+        known = ", ".join(self.__dict__.get("values", ()))
+        raise AttributeError(f"the program reports no {name}; it reports: {known}")
 
 
-@dataclass
+@dataclass(slots=True)
 class Command:
     """What the agent sends to the datapath for one flow; None leaves a value as it is.
 
@@ -87,6 +89,12 @@ class Command:
     program: int | None = None
     controls: dict[int, int] = field(default_factory=dict)
     fall_back: bool = False
+
+    @property
+    def sets_nothing(self) -> bool:
+        """Whether it leaves everything as it is."""
+        sets = self.cwnd_bytes is not None or self.rate_bps is not None or self.program is not None
+        return not (sets or self.controls or self.fall_back)
 
     def update(self, later: Command) -> None:
         """Take over what `later` sets."""
@@ -168,10 +176,10 @@ class Flow:
 
     def take(self) -> Command | None:
         """Return what was set since the last call, None if nothing was. For agents, not for algorithms."""
-        taken, nothing = self._pending, Command(self.number)
-        if taken == nothing:
+        taken = self._pending
+        if taken.sets_nothing:
             return None
-        self._pending = nothing
+        self._pending = Command(self.number)
         return taken
 
 

@@ -12,7 +12,7 @@ from harness.claims.claims import Claim, claims
 from harness.claims.noted import MeasureOf, anew, noting
 from harness.claims.verdicts import Verdict, verdicts
 from harness.experiment import Experiment, Figure
-from harness.plan.session import Plan
+from harness.plan.parts import Plan
 from harness.results import manifest, store, summary
 from harness.results.store import Scan
 from harness.results.summary import Judged

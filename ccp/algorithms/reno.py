@@ -14,6 +14,7 @@ class State:
     cwnd: float
     ssthresh: float = float("inf")
     hold_until_us: float = 0.0
+    timed_out: bool = False
 
 
 class Reno(Algorithm):
@@ -24,9 +25,11 @@ class Reno(Algorithm):
 
     def on_report(self, flow: Flow, report: Report) -> None:
         state: State = flow.state
+        state.timed_out = state.timed_out and not report.acked
         if report.timeout:
-            state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)
-            state.cwnd = flow.mss
+            if not state.timed_out:  # a further one leaves it (RFC 5681, section 3.1)
+                state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)
+            state.cwnd, state.timed_out = flow.mss, True
         elif report.lost or report.marked:
             if report.t_us > state.hold_until_us:
                 state.cwnd = state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)

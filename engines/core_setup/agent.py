@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ccp.agent import Agent, Closed, Created, Event, Measured
+from ccp.agent import Agent, Closed, Created
 from ccp.algorithm import Command
 from ccp.loading import is_agents, load
 from common.errors import UsageError
@@ -91,28 +91,28 @@ class SimulatedAgent:
 
     def _answer(self, events: list[AgentEventTuple]) -> list[AgentCommandTuple]:
         assert self._agent is not None
-        return [
-            self._packed(position, command)
-            for position, event in enumerate(events)
-            for command in self._agent.handle(self._event(event))
-        ]
+        packed = []
+        for position, event in enumerate(events):
+            for command in self._commands(self._agent, event):
+                packed.append(_packed(position, command))
+        return packed
 
-    def _event(self, event: AgentEventTuple) -> Event:
+    def _commands(self, agent: Agent, event: AgentEventTuple) -> Sequence[Command]:
         kind, subflow, at_ps, window, mss, program, fields = event
         if kind == MEASURED:
-            return Measured(subflow, at_ps // PS_PER_US, fields, program)
+            return agent.measured(subflow, at_ps // PS_PER_US, fields, program)
         if kind == CLOSED:
-            return Closed(subflow)
+            return agent.handle(Closed(subflow))
         ends = self._pairs[subflow]
-        return Created(subflow, at_ps // PS_PER_US, mss, window, ends.laddr, ends.raddr)
+        return agent.handle(Created(subflow, at_ps // PS_PER_US, mss, window, ends.laddr, ends.raddr))
 
-    def _packed(self, position: int, command: Command) -> AgentCommandTuple:
-        rate = None if command.rate_bps is None else command.rate_bps // BITS
-        controls = list(command.controls.items())
-        return (
-            *(position, command.flow, command.cwnd_bytes, rate),
-            *(command.program, controls, command.fall_back),
-        )
+
+def _packed(position: int, command: Command) -> AgentCommandTuple:
+    rate = None if command.rate_bps is None else command.rate_bps // BITS
+    return (
+        *(position, command.flow, command.cwnd_bytes, rate),
+        *(command.program, list(command.controls.items()), command.fall_back),
+    )
 
 
 def raised(flows: int, traceback: str) -> Reason:

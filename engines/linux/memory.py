@@ -35,5 +35,5 @@ def check_memory(expected: float, free_mb: float) -> None:
     if expected > free_mb:
         raise UsageError(
             f"the point's guest needs about {expected:,.0f} MB of memory, but only {free_mb:,.0f} MB are "
-            "free: choose a smaller --k or fewer --subflows"
+            "free: choose a smaller --k, fewer --subflows, fewer flows, or --engine simulator"
         )

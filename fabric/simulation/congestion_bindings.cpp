@@ -37,6 +37,11 @@ void bind_congestion(nb::module_& module) {
         return congestion_control(name).after_loss(path_states(paths, i), i);
       },
       "name"_a, "paths"_a, "i"_a);
+  nb::class_<CubicState>(module, "CubicState")
+      .def(nb::init<>())
+      .def("grown", cubic::grown, "window"_a, "fresh"_a, "now_s"_a, "rtt_s"_a)
+      .def("reduced", cubic::reduced, "window"_a)
+      .def("timed_out", cubic::timed_out);
   module.def("dctcp_alpha", dctcp_alpha, "alpha"_a, "share"_a);
   module.def("dctcp_after_marks", dctcp_after_marks, "window"_a, "alpha"_a);
 }

@@ -172,6 +172,7 @@ void Simulation::expect_soon(PacketId id) const {
   if (segment.block_count != 0) prefetch(&stack_.blocks[id]);
   stack_.network.ports()[subflow.forward.ports[0]].prefetch();
   subflow.sender.board.prefetch();
+  if (connection.control->by_agent) stack_.agents->datapaths[packet.owner]->prefetch();
   const PathState* first = &stack_.paths[packet.owner - subflow.number];
   prefetch_lines(first, first + std::min(connection.count, 8U) - 1);
 }

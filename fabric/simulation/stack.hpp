@@ -84,7 +84,7 @@ struct Stack {
   Table<Subflow> subflows;
   Table<PathState> paths;          // of each subflow
   Table<SocketClock> clocks;       // of each subflow
-  Table<CubicState> cubics;        // of each subflow; empty unless a connection has CUBIC
+  Table<CubicPath> cubics;         // of each subflow; empty unless a connection has CUBIC
   std::vector<DatagramSource> datagrams;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle;  // persistent connections by their hosts
   std::vector<WaitingSenders> waiting;  // for room in the queue of each port

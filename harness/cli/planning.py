@@ -39,7 +39,7 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
     """Show the points of a run, their order, expected time and link rate, without starting any."""
     asked = Given.parsed(**options)
     stored = store.index(results / chosen.folder)
-    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
+    made = session.checked_plan(chosen, asked, session.engine_for(chosen, asked), stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     to_run = {job.name for job in jobs.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
     for index, job in enumerate(made.jobs, 1):

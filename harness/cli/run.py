@@ -289,9 +289,11 @@ def request_of(
 
 
 def _check_plan(given: dict[str, Any]) -> None:
-    """Raise UsageError for an experiment that cannot be planned."""
+    """Raise UsageError for an experiment of which nothing can be run."""
     asked = request_of(**given)
-    session.make_plan(asked.experiment, asked.given, session.engine_for(asked.experiment, asked.given))
+    stored = () if asked.force else store.index(asked.results / asked.experiment.folder)
+    engine = session.engine_for(asked.experiment, asked.given)
+    session.checked_plan(asked.experiment, asked.given, engine, stored)
 
 
 run.check = _check_plan

@@ -23,8 +23,10 @@ from harness.options.options import ENGINE, Given, SweepOptions, resolve
 from harness.options.rates import RateChoice, RateKey, fixed, rate_key
 from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import begun, rate
-from harness.plan.capabilities import LocalCapabilities, MachineCapabilities
+from harness.plan.capabilities import LocalCapabilities, MachineCapabilities, unfit_here
 from harness.plan.jobs import Job, jobs_of, merged, pending_jobs, retry_jobs
+from harness.plan.parts import Part, Plan
+from harness.plan.refusals import suited
 from harness.plan.sweeps import fat_trees
 from harness.plan.variants import (
     NO_COUNTERPART,
@@ -33,8 +35,6 @@ from harness.plan.variants import (
     lacks_counterpart,
     with_engines,
 )
-from harness.points import labels
-from harness.points.baseline import baseline_of
 from harness.results import manifest, store
 from harness.results.store import Entry, Scan, Store, point_name
 from model.spec import RunSpec, TopologySpec
@@ -46,79 +46,6 @@ NOT_ROOT = (
 PLACEHOLDER_MBPS = 0.999
 """Replaces a rate that is not measured yet, to plan time and to check fitness. It is never in a result, and
 no figure has this rate."""
-
-NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
-NO_LINUX_HOSTS = "its hosts are simulated; leave --engine out"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A figure, or its emulated variant, with its options, its points, and the link rate of each topology."""
-
-    figure: Figure
-    options: SweepOptions
-    topologies: tuple[TopologySpec, ...]
-    rates: Mapping[RateKey, RateChoice]
-    specs: tuple[RunSpec, ...]
-
-    @property
-    def certain(self) -> bool:
-        """Whether every rate is known. If not, names and hashes of its points are not final."""
-        return all(choice.rate_mbps is not None for choice in self.rates.values())
-
-    @property
-    def known(self) -> tuple[RunSpec, ...]:
-        """The points whose link rate is known."""
-        return tuple(spec for spec in self.specs if self.rate_of(spec.topology).rate_mbps is not None)
-
-    def rate_of(self, topology: TopologySpec) -> RateChoice:
-        return self.rates[rate_key(topology)]
-
-    @functools.cached_property
-    def names(self) -> frozenset[str]:
-        """The names of its points and of their baselines."""
-        return frozenset(point_name(s) for spec in self.specs for s in (spec, baseline_of(spec)))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The jobs of an experiment, each once, and the parts of its figures."""
-
-    jobs: list[Job]
-    parts: tuple[Part, ...]
-    notes: tuple[str, ...] = ()
-    """Lines for the user on what real hosts do not run."""
-
-    @property
-    def certain(self) -> bool:
-        """Whether the rates of all parts are known."""
-        return all(part.certain for part in self.parts)
-
-    def of(self, figure: Figure) -> list[Part]:
-        """Return the parts of a figure."""
-        return [part for part in self.parts if part.figure is figure]
-
-    def rate_lines(self) -> list[str]:
-        """Return one line for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`."""
-        choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
-        alike: dict[str, list[str]] = {}
-        for topology, choice in choices:
-            alike.setdefault(_how(choice), []).append(labels.named(topology))
-        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
-
-    def left_out(self) -> list[str]:
-        """Return lines on figures that an engine cannot show, and on windows that were shortened."""
-        idle: dict[str, list[str]] = {}
-        for part in self.parts:
-            if not part.specs:
-                linux = any(name in engines.LINUX_HOSTS for name in part.options.engines)
-                idle.setdefault(NO_LINUX_HOSTS if linux else NO_CPU_TO_SATURATE, []).append(part.figure.name)
-        capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
-        return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
-
-
-def _how(choice: RateChoice) -> str:
-    return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
 
 
 def engine_for(experiment: Experiment, given: Given) -> Engine:
@@ -141,6 +68,16 @@ def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iter
     """
     here = LocalCapabilities(engine)
     return _plan(experiment, given, here, here.known_rate, stored)
+
+
+def checked_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
+    """Return the plan of `make_plan` as a run would begin it: without the figures that an engine refuses.
+
+    Raises UsageError where the run would. What this machine lacks is no error.
+    """
+    kept = tuple(stored)
+    plan = make_plan(experiment, given, engine, kept)
+    return suited(plan, _pending(kept, force=False), functools.partial(unfit_here, engine))[0]
 
 
 Carried = Callable[[TopologySpec, tuple[str, ...], float], RateChoice]
@@ -321,12 +258,12 @@ def prepare(
     stored = found.entries
     kept = () if force else stored
     plan = _plan(experiment, given, machines, machines.known_rate, kept)
-    unfit = _unfit(plan, stored, machines, force)
+    plan, unfit = _able(plan, stored, machines, force)
     opened = Store.open(results, experiment.folder)
     refused: dict[RateKey, HostUnfitError] = {}
     if _unsettled(plan):
         plan = _plan(experiment, given, machines, _settling(machines, unfit, observer, refused), kept)
-        unfit = _unfit(plan, stored, machines, force)
+        plan, unfit = _able(plan, stored, machines, force)
     pending = pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
     left, why = _retries(plan, stored, machines, retries)
@@ -369,17 +306,22 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
     return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
 
 
-def _unfit(
+def _able(
     plan: Plan, stored: tuple[Entry, ...], machines: MachineCapabilities, force: bool
-) -> dict[str, HostUnfitError]:
-    """Return the engines that cannot run their pending points on these machines, and why.
+) -> tuple[Plan, Mapping[str, HostUnfitError]]:
+    """Return the plan without figures that an engine refuses, and the engines that cannot run their pending
+    points on these machines, and why.
 
     Raises UsageError, and HostUnfitError if that leaves none of the plan's engines.
     """
-    unfit = machines.unfit(job.spec for job in pending_jobs(plan.jobs, stored, force))
-    if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
+    able, unfit = suited(plan, _pending(stored, force), machines.unfit)
+    if unfit and unfit.keys() == {job.spec.engine for job in able.jobs}:
         raise next(iter(unfit.values()))
-    return unfit
+    return able, unfit
+
+
+def _pending(stored: tuple[Entry, ...], force: bool) -> Callable[[Sequence[Job]], list[Job]]:
+    return functools.partial(pending_jobs, stored=stored, force=force)
 
 
 def _unsettled(plan: Plan) -> bool:

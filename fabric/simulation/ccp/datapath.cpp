@@ -44,7 +44,6 @@ void Datapath::measure(const Segment& ack, Time now) {
   const std::uint32_t misordered = board.sacked() > state_.sacked ? board.sacked() - state_.sacked : 0;
   state_.una = board.una();
   state_.sacked = board.sacked();
-  const DeliverySample sample = state_.delivery.arrived(ack.order, delivered, now);
   ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
   of[CCP_BYTES_ACKED] = std::uint64_t{fresh} * mss();
   of[CCP_BYTES_MISORDERED] = std::uint64_t{misordered} * mss();
@@ -56,16 +55,22 @@ void Datapath::measure(const Segment& ack, Time now) {
   const std::uint32_t flight = options().sack ? board.pipe() : board.outstanding();
   of[CCP_PACKETS_IN_FLIGHT] = flight;
   of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
-  of[CCP_BYTES_PENDING] = SocketInfo(*this).unsent_bytes() + std::uint64_t{board.outstanding()} * mss();
-  of[CCP_RATE_OUTGOING] = of[CCP_RATE_INCOMING] = 0;
-  if (sample.sending > 0 && sample.arriving > 0) {
-    const std::uint64_t bytes = std::uint64_t{sample.pkts} * mss();
-    of[CCP_RATE_OUTGOING] = per_second(bytes, sample.sending);
-    of[CCP_RATE_INCOMING] = per_second(bytes, sample.arriving);
+  if (agents_.read.has(CCP_BYTES_PENDING)) {
+    of[CCP_BYTES_PENDING] = SocketInfo(*this).unsent_bytes() + std::uint64_t{board.outstanding()} * mss();
   }
+  if (agents_.read.has_rates()) measure_rates(state_.delivery.arrived(ack.order, delivered, now));
   const Time rtt = stack_.clock.reading(now) - ack.sent;
   of[CCP_RTT_SAMPLE] = std::max<ccp_u64>(1, static_cast<ccp_u64>(rtt / kMicrosecond));
   of[CCP_WAS_TIMEOUT] = 0;
+}
+
+void Datapath::measure_rates(const DeliverySample& sample) {
+  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  of[CCP_RATE_OUTGOING] = of[CCP_RATE_INCOMING] = 0;
+  if (sample.sending <= 0 || sample.arriving <= 0) return;
+  const std::uint64_t bytes = std::uint64_t{sample.pkts} * mss();
+  of[CCP_RATE_OUTGOING] = per_second(bytes, sample.sending);
+  of[CCP_RATE_INCOMING] = per_second(bytes, sample.arriving);
 }
 
 // Segments found lost since the last call. Without SACK that is one for each fast recovery.
@@ -144,7 +149,7 @@ bool Datapath::may_send(Time now) {
 
 void Datapath::sent(std::uint32_t bytes, Time now) {
   const bool idle = sender_.board.outstanding() <= 1;  // the segment itself is outstanding by now
-  state_.delivery.sent(sender_.transmissions, sender_.delivered_order, idle, now);
+  if (agents_.read.has_rates()) state_.delivery.sent(sender_.transmissions, sender_.delivered_order, idle, now);
   if (state_.flow.rate == 0) return;
   const double seconds = static_cast<double>(bytes) / static_cast<double>(state_.flow.rate);
   const Time wait = static_cast<Time>(std::min(seconds, 1.0) * static_cast<double>(kSecond));

@@ -26,6 +26,7 @@ class Datapath : private Endpoint {
   void take_staged(Time now);
   void fold(Time now);
   void measure(const Segment& ack, Time now);
+  void measure_rates(const DeliverySample& sample);
   [[nodiscard]] std::uint32_t take_losses();
   void tell(AgentEventKind kind, Time now);
   void use_window();

@@ -9,12 +9,18 @@
 
 namespace fabric {
 
-// Of one subflow. Windows in packets, times in seconds.
+// Of one growth of the window. Windows in packets, times in seconds.
 struct CubicState {
-  double w_max = 0;     // the window before the last reduction, or less with fast convergence
+  double prior = 0;     // the window before the last reduction
+  double w_max = 0;     // the same, or less with fast convergence; 0 after a timeout
   double k = 0;         // how long it takes to reach it again
   double w_est = 0;     // what Reno's window would be
   double epoch_s = -1;  // when growth began after the last reduction; below 0: not yet
+};
+
+struct CubicPath {
+  CubicState state;
+  CubicState before_loss;  // restored after a spurious loss (section 4.9)
 };
 
 namespace cubic {
@@ -43,15 +49,22 @@ inline double grown(CubicState& state, double window, double fresh, double now_s
     state.w_max = std::max(state.w_max, window);
     state.k = root((state.w_max - window) / kC);
   }
-  state.w_est += (state.w_est >= state.w_max ? 1.0 : kAlpha) * fresh / window;
+  state.w_est += (state.w_est >= state.prior ? 1.0 : kAlpha) * fresh / window;
   const double t = now_s - state.epoch_s + rtt_s - state.k;
   const double target = std::clamp(kC * t * t * t + state.w_max, window, 1.5 * window);
-  return std::max(window + (target - window) * fresh / window, state.w_est);
+  return std::max(window + (target - window) * std::min(1.0, fresh / window), state.w_est);
 }
 
 // Notes a reduction (sections 4.6 and 4.7).
 inline void reduced(CubicState& state, double window) {
+  state.prior = window;
   state.w_max = window < state.w_max ? window * (1 + kBeta) / 2 : window;
+  state.epoch_s = -1;
+}
+
+// Notes a timeout: growth after slow start begins at the window of then, with K = 0 (section 4.8).
+inline void timed_out(CubicState& state) {
+  state.w_max = 0;
   state.epoch_s = -1;
 }
 

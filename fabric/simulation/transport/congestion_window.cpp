@@ -20,7 +20,7 @@ void CongestionWindow::grow(std::uint32_t fresh, Time now) {
   }
   if (connection_.control->by_time) {
     const double now_s = static_cast<double>(now) / static_cast<double>(kSecond);
-    path_.window = cubic::grown(stack_.cubics[number_], path_.window, fresh, now_s, path_.rtt_s);
+    path_.window = cubic::grown(stack_.cubics[number_].state, path_.window, fresh, now_s, path_.rtt_s);
     return limit();
   }
   path_.window += fresh * connection_.control->increase(siblings(), subflow_.number);
@@ -58,11 +58,29 @@ void CongestionWindow::update_alpha(const Segment& ack, std::uint32_t fresh) {
 }
 
 void CongestionWindow::reduce() {
-  if (connection_.control->by_time) cubic::reduced(stack_.cubics[number_], path_.window);
+  if (connection_.control->by_time) cubic::reduced(stack_.cubics[number_].state, path_.window);
   sender_.ssthresh = connection_.control->after_loss(siblings(), subflow_.number);
   path_.window = sender_.ssthresh;
   path_.between_loss = path_.since_loss;
   path_.since_loss = 0;
+}
+
+void CongestionWindow::timed_out() {
+  if (connection_.control->by_time) cubic::timed_out(stack_.cubics[number_].state);
+  if (!connection_.control->keeps_window) path_.window = 1;
+}
+
+void CongestionWindow::save() {
+  if (connection_.control->by_time) stack_.cubics[number_].before_loss = stack_.cubics[number_].state;
+  sender_.before_loss = {true, path_.window, sender_.ssthresh, sender_.transmissions};
+}
+
+void CongestionWindow::undo() {
+  if (connection_.control->by_time) stack_.cubics[number_].state = stack_.cubics[number_].before_loss;
+  path_.window = std::max(path_.window, sender_.before_loss.window);
+  path_.since_loss += path_.between_loss;
+  sender_.ssthresh = sender_.before_loss.ssthresh;
+  sender_.before_loss.known = false;
 }
 
 }  // namespace fabric

@@ -15,6 +15,10 @@ class CongestionWindow : private Endpoint {
   void grow(std::uint32_t fresh, Time now);
   void react_to_marks(const Segment& ack, std::uint32_t fresh);
   void reduce();
+  // The state before a reduction is kept, and restored if nothing was lost.
+  void save();
+  void undo();
+  void timed_out();
 
  private:
   void limit();

@@ -115,7 +115,7 @@ void LossRecovery::raise_threshold(std::uint32_t reordering) {
 
 // Fast recovery. Marks may have reduced this very window already (RFC 3168, section 6.1.2).
 void LossRecovery::begin(Time now) {
-  save();
+  CongestionWindow(*this).save();
   if (!options().ecn || !before(sender_.board.una(), sender_.reduced_until)) CongestionWindow(*this).reduce();
   path_.window = std::min(path_.window, sender_.ssthresh);
   sender_.recovery = Recovery::fast;
@@ -141,8 +141,6 @@ void LossRecovery::update_reduction(std::uint32_t fresh) {
   if (reduction.sent == 0) reduction.quota = std::max<std::int64_t>(reduction.quota, 1);
 }
 
-void LossRecovery::save() { sender_.before_loss = {true, path_.window, sender_.ssthresh, sender_.transmissions}; }
-
 void LossRecovery::undo_if_spurious(const Segment& ack) {
   if (is_spurious(ack)) undo();
 }
@@ -156,10 +154,7 @@ bool LossRecovery::is_spurious(const Segment& ack) const {
 }
 
 void LossRecovery::undo() {
-  path_.window = std::max(path_.window, sender_.before_loss.window);
-  path_.since_loss += path_.between_loss;
-  sender_.ssthresh = sender_.before_loss.ssthresh;
-  sender_.before_loss.known = false;
+  CongestionWindow(*this).undo();
   sender_.recovery = Recovery::open;
   sender_.recover = sender_.board.una();
   sender_.inflation = 0;
@@ -177,7 +172,7 @@ void LossRecovery::timed_out(Time now) {
   if (sender_.board.outstanding() == 0) return;
   ++sender_.timeouts;
   if (sender_.recovery == Recovery::open) {
-    save();
+    CongestionWindow(*this).save();
     CongestionWindow(*this).reduce();
   }
   sender_.recovery = Recovery::timeout;
@@ -186,8 +181,8 @@ void LossRecovery::timed_out(Time now) {
   sender_.inflation = 0;
   if (connection_.control->by_agent) {
     Datapath(*this).timed_out(now);
-  } else if (!connection_.control->keeps_window) {
-    path_.window = 1;
+  } else {
+    CongestionWindow(*this).timed_out();
   }
   sender_.backoff = std::min<std::uint8_t>(static_cast<std::uint8_t>(sender_.backoff + 1), kMaxBackoff);
   if (options().sack) {

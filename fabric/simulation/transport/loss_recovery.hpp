@@ -39,7 +39,6 @@ class LossRecovery : private Endpoint {
   void raise_threshold(std::uint32_t reordering);
   void begin(Time now);
   void update_reduction(std::uint32_t fresh);
-  void save();
   [[nodiscard]] bool is_spurious(const Segment& ack) const;
   void undo();
 

@@ -23,7 +23,7 @@ from harness.execute.point import hosts_of
 from harness.options.options import PINNED_PART, Given
 from harness.plan import session
 from harness.plan.jobs import wall_s
-from harness.plan.session import Plan
+from harness.plan.parts import Plan
 from harness.plan.variants import NO_COUNTERPART
 from harness.results.store import load
 from model.result import RunResult

@@ -23,6 +23,7 @@ from harness.options.profiles import PROFILES
 from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import session
 from harness.plan.jobs import jobs_of
+from harness.plan.parts import Plan
 from harness.points.baseline import baseline_of, expected_mbps, is_baseline
 from harness.results import attempts
 from harness.results.attempts import Attempt
@@ -314,7 +315,7 @@ class TestCommand:
 
         engine = flaky(store)
         run(store, engine, retries=0)
-        plan = session.Plan(jobs_of(SPECS, engine), ())
+        plan = Plan(jobs_of(SPECS, engine), ())
         unfit = ThisMachine(Unfit())
         left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
         assert (left, lines) == (NO_RETRIES, ["1 suspect point is not run again: needs root"])

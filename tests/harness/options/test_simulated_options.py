@@ -16,7 +16,7 @@ from experiments.registry import EXPERIMENTS
 from harness.options.options import Given, SweepOptions, resolve
 from harness.options.rates import SIMULATED_MBPS
 from harness.options.stack_options import FIELDS, parse_stack, texts, usual
-from harness.plan import session
+from harness.plan import parts
 from harness.results.store import load
 from model.fields.words import stack_words
 from model.linux_stack import LINUX
@@ -154,7 +154,7 @@ def test_what_a_saturated_machine_does_is_not_simulated(tmp_path: Path) -> None:
     done = refabric("plan", "cs244-fig5", "--engine", "simulator", "--results", str(tmp_path))
     assert done.exit_code == 2
     assert "cs244-fig5: " in done.stderr
-    assert session.NO_CPU_TO_SATURATE in done.stderr
+    assert parts.NO_CPU_TO_SATURATE in done.stderr
     whole = refabric("plan", "cs244", "--engine", "simulator", "--results", str(tmp_path))
     assert whole.exit_code == 0
     assert "cs244-fig5, cs244-fig6, cs244-fig7, cs244-fig8: " in whole.stdout
@@ -163,7 +163,7 @@ def test_what_a_saturated_machine_does_is_not_simulated(tmp_path: Path) -> None:
 def test_a_figure_of_simulated_hosts_says_so_where_real_ones_were_asked_for(tmp_path: Path) -> None:
     done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
     assert done.exit_code == 2
-    assert f"pfabric-overall: {session.NO_LINUX_HOSTS}" in done.stderr
+    assert f"pfabric-overall: {parts.NO_LINUX_HOSTS}" in done.stderr
 
 
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from harness.execute.machines import ThisMachine
 from harness.load import load
 from harness.options.options import Given, SweepOptions, resolve
 from harness.plan import session
-from harness.plan.session import Plan
+from harness.plan.parts import Plan
 from harness.results import manifest
 from model.reasons import of_text
 from model.result import RunResult, Status

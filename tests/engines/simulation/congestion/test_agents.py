@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ccp.loading import PREFIX, SHIPPED
+from ccp.algorithm import Flow, Report
+from ccp.loading import PREFIX, SHIPPED, load
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
@@ -18,6 +19,7 @@ from model.reasons import AGENT
 from model.result import RunResult, Status
 from model.spec import (
     AgentSpec,
+    LinkEvent,
     LinkSpec,
     RunSpec,
     SamplingSpec,
@@ -97,6 +99,27 @@ def test_every_algorithm_fills_the_link(name: str) -> None:
     result = run(point(PREFIX + name))
     assert result.status is Status.OK
     assert 0.8 * RATE_MBPS < goodput(result) < RATE_MBPS
+
+
+@pytest.mark.parametrize("name", ["reno", "cubic"])
+def test_a_window_of_two_packets_grows_again(name: str) -> None:
+    """Their one acknowledgement leaves nothing in flight, although the whole window was in use."""
+    cut = (LinkEvent(6.0, "l0", "r0", 0.0), LinkEvent(7.5, "l0", "r0", 1.0))
+    result = run(point(PREFIX + name, seconds=10.0, events=cut))
+    assert 0.6 * RATE_MBPS < goodput(result) < 0.9 * RATE_MBPS
+
+
+def test_further_timeouts_leave_renos_threshold() -> None:
+    """RFC 5681, section 3.1: several in one outage do not reduce it to two packets."""
+    loaded = load("ccp:reno")
+    flow = Flow(0, 1448, 100 * 1448, ("a", "b"), 0, loaded.programs)
+    loaded.algorithm.on_create(flow)
+    fields = {"acked": 0, "lost": 0, "marked": 0, "rtt_us": 20_000, "inflight": 0}
+    for second in (1, 2, 4):
+        loaded.algorithm.on_report(flow, Report(second * 1_000_000, {**fields, "timeout": 1}))
+        assert flow.state.ssthresh == 50 * 1448
+    loaded.algorithm.on_report(flow, Report(5_000_000, {**fields, "timeout": 1, "acked": 1448}))
+    assert flow.state.ssthresh == 2 * 1448
 
 
 @pytest.mark.parametrize("name", ["copa", "vegas"])

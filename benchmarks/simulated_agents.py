@@ -1,0 +1,181 @@
+"""CPU time of simulated hosts under an agent, and under a datapath without one, beside the core's own Reno.
+
+    python benchmarks/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--runs 5] [--json]
+
+Three variants run in turn, each in a process of its own, so that each repetition gives one ratio to the
+core's Reno: `ccp:reno`, whose agent gets a report per round trip; and `fold`, whose program sets the window
+on every acknowledgement and never reports (benchmarks/fold_reno.py). Networks are FatTrees with a random
+permutation at 100 Mb/s, hosts those of Linux.
+
+`run_cpu_s` is the CPU time of the events, `cpu_s` that of the whole point, set-up included. A ratio divides
+the time per packet-hop, because the variants do not send exactly the same. Ratios are medians with their
+range. `others_pct` is the CPU time that other programs used meanwhile, of all CPUs, and `load` the load
+average at the beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import topos
+from ccp.loading import PREFIX, OwnAlgorithm
+from common.errors import RefabricError
+from engines.core_setup.agent import SimulatedAgent
+from engines.core_setup.setup import built, plan_of
+from engines.core_setup.stack import PS_PER_S, stack_of
+from engines.emulation.kernel.cpu import CpuSampler
+from engines.provenance import machine
+from model.flows import planned_flows
+from model.linux_stack import LINUX
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+
+CORE, FOLD, AGENT = "reno", "fold", f"{PREFIX}reno"
+VARIANTS = (CORE, FOLD, AGENT)
+PROGRAM = Path(__file__).with_name("fold_reno.py")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One repetition of one variant."""
+
+    variant: str
+    run_cpu_s: float
+    cpu_s: float
+    packet_hops: int
+    delivered_mb: float
+    acks: int = 0
+    reports: int = 0
+    errors: int = 0
+    others_pct: float = 0.0
+
+    def per_hop(self, name: str) -> float:
+        """Return a CPU time per packet-hop, in s."""
+        return float(getattr(self, name)) / self.packet_hops
+
+
+class OtherPrograms:
+    """Measures the CPU time of all programs but this one, from its construction on."""
+
+    def __init__(self) -> None:
+        self._cpu, self._own_s, self._began = CpuSampler(), time.process_time(), time.monotonic()
+
+    def pct(self) -> float:
+        """Return it in percent of all CPUs, with what the hypervisor took."""
+        use = self._cpu.sample().machine
+        whole_s = (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        return use.busy_pct - 100 * (time.process_time() - self._own_s) / whole_s
+
+
+def measure(spec: RunSpec, variant: str) -> Cost:
+    """Run the point once in this process. Raises RefabricError."""
+    began, others = time.process_time(), OtherPrograms()
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    flows = planned_flows(spec, topology)
+    agent = SimulatedAgent(spec, topology, flows)
+    simulation = built(spec, topology, flows, plan_of(spec, topology), stack_of(spec), agent)
+    ready = time.process_time()
+    simulation.run_until(round((spec.warmup_s + spec.seconds) * PS_PER_S))
+    ended = time.process_time()
+    did = agent.metrics(simulation)
+    return Cost(
+        variant,
+        ended - ready,
+        ended - began,
+        simulation.ports()["hops"],
+        float(simulation.flows()["delivered_bytes"].sum()) / 1e6,
+        acks=int(did.get("agent_acks", 0)),
+        reports=int(did.get("agent_reports", 0)),
+        errors=int(did.get("agent_errors", 0)),
+        others_pct=others.pct(),
+    )
+
+
+def spec_of(variant: str, k: int, subflows: int, seconds: float, seed: int) -> RunSpec:
+    """Return the point of a variant."""
+    cc = OwnAlgorithm(PROGRAM.name, PROGRAM.read_text()) if variant == FOLD else variant
+    return RunSpec(
+        link=LinkSpec(rate_mbps=100.0, delay_us=10.0),
+        topology=TopologySpec("fat_tree", {"k": k}),
+        transport=TransportSpec(subflows, cc),
+        stack=LINUX,
+        engine="simulator",
+        warmup_s=seconds / 2,
+        seconds=seconds / 2,
+        seed=seed,
+    )
+
+
+def row(of: Sequence[Cost], core: Sequence[Cost]) -> dict[str, Any]:
+    """Return one variant's medians, and its ratios to the core's time of the same repetition."""
+    ratios = {
+        name: [a.per_hop(name) / b.per_hop(name) for a, b in zip(of, core, strict=True)]
+        for name in ("run_cpu_s", "cpu_s")
+    }
+    medians = {
+        name: round(statistics.median(getattr(cost, name) for cost in of), 3)
+        for name in ("run_cpu_s", "cpu_s", "packet_hops", "delivered_mb", "acks", "reports", "errors")
+    }
+    return {
+        "variant": of[0].variant,
+        **medians,
+        **{f"{name}_ratio": round(statistics.median(found), 3) for name, found in ratios.items()},
+        **{f"{name}_ratio_range": [round(min(f), 3), round(max(f), 3)] for name, f in ratios.items()},
+        "others_pct": round(max(cost.others_pct for cost in of), 1),
+    }
+
+
+def measured(point: Mapping[str, Any], runs: int) -> list[Cost]:
+    """Run the variants in turn, with a different one first in each repetition. Raises RefabricError."""
+    found = []
+    for repetition in range(runs):
+        start = repetition % len(VARIANTS)
+        for variant in (*VARIANTS[start:], *VARIANTS[:start]):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+                found.append(alone.submit(measure, spec_of(variant, **point), variant).result())
+    return found
+
+
+@click.command()
+@click.option("--k", default=8, show_default=True, help="FatTree size.")
+@click.option("--subflows", default=8, show_default=True, help="Subflows per connection; 1 is plain TCP.")
+@click.option("--seconds", default=2.0, show_default=True, help="Simulated time, in seconds.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the point.")
+@click.option(
+    "--runs", default=5, show_default=True, type=click.IntRange(1), help="Repetitions of every variant."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(runs: int, as_json: bool, **point: Any) -> None:
+    """Measure what an agent and a datapath cost in the simulator, and print it."""
+    load = os.getloadavg()[0]
+    try:
+        costs = measured(point, runs)
+    except RefabricError as error:
+        click.echo(f"simulated_agents: {error}", err=True)
+        sys.exit(error.exit_code)
+    by_variant = {name: [cost for cost in costs if cost.variant == name] for name in VARIANTS}
+    rows = [row(of, by_variant[CORE]) for of in by_variant.values()]
+    if as_json:
+        head = {"benchmark": "simulated_agents", **point, "runs": runs, "load": round(load, 2)}
+        each = [asdict(cost) for cost in costs]
+        click.echo(json.dumps({**head, "rows": rows, "costs": each, "machine": machine()}))
+        return
+    for found in rows:
+        click.echo("  ".join(f"{key} {value}" for key, value in found.items()))
+
+
+if __name__ == "__main__":
+    main()

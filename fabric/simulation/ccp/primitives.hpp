@@ -1,0 +1,35 @@
+// Which measurements of acknowledgements the programs of an agent read. The others are not made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ccp/datapath.h"
+
+namespace fabric {
+
+class PrimitivesRead {
+ public:
+  explicit PrimitivesRead(std::span<const ccp_program> programs) {
+    for (const ccp_program& program : programs) {
+      for (std::uint32_t i = 0; i < program.end; ++i) {
+        const ccp_instruction& each = program.code[i];
+        if (each.left_is_immediate == 0) read(each.left);
+        if (each.right_is_immediate == 0) read(each.right);
+      }
+    }
+  }
+
+  [[nodiscard]] bool has(std::uint32_t primitive) const { return (mask_ >> primitive & 1U) != 0; }
+  [[nodiscard]] bool has_rates() const { return has(CCP_RATE_INCOMING) || has(CCP_RATE_OUTGOING); }
+
+ private:
+  void read(std::uint32_t of) {
+    const std::uint32_t number = of & (CCP_REGISTERS - 1);  // as ccp_step reads it
+    if (number >= CCP_PRIMITIVE && number < CCP_PRIMITIVE + 16) mask_ |= 1U << (number - CCP_PRIMITIVE);
+  }
+
+  std::uint32_t mask_ = 0;
+};
+
+}  // namespace fabric
