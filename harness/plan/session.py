@@ -111,10 +111,15 @@ class Plan:
         idle: dict[str, list[str]] = {}
         for part in self.parts:
             if not part.specs:
-                linux = any(name in engines.LINUX_HOSTS for name in part.options.engines)
-                idle.setdefault(NO_LINUX_HOSTS if linux else NO_CPU_TO_SATURATE, []).append(part.figure.name)
+                idle.setdefault(_no_points(part), []).append(part.figure.name)
         capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
         return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
+
+
+def _no_points(part: Part) -> str:
+    """Return why a figure has no points in the engines of these options."""
+    linux = any(name in engines.LINUX_HOSTS for name in part.options.engines)
+    return NO_LINUX_HOSTS if linux and not part.figure.cpu_bound else NO_CPU_TO_SATURATE
 
 
 def _how(choice: RateChoice) -> str:
