@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.grammar import three_digits
 from harness.claims.noted import MeasureOf, anew
 from harness.experiment import Figure
 from harness.metrics.measures import Measured
@@ -193,7 +194,7 @@ def _reason(row: Published, group: Sequence[Judged]) -> str:
 def _explained(row: Published, value: float, agrees: bool) -> str:
     """How far the value is off, and what counts as agreement."""
     tolerance = f"tolerance {row.tolerance:g}: " if row.tolerance else ""
-    off = "" if agrees else f"{abs(value - row.value):.3g} off; "
+    off = "" if agrees else f"{three_digits(abs(value - row.value))} off; "
     return f"{off}{tolerance}{row.because}"
 
 

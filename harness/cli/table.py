@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from common.grammar import three_digits
 from harness.claims.claims import Colour
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.experiment import Figure
@@ -168,7 +169,7 @@ def _measured(verdict: Verdict) -> str:
     unfinished = measured.unfinished_pct
     left = "" if unfinished is None else f" ({unfinished:.1f} % unfinished)"
     half = plus_minus(measured)
-    return f"{measured.value:.3g}{half}{' (95 %)' if half else ''}{left}"
+    return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 
 
 def _title(group: Sequence[Judged]) -> str:
