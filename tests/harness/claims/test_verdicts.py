@@ -15,6 +15,7 @@ from harness.claims.verdicts import (
     DIFFERS,
     NOT_MEASURED,
     SUSPECT,
+    UNDECIDED,
     Verdict,
     fields,
     verdicts,
@@ -85,6 +86,17 @@ class TestVerdicts:
         terminal = io.StringIO()
         table.print_verdicts(terminal, EXPERIMENTS[EXPERIMENT].figures[0], [found])
         assert "50 \N{PLUS-MINUS SIGN} 25 (95 %)" in terminal.getvalue()
+
+    def test_an_undecided_bound_is_off_only_if_the_mean_is(self, store: Store) -> None:
+        put_baseline(store, spec_of(), 5.0)
+        for seed, mbps in ((1, 2.0), (2, 2.5), (3, 3.0)):
+            put(store, spec_of(1, seed=seed), result_of([mbps]))
+        above, below = (
+            verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, relation, 49), judged(store))
+            for relation in (Relation.ABOVE, Relation.BELOW)
+        )
+        assert (above.word, above.why) == (UNDECIDED, "because")
+        assert (below.word, below.why) == (UNDECIDED, "1 off; because")
 
     def test_suspect_points_say_nothing_but_why(self, store: Store) -> None:
         put_baseline(store, spec_of(), 5.0)
