@@ -4,7 +4,7 @@ draws.py         random draws that are identical on every machine
 errors.py        the errors that refabric raises on purpose
 files.py         files and folders that are either complete or absent
 folders.py       open and make folders by name, also as root
-grammar.py       English grammar for messages: plurals and lists
+grammar.py       English grammar for messages: plurals, lists and numbers
 interrupts.py    Ctrl-C that is never lost
 lines.py         lines from a stream as its pieces arrive
 ownership.py     the owner of files that root makes in a folder of an ordinary user

@@ -1,4 +1,4 @@
-"""English grammar for messages: plurals and lists. Pure."""
+"""English grammar for messages: plurals, lists and numbers. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from collections.abc import Sequence
 def joined(parts: Sequence[str]) -> str:
     """Return the parts as a list in a sentence: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def three_digits(value: float) -> str:
+    """Return a number with three significant digits, without an exponent from 1000 on: `0.016`, `4163`."""
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def verb(count: int, word: str) -> str:

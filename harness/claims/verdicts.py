@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.grammar import three_digits
 from harness.claims.noted import MeasureOf, anew
 from harness.experiment import Figure
 from harness.metrics.measures import Measured
@@ -125,7 +126,7 @@ def _verdict(row: Published, group: Sequence[Judged], measure: MeasureOf) -> Ver
         why = f"{unfinished:.0f} % of the flows had not ended: give more --seconds"
         return Verdict(row, measured, UNDECIDED, why, setting)
     agrees = row.relation.verdict(measured, row.value, row.tolerance)
-    why = _explained(row, measured.value, agrees is True)
+    why = _explained(row, measured.value)
     return Verdict(row, measured, WORDS[agrees], why, setting)
 
 
@@ -190,11 +191,12 @@ def _reason(row: Published, group: Sequence[Judged]) -> str:
     return next(reasons, "a point behind it is suspect")
 
 
-def _explained(row: Published, value: float, agrees: bool) -> str:
-    """How far the value is off, and what counts as agreement."""
+def _explained(row: Published, value: float) -> str:
+    """How far the value is off if it does not agree by itself, and what counts as agreement."""
     tolerance = f"tolerance {row.tolerance:g}: " if row.tolerance else ""
-    off = "" if agrees else f"{abs(value - row.value):.3g} off; "
-    return f"{off}{tolerance}{row.because}"
+    if row.relation.holds(value, row.value, row.tolerance):
+        return f"{tolerance}{row.because}"
+    return f"{three_digits(abs(value - row.value))} off; {tolerance}{row.because}"
 
 
 def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:

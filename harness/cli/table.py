@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from common.grammar import three_digits
 from harness.claims.claims import Colour
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.experiment import Figure
@@ -25,6 +26,7 @@ from harness.points.baseline import is_baseline, off_by_arithmetic
 from harness.points.labels import named, network, queue_label, workload_label
 from harness.report import in_short
 from harness.report.claims import Row
+from harness.report.words import plus_minus
 from harness.results import attempts
 from harness.results.summary import Judged
 from harness.streams import console_for, print_wrapped
@@ -164,10 +166,10 @@ def _measured(verdict: Verdict) -> str:
     measured = verdict.measured
     if measured is None:
         return "-"
-    spread = "" if measured.spread is None else f" \N{PLUS-MINUS SIGN} {measured.spread:.2g}"
     unfinished = measured.unfinished_pct
     left = "" if unfinished is None else f" ({unfinished:.1f} % unfinished)"
-    return f"{measured.value:.3g}{spread}{left}"
+    half = plus_minus(measured)
+    return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 
 
 def _title(group: Sequence[Judged]) -> str:

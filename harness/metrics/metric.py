@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.quantities import Quantity
+from common.grammar import three_digits
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, each
 from harness.results.summary import Judged
 from model.spec import RunSpec
@@ -103,7 +104,7 @@ class Metric:
 
     def text(self, value: float) -> str:
         """A value in a sentence, without its unit: one decimal of a percentage, else three digits."""
-        return f"{value:.1f}" if self.short_unit == "%" else f"{value:.3g}"
+        return f"{value:.1f}" if self.short_unit == "%" else three_digits(value)
 
 
 def _unfinished_pct(point: Judged) -> float | None:

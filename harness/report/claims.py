@@ -13,7 +13,7 @@ from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published
 from harness.report.points import NOTHING
-from harness.report.words import with_unit
+from harness.report.words import plus_minus, with_unit
 
 COLOURS = {
     Colour.GREEN: "agrees with the published value",
@@ -113,10 +113,8 @@ def _cell(side: Side | None, real: bool = False) -> Cell:
 def value(measured: Measured, row: Published) -> str:
     """Return `91.5 ± 0.8 % of optimal (95 %, 6 seeds)`; fewer than three seeds have no interval."""
     metric = row.metric
-    half = measured.half
-    spread = "" if half is None else f" \N{PLUS-MINUS SIGN} {half:.2g}"
     repeats = counted(measured.n, metric.repeats)
-    basis = repeats if half is None else f"95 %, {repeats}"
+    basis = repeats if measured.half is None else f"95 %, {repeats}"
     if measured.unfinished_pct is not None:
         basis += f", {measured.unfinished_pct:.1f} % of the flows unfinished"
-    return f"{with_unit(f'{metric.text(measured.value)}{spread}', metric.unit)} ({basis})"
+    return f"{with_unit(f'{metric.text(measured.value)}{plus_minus(measured)}', metric.unit)} ({basis})"

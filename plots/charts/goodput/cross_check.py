@@ -163,10 +163,8 @@ def _scatter(axes: Axes, column: Column) -> None:
         color=transports.look(column.name).colour, zorder=3,
         markerfacecolor="white" if column.dubious else transports.look(column.name).colour,
     )  # fmt: skip
-    low, high = _range([*emulated, *simulated])
-    for limits, ticks in ((axes.set_xlim, axes.set_xticks), (axes.set_ylim, axes.set_yticks)):
-        limits(low, high + 0.03 * (high - low))
-        ticks([low, (low + high) / 2, high])
+    limits, ticks = scale([*emulated, *simulated])
+    axes.set(xlim=limits, ylim=limits, xticks=ticks, yticks=ticks)
     axes.set_title(column.title)
     axes.set_xlabel("emulated (%)")
     axes.text(
@@ -175,10 +173,11 @@ def _scatter(axes: Axes, column: Column) -> None:
     )  # fmt: skip
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """Return the range of the axes, from a multiple of 20 to above the largest value, so that high values
-    spread."""
-    return 20 * (min(values) // 20), max(100.0, *values)
+def scale(values: Sequence[float]) -> tuple[tuple[float, float], list[float]]:
+    """Return the limits of an axis and its ticks: from a multiple of 20 below 100 to above the largest value,
+    so that high values spread; ticks end at 100 %, which flows may exceed."""
+    low, high = min(20 * (min(values) // 20), 80.0), max(100.0, *values)
+    return (low, high + 0.03 * (high - low)), [low, (low + 100) / 2, 100.0]
 
 
 def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from harness.claims.verdicts import (
     DIFFERS,
     NOT_MEASURED,
     SUSPECT,
+    UNDECIDED,
     Verdict,
     fields,
     verdicts,
 )
+from harness.cli import table
 from harness.metrics import metrics
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published, Relation
+from harness.report import words
 from harness.results import summary
 from harness.results.store import Store, load
 from harness.results.summary import Judged
@@ -71,6 +75,28 @@ class TestVerdicts:
         assert found is not None
         assert (found.value, found.n) == (50.0, 2)
         assert found.spread == pytest.approx(14.1, abs=0.1)
+
+    def test_three_seeds_are_shown_with_the_interval_that_judges_them(self, store: Store) -> None:
+        put_baseline(store, spec_of(), 5.0)
+        for seed, mbps in ((1, 2.0), (2, 2.5), (3, 3.0)):
+            put(store, spec_of(1, seed=seed), result_of([mbps]))
+        found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 50), judged(store))
+        shown = words.measured(found).replace("\N{NO-BREAK SPACE}", " ")
+        assert shown == "50.0 \N{PLUS-MINUS SIGN} 25 % of optimal (95 %, 3 seeds)"
+        terminal = io.StringIO()
+        table.print_verdicts(terminal, EXPERIMENTS[EXPERIMENT].figures[0], [found])
+        assert "50 \N{PLUS-MINUS SIGN} 25 (95 %)" in terminal.getvalue()
+
+    def test_an_undecided_bound_is_off_only_if_the_mean_is(self, store: Store) -> None:
+        put_baseline(store, spec_of(), 5.0)
+        for seed, mbps in ((1, 2.0), (2, 2.5), (3, 3.0)):
+            put(store, spec_of(1, seed=seed), result_of([mbps]))
+        above, below = (
+            verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, relation, 49), judged(store))
+            for relation in (Relation.ABOVE, Relation.BELOW)
+        )
+        assert (above.word, above.why) == (UNDECIDED, "because")
+        assert (below.word, below.why) == (UNDECIDED, "1 off; because")
 
     def test_suspect_points_say_nothing_but_why(self, store: Store) -> None:
         put_baseline(store, spec_of(), 5.0)
