@@ -51,6 +51,10 @@ class Dispatch:
         """Call `memory_mb` of the point's engine."""
         return self._of(spec).memory_mb(spec)
 
+    def cpus(self, spec: RunSpec) -> int:
+        """Call `cpus` of the point's engine."""
+        return self._of(spec).cpus(spec)
+
     def expected_s(self, spec: RunSpec) -> float:
         """Call `expected_s` of the point's engine."""
         return self._of(spec).expected_s(spec)

@@ -53,6 +53,11 @@ class OnePointPerCpu:
         """One point per CPU."""
         return len(os.sched_getaffinity(0))
 
+    def cpus(self, spec: RunSpec) -> int:
+        """One CPU for each point."""
+        del spec
+        return 1
+
 
 class Engine(Protocol):
     """Runs one RunSpec at a time."""
@@ -62,6 +67,9 @@ class Engine(Protocol):
     @property
     def parallel(self) -> int:
         """Number of points that may run at once, one per process; 1 if they would disturb each other."""
+
+    def cpus(self, spec: RunSpec) -> int:
+        """Return how many CPUs the point takes, where several points run at once."""
 
     def memory_mb(self, spec: RunSpec) -> float:
         """Return the peak memory that running the point takes, in MB."""

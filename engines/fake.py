@@ -96,6 +96,11 @@ class FakeEngine:
         del spec
         return self.each_mb
 
+    def cpus(self, spec: RunSpec) -> int:
+        """Return 1."""
+        del spec
+        return 1
+
     def coupled_cc(self) -> tuple[str, str]:
         """Return the default: the engine invents results for every congestion control."""
         return COUPLED_DEFAULT, ""

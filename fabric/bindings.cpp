@@ -294,7 +294,8 @@ NetworkConfig network_config(const nb::object& plan) {
                        .policy = policy_of(nb::cast<std::string>(plan.attr("policy"))),
                        .seed = nb::cast<std::uint32_t>(plan.attr("seed")),
                        .max_packets = nb::cast<std::size_t>(plan.attr("max_packets")),
-                       .opportunities = opportunities_of(plan)};
+                       .opportunities = opportunities_of(plan),
+                       .partitions = column<std::uint16_t>(plan, "partition")};
 }
 
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued) {

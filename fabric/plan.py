@@ -33,6 +33,9 @@ class NetworkPlan:
     Packets leave a port that is `traced` at the delivery opportunities, which are in order in
     (0, opportunities_period_ps] and repeat; its rate is their mean. No port is traced where
     `traced` is empty.
+
+    A simulation may carry out the network in partitions: `partition` is that of each node. If it is empty,
+    there is one.
     """
 
     rate_bps: npt.NDArray[np.int64]
@@ -60,3 +63,4 @@ class NetworkPlan:
     opportunities_ps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     opportunities_period_ps: int = 1
     fib_rows: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    partition: npt.NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16))

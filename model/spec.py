@@ -34,6 +34,7 @@ from model.fields.ranges import (
 )
 
 MAX_SUBFLOWS = 32
+MAX_PARTS = 64
 SCHEMA = 4
 FIFO = "fifo"
 NO_SCHEDULER = "none"
@@ -379,7 +380,12 @@ class SamplingSpec:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One point of an experiment."""
+    """One point of an experiment.
+
+    A simulation may divide its network into up to `parts` parts, which CPUs carry out side by side. What is
+    due at the same instant may then happen in another order, so the result depends on the number of parts,
+    but not on the number of CPUs.
+    """
 
     link: LinkSpec
     topology: TopologySpec = field(default_factory=TopologySpec)
@@ -400,6 +406,9 @@ class RunSpec:
     noise: NoiseSpec = field(default_factory=NoiseSpec, metadata=_LATER)
     clock: str = field(default=ELASTIC, metadata=_LATER | called("{} clock".format))
     agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
+    parts: int = field(
+        default=1, metadata=_LATER | within(1, MAX_PARTS, "parts") | called("in {} parts".format)
+    )
 
     def __post_init__(self) -> None:
         as_floats(self)

@@ -31,7 +31,8 @@ case $kind in
         preload=$(g++ -print-file-name=libtsan.so)
         # Its shadow memory needs addresses at which newer kernels place programs at random.
         run=(setarch "$(uname -m)" --addr-no-randomize)
-        tests=(tests/engines/emulation/{verdict/test_idle_probe,traffic/test_native_checks}.py tests/fabric/test_fabric_clock.py)
+        tests=(tests/engines/emulation/{verdict/test_idle_probe,traffic/test_native_checks}.py tests/fabric/test_fabric_clock.py
+               tests/engines/simulation/parts/test_threads.py)
         ;;
     *) echo "usage: tests/sanitize.sh [address|thread] [SECONDS]" >&2; exit 2 ;;
 esac

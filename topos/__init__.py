@@ -5,6 +5,7 @@ fat_tree.py             the FatTree
 vl2.py                  VL2
 bcube.py                BCube
 from_file.py            a network of the user (--topology file:net.json)
+parts.py                parts of a network, for several threads
 ports.py                datapath ids and port numbers for OpenFlow
 mininet_topos.py        the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
 cloud.py                a cloud with several tenants

@@ -111,6 +111,11 @@ class MininetEngine:
         topology = topos.build(spec.topology.kind, spec.topology.params)
         return estimated_mb(spec, topology, planned_flows(spec, topology))
 
+    def cpus(self, spec: RunSpec) -> int:
+        """See `Engine.cpus`: points run one at a time anyway."""
+        del spec
+        return 1
+
     def coupled_cc(self) -> tuple[str, str]:
         """See `Engine.coupled_cc`."""
         found = bpf.support()

@@ -41,6 +41,7 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         "links that follow a trace (--link-trace)": bool(link.trace),
         f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
         f"host queue {link.host_queue} (--host-queue)": link.host_queue != PORT,
+        "networks in parts (--parts)": spec.parts > 1,
         "queue samples": spec.sampling.queues_ms > 0,
         "per-packet routing": per_packet(spec.routing),
         "flows of constant rate": any(flow.rate_mbps for flow in flows),

@@ -34,6 +34,7 @@ def checked(spec: RunSpec, topology: Topology) -> SipSettings:
         *(["--stalls"] if spec.noise != NoiseSpec() else []),
         *(["--write or --sysctl"] if spec.transport != TransportSpec(cc=spec.transport.cc) else []),
         *(["--agent-delay"] if spec.agent != AgentSpec() else []),
+        *(["--parts"] if spec.parts > 1 else []),
     ]
     if given:
         raise UsageError(f"{given[0]}: workload {sip.MATRIX} has no TCP flows: leave it out")

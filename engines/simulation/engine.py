@@ -22,6 +22,7 @@ from engines.provenance import free_memory_mb, origin
 from engines.simulation.following import following
 from engines.simulation.ims import point as ims
 from engines.simulation.memory import check_memory, estimated_mb
+from engines.simulation.parts import check_parts, threads_of
 from engines.simulation.readings import Recording, record
 from engines.simulation.scheduled import Control, control_of
 from engines.simulation.summarise import summarise
@@ -58,6 +59,7 @@ class SimulatorEngine(OnePointPerCpu):
         flows = planned_flows(spec, topology)
         check_stack(spec, flows)
         check_agent(spec)
+        check_parts(spec, topology, flows)
         check_memory(spec, topology, flows, free_memory_mb())
         check_paths(spec, topology)
         check_events(spec, topology)
@@ -71,6 +73,12 @@ class SimulatorEngine(OnePointPerCpu):
         topology = topos.build(spec.topology.kind, spec.topology.params)
         return estimated_mb(spec, topology, planned_flows(spec, topology))
 
+    def cpus(self, spec: RunSpec) -> int:
+        """Return the number of threads that carry out the point."""
+        if spec.parts == 1:
+            return 1
+        return threads_of(spec, topos.build(spec.topology.kind, spec.topology.params))
+
     def coupled_cc(self) -> tuple[str, str]:
         """Return the default: the simulator has all of them."""
         return COUPLED_DEFAULT, ""
@@ -80,7 +88,8 @@ class SimulatorEngine(OnePointPerCpu):
         if is_ims(spec):
             return ims.expected_s(spec)
         seconds = spec.warmup_s + spec.seconds
-        return STARTING_S + demand(spec).hops_per_s * seconds / HOPS_PER_CPU_S + ticking_s(spec)
+        events_s = demand(spec).hops_per_s * seconds / HOPS_PER_CPU_S
+        return STARTING_S + events_s / self.cpus(spec) + ticking_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """See `Engine.run`; signals are handled between slices of virtual time, many times a second."""
@@ -93,7 +102,8 @@ class SimulatorEngine(OnePointPerCpu):
         flows = planned_flows(spec, topology)
         plan, stack = plan_of(spec, topology), stack_of(spec)
         agent = SimulatedAgent(spec, topology, flows)
-        simulation = built(spec, topology, flows, plan, stack, agent)
+        threads = threads_of(spec, topology)
+        simulation = built(spec, topology, flows, plan, stack, agent, threads)
         ideal = _ideal_s(simulation, flows, plan, stack)
         control = control_of(spec, topology, flows, simulation)
         recording = _record(simulation, spec, topology, flows, observer, control)
@@ -108,6 +118,7 @@ class SimulatorEngine(OnePointPerCpu):
             cost={
                 "simulation_cpu_s": cpu_s,
                 "packet_hops_per_cpu_s": hops_per_cpu_s,
+                **({"simulation_threads": threads} if spec.parts > 1 else {}),
                 **control.times,
             },
         )
@@ -126,7 +137,7 @@ def _record(
     try:
         follow = following(simulation, spec, flows, observer)
         return record(simulation, spec, topology, subflows, observer, control.clock, follow)
-    except (ValueError, MemoryError) as error:
+    except (ValueError, MemoryError, RuntimeError) as error:
         raise RunError(f"simulating: {error or 'out of memory'}") from error
 
 

@@ -27,9 +27,13 @@ class Calendar {
         slots_(std::size_t{1} << slots_log2),
         occupied_(std::max<std::size_t>(1, slots_.size() / 64), 0) {}
 
+  // From now on the slot after the limit may be sorted, too. That pays where limits are close to one another: the
+  // first events after a limit are then in the cache.
+  void look_beyond_limits() { beyond_limit_ = kSpan; }
+
   // The descriptor's due time must be set.
-  void push(const PacketPool& pool, PacketId id) {
-    const Time due = pool[id].due;
+  void push(const PacketPool& pool, PacketId id) { push(pool[id].due, id); }
+  void push(Time due, PacketId id) {
     const std::int64_t slot = due >> width_log2_;
     if (slot <= current_) [[unlikely]] {
       insert_into_batch({due, id});
@@ -71,6 +75,14 @@ class Calendar {
       earliest = std::min(earliest, (next << width_log2_) + event.offset);
     });
     return earliest;
+  }
+
+  // A time before which nothing is due, mostly that of the earliest event. It is found at once.
+  [[nodiscard]] Time nothing_before() const {
+    if (cursor_ < batch_.size()) return batch_[cursor_].due;
+    const std::int64_t next = next_occupied();
+    const Time slot = next < 0 ? kNever : next << width_log2_;
+    return beyond_.empty() ? slot : std::min(slot, beyond_.front().due);
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -197,7 +209,7 @@ class Calendar {
   // The last slot whose events may be in the batch by now.
   [[nodiscard]] std::int64_t last_to_sort(Time limit) const {
     const std::int64_t last = limit >> width_log2_;
-    return cursor_ == batch_.size() ? last : std::min(last, (batch_[cursor_].due >> width_log2_) + kSpan);
+    return cursor_ == batch_.size() ? last : std::min(last + beyond_limit_, (batch_[cursor_].due >> width_log2_) + kSpan);
   }
 
   // Fills the batch from the next slots with events.
@@ -306,6 +318,7 @@ class Calendar {
   std::vector<std::uint32_t> counts_;
   std::uint64_t far_order_ = 0;
   std::int64_t current_ = -1;
+  std::int64_t beyond_limit_ = 0;
   std::size_t cursor_ = 0;
   std::size_t size_ = 0;
 };

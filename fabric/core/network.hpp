@@ -8,6 +8,9 @@
 //     void expect(PacketId);                       // optional: it is due soon, and its descriptor in the cache
 //     void expect_soon(PacketId);                  // optional: it is due very soon
 // and then own the packet (release it, or inject it again). Nothing here depends on which clock it is.
+//
+// A network whose nodes belong to several partitions is one object to set up, and then one for each partition: all share
+// ports, routes and descriptors, and each has its own events.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +18,15 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/calendar.hpp"
 #include "core/huge_pages.hpp"
+#include "core/partitions/outbox.hpp"
 #include "core/packet.hpp"
+#include "core/partitions/partitions.hpp"
 #include "core/plan_check.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
@@ -38,6 +44,7 @@ struct NetworkConfig {
   std::uint32_t seed = 0;
   std::size_t max_packets = std::size_t{1} << 20;
   std::shared_ptr<const Opportunities> opportunities;  // of the ports that are `traced`
+  std::vector<std::uint16_t> partitions;  // of each node; empty: there is one
 };
 
 struct Totals {
@@ -46,6 +53,15 @@ struct Totals {
   std::uint64_t dropped = 0;
   std::uint64_t lost = 0;  // at random, on a wire
   std::uint64_t hops = 0;
+
+  Totals& operator+=(const Totals& other) {
+    injected += other.injected;
+    delivered += other.delivered;
+    dropped += other.dropped;
+    lost += other.lost;
+    hops += other.hops;
+    return *this;
+  }
 };
 
 class Network {
@@ -54,14 +70,24 @@ class Network {
 
   // Throws std::invalid_argument for a plan that does not fit together.
   explicit Network(NetworkConfig config)
-      : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)),
-        router_(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed) {
-    ports_.reserve(config.ports.size());
+      : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)), shared_(std::make_shared<Shared>(config)) {
+    shared_->ports.reserve(config.ports.size());
     for (std::size_t i = 0; i < config.ports.size(); ++i) {
-      ports_.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, static_cast<PortId>(i)));
-      watch_wires_ = watch_wires_ || ports_.back().may_lose();
-      if (ports_.back().is_scheduled()) add_scheduled(static_cast<PortId>(i), config);
+      const auto number = static_cast<PortId>(i);
+      Port& port = shared_->ports.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, number));
+      watch_wires_ = watch_wires_ || port.may_lose();
+      if (port.is_scheduled()) add_scheduled(number, config);
     }
+    ports_ = shared_->ports;
+  }
+
+  // The partition with this number of a network in which nothing has happened yet.
+  Network(const Network& whole, std::size_t number)
+      : pool_(whole.pool_.part(number, whole.partitions().count())), calendar_(calendar_for(leading_into(whole, number))),
+        shared_(whole.shared_), ports_(whole.ports_), own_ports_(whole.partitions().ports_of(number)),
+        watch_wires_(whole.watch_wires_) {
+    calendar_.look_beyond_limits();
+    for (const PortId port : own_ports_) ports_[port].lead_to(partitions().beyond(port));
   }
 
   // Offers a packet to the first port of its path at time `now`. All its fields but the time are set.
@@ -99,37 +125,73 @@ class Network {
     }
   }
 
-  // Brings all queues and counters to `now`, for reading.
+  // Puts packets under way to other partitions here from now on.
+  void send_into(Outbox& out) { out_ = &out; }
+  // Takes what another partition has sent.
+  void take(std::vector<Mail>& mail, std::vector<PacketId>& spare) {
+    for (const Mail& each : mail) calendar_.push(each.due, each.id);
+    for (const PacketId id : spare) pool_.release(id);
+    mail.clear();
+    spare.clear();
+  }
+  // Gives descriptors back to the partitions that miss them.
+  void give_back_spare() {
+    pool_.give_back_spare(kMostSpare, [this](std::size_t to, PacketId id) { out_->give_back(to, id); });
+  }
+
+  // Brings all queues and counters to `now`, for reading; of a partition, those of its ports.
   void settle(Time now) {
-    for (Port& port : ports_) port.advance(now);
+    if (!partitions().several()) {
+      for (Port& port : ports_) port.advance(now);
+    }
+    for (const PortId port : own_ports_) ports_[port].advance(now);
   }
 
   void set_port_up(PortId port, bool up, Time now) {
-    if (ports_.at(port).is_scheduled() && ports_[port].is_up() && !up) cut_waiting(port, now);
+    if (existing(port).is_scheduled() && ports_[port].is_up() && !up) cut_waiting(port, now);
     ports_[port].set_up(up, now);
     watch_wires_ = true;
   }
-  void set_port_rate(PortId port, std::int64_t rate_bps) { ports_.at(port).set_rate(checked_rate(rate_bps)); }
+  void set_port_rate(PortId port, std::int64_t rate_bps) { existing(port).set_rate(checked_rate(rate_bps)); }
   void restart_max_queues() {
     for (Port& port : ports_) port.restart_max_queue();
   }
 
   [[nodiscard]] PortCounters counters(PortId port) const {
     PortCounters of = ports_[port].counters();
-    if (ports_[port].is_scheduled()) of.pushed_out = scheduled_[scheduled_index_[port]].pushed_out();
+    if (ports_[port].is_scheduled()) of.pushed_out = shared_->scheduled[shared_->scheduled_index[port]].pushed_out();
     return of;
   }
   [[nodiscard]] Time next_due() const { return calendar_.next_due(); }
-  [[nodiscard]] const Ports& ports() const { return ports_; }
+  // A time before which nothing happens, mostly when something does. It is found at once.
+  [[nodiscard]] Time nothing_before() const { return calendar_.nothing_before(); }
+  [[nodiscard]] std::span<const Port> ports() const { return ports_; }
   [[nodiscard]] Port& port(PortId id) { return ports_[id]; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
-  [[nodiscard]] const Router& router() const { return router_; }
-  [[nodiscard]] Router& router() { return router_; }
+  [[nodiscard]] const Router& router() const { return shared_->router; }
+  [[nodiscard]] Router& router() { return shared_->router; }
+  [[nodiscard]] const Partitions& partitions() const { return shared_->partitions; }
   PacketPool& pool() { return pool_; }
   [[nodiscard]] const PacketPool& pool() const { return pool_; }
   void prefer_huge_pages() { pool_.prefer_huge_pages(); }
 
  private:
+  // Descriptors that a partition keeps although it does not need them.
+  static constexpr std::size_t kMostSpare = std::size_t{1} << 14;
+
+  // What all partitions share.
+  struct Shared {
+    explicit Shared(NetworkConfig& config)
+        : partitions(std::move(config.partitions), config.far_nodes, config.nics, config.table),
+          router(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed) {}
+
+    Partitions partitions;
+    Router router;
+    Ports ports;
+    std::vector<std::uint32_t> scheduled_index;  // each port; empty if all are FIFOs
+    std::vector<ScheduledPort> scheduled;
+  };
+
   // Brings into the cache what an event will need.
   template <class Hosts>
   struct Ahead {
@@ -195,17 +257,27 @@ class Network {
       if (!ports_[to].is_scheduled() || !wait(id, to, now, drop)) drop(id);
       return;
     }
-    calendar_.push(pool_, id);
+    expect_arrival(id, packet);
+  }
+
+  void expect_arrival(PacketId id, const Packet& packet) {
+    const std::uint16_t beyond = ports_[packet.port()].beyond();
+    if (beyond != Port::kHere) [[unlikely]] return out_->send(beyond, {packet.due, id});
+    calendar_.push(packet.due, id);
   }
 
   void add_scheduled(PortId port, const NetworkConfig& config) {
-    scheduled_index_.resize(config.ports.size(), kNone);
-    scheduled_index_[port] = static_cast<std::uint32_t>(scheduled_.size());
+    shared_->scheduled_index.resize(config.ports.size(), kNone);
+    shared_->scheduled_index[port] = static_cast<std::uint32_t>(shared_->scheduled.size());
     const PortConfig& of = config.ports[port];
-    scheduled_.emplace_back(discipline(of.discipline), of.traced ? config.opportunities : nullptr);
-    if (scheduled_.back().reads_precedence()) pool_.rank_packets();
+    shared_->scheduled.emplace_back(discipline(of.discipline), of.traced ? config.opportunities : nullptr);
+    if (shared_->scheduled.back().reads_precedence()) pool_.rank_packets();
   }
-  [[nodiscard]] ScheduledPort& scheduled(PortId port) { return scheduled_[scheduled_index_[port]]; }
+  [[nodiscard]] ScheduledPort& scheduled(PortId port) { return shared_->scheduled[shared_->scheduled_index[port]]; }
+  [[nodiscard]] Port& existing(PortId port) {
+    if (port >= ports_.size()) throw std::out_of_range("there is no port " + std::to_string(port));
+    return ports_[port];
+  }
 
   template <class Drop>
   [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Drop drop) {
@@ -224,7 +296,7 @@ class Network {
     scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); });
     packet.kind = Kind::packet;
     packet.due += port.delay();
-    calendar_.push(pool_, id);
+    expect_arrival(id, packet);
   }
 
   void cut_waiting(PortId port, Time now) {
@@ -241,6 +313,14 @@ class Network {
     const bool traced = std::ranges::any_of(config.ports, &PortConfig::traced);
     if (traced && !config.opportunities) throw std::invalid_argument("network plan: traced ports need opportunities");
     return config;
+  }
+
+  static std::vector<PortConfig> leading_into(const Network& whole, std::size_t partition) {
+    std::vector<PortConfig> out;
+    for (PortId port = 0; port < whole.ports_.size(); ++port) {
+      if (whole.partitions().leads_into(port, partition)) out.push_back(whole.ports_[port].config());
+    }
+    return out;
   }
 
   // A slot is no longer than the shortest hop, and holds about a thousand events at most when all links are busy: new
@@ -265,11 +345,11 @@ class Network {
 
   PacketPool pool_;
   Calendar calendar_;
-  Router router_;
+  std::shared_ptr<Shared> shared_;
+  std::span<Port> ports_;            // of all partitions
+  std::vector<PortId> own_ports_;    // of this one, if there are several
+  Outbox* out_ = nullptr;
   bool watch_wires_ = false;  // a link may lose packets, or was cut
-  Ports ports_;
-  std::vector<std::uint32_t> scheduled_index_;  // each port; empty if all are FIFOs
-  std::vector<ScheduledPort> scheduled_;
   Totals totals_;
 };
 

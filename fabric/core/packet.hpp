@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -69,10 +71,21 @@ struct alignas(64) Packet {
 };
 static_assert(sizeof(Packet) == 64);
 
-// Allocates descriptors, the most recently released first: its cache line is still in the cache.
+// Allocates descriptors, the most recently released first: its cache line is still in the cache. Several pools can share
+// the descriptors, each with numbers of its own to begin with; any of them may release a descriptor.
 class PacketPool {
  public:
-  explicit PacketPool(std::size_t capacity) : packets_(capacity) {}
+  explicit PacketPool(std::size_t capacity)
+      : shared_(std::make_shared<Shared>(capacity)), packets_(&shared_->packets[0]), end_(capacity) {}
+
+  // The pool with this number of `count` equal parts.
+  [[nodiscard]] PacketPool part(std::size_t number, std::size_t count) const {
+    PacketPool out = *this;
+    out.own_ = capacity() / count;
+    out.first_ = out.used_ = number * out.own_;
+    out.end_ = out.first_ + out.own_;
+    return out;
+  }
 
   // kNone when every descriptor is in use.
   PacketId acquire() {
@@ -81,7 +94,7 @@ class PacketPool {
       free_.pop_back();
       return id;
     }
-    return used_ < packets_.capacity() ? static_cast<PacketId>(used_++) : kNone;
+    return used_ < end_ ? static_cast<PacketId>(used_++) : kNone;
   }
   // Throws std::length_error when every descriptor is in use.
   PacketId acquire_or_throw() {
@@ -90,26 +103,57 @@ class PacketPool {
     return id;
   }
   void release(PacketId id) { free_.push_back(id); }
-  void prefer_huge_pages() { packets_.prefer_huge_pages(); }
+  void prefer_huge_pages() { shared_->packets.prefer_huge_pages(); }
+
+  // Calls `give(part, id)` for the descriptors released long ago, if there are more than `most`, that were another
+  // part's to begin with.
+  template <class Give>
+  void give_back_spare(std::size_t most, Give give) {
+    if (free_.size() <= most) [[likely]] return;
+    const auto kept = free_.begin() + static_cast<std::ptrdiff_t>(free_.size() - most / 2);
+    auto to = free_.begin();
+    for (auto at = free_.begin(); at != kept; ++at) {
+      if (*at >= first_ && *at < end_) {
+        *to++ = *at;
+      } else {
+        give(*at / own_, *at);
+      }
+    }
+    free_.erase(to, kept);
+  }
 
   Packet& operator[](PacketId id) { return packets_[id]; }
   const Packet& operator[](PacketId id) const { return packets_[id]; }
 
   // Keeps a Precedence for every packet from now on. Without it there is none to read or to write.
   void rank_packets() {
-    if (!precedences_) precedences_.emplace(packets_.capacity());
+    if (!shared_->precedences) shared_->precedences.emplace(capacity());
   }
-  [[nodiscard]] bool ranks_packets() const { return precedences_.has_value(); }
-  Precedence& precedence(PacketId id) { return (*precedences_)[id]; }
+  [[nodiscard]] bool ranks_packets() const { return shared_->precedences.has_value(); }
+  Precedence& precedence(PacketId id) { return (*shared_->precedences)[id]; }
 
-  [[nodiscard]] std::size_t in_use() const { return used_ - free_.size(); }
-  [[nodiscard]] std::size_t capacity() const { return packets_.capacity(); }
+  // Of several parts, the sum of what each returns is that of the whole.
+  [[nodiscard]] std::ptrdiff_t in_use() const {
+    return static_cast<std::ptrdiff_t>(used_ - first_) - static_cast<std::ptrdiff_t>(free_.size());
+  }
+  // Of all that share the descriptors.
+  [[nodiscard]] std::size_t capacity() const { return shared_->packets.capacity(); }
 
  private:
-  VirtualArray<Packet> packets_;
-  std::optional<VirtualArray<Precedence>> precedences_;
+  struct Shared {
+    explicit Shared(std::size_t capacity) : packets(capacity) {}
+
+    VirtualArray<Packet> packets;
+    std::optional<VirtualArray<Precedence>> precedences;
+  };
+
+  std::shared_ptr<Shared> shared_;
+  Packet* packets_;
   std::vector<PacketId> free_;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0;  // all before it, from `first_` on, have been in use
+  std::size_t first_ = 0;
+  std::size_t end_;
+  std::size_t own_ = 0;  // of several parts: the length of each
 };
 
 }  // namespace fabric

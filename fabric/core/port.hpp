@@ -42,6 +42,8 @@ struct PortCounters {
 // right after the other, so all departures follow from the first.
 class alignas(64) Port {
  public:
+  static constexpr std::uint16_t kHere = 0xFFFF;
+
   Port(const PortConfig& config, NodeId far_node, Random random)
       : delay_(config.delay), config_(config), random_(random), far_node_(far_node) {
     configure();
@@ -120,6 +122,10 @@ class alignas(64) Port {
   // When the packet in front has left. There must be one.
   [[nodiscard]] Time first_departure() const { return first_departure_; }
   [[nodiscard]] NodeId far_node() const { return far_node_; }
+  [[nodiscard]] const PortConfig& config() const { return config_; }
+  // The partition of the far end, if it is another than that of this port; kHere if not.
+  [[nodiscard]] std::uint16_t beyond() const { return beyond_; }
+  void lead_to(std::uint16_t partition) { beyond_ = partition; }
   [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
   [[nodiscard]] PortCounters counters() const {
     return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, 0};
@@ -212,6 +218,7 @@ class alignas(64) Port {
   std::uint32_t ps_per_byte_ = 0;   // 0 if it is not a whole number
   std::uint16_t epoch_ = 0;
   bool times_written_ = false;
+  std::uint16_t beyond_ = kHere;
   QueuedSizes sizes_;
   // Seldom used.
   std::vector<Time> written_;        // departures of queued packets from the second on, the last first

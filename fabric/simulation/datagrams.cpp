@@ -15,22 +15,21 @@ std::uint16_t packet_bytes(const TransportOptions& options) {
 
 }  // namespace
 
-void add_datagrams(Stack& stack, const DatagramConfig& wanted) {
+void add_datagrams(Tables& tables, Network& network, const DatagramConfig& wanted) {
   if (wanted.rate_bps <= 0) throw std::invalid_argument("a constant rate must be above 0 bit/s");
   if (wanted.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
-  DatagramSource& source = stack.datagrams.emplace_back();
+  DatagramSource& source = tables.datagrams.emplace_back();
   source.source = wanted.path.source;
   source.destination = wanted.path.destination;
-  source.path = stack.network.router().path(source.source, source.destination, wanted.path.hash);
+  source.path = network.router().path(source.source, source.destination, wanted.path.hash);
   if (source.path.empty()) throw std::invalid_argument("no path joins the ends of a subflow");
   source.packets = wanted.packets;
   source.start = wanted.start;
   source.dscp = checked_dscp(wanted.dscp);
-  const std::int64_t bits = 8LL * packet_bytes(stack.options);
+  const std::int64_t bits = 8LL * packet_bytes(tables.options);
   source.rate_bps = wanted.rate_bps;
   source.interval = bits * kSecond / wanted.rate_bps;
   source.rest = bits * kSecond % wanted.rate_bps;
-  stack.timers.schedule(Alarm::datagram, static_cast<std::uint32_t>(stack.datagrams.size() - 1), wanted.start);
 }
 
 void send_datagram(Stack& stack, std::uint32_t number, Time now) {
@@ -47,10 +46,10 @@ void send_datagram(Stack& stack, std::uint32_t number, Time now) {
   const PacketId id = stack.network.pool().acquire_or_throw();
   stack.segments[id].carries = Carries::datagram;
   const Packet& packet = stack.network.pool()[id];
-  const std::uint32_t lost = source.lost;
+  const std::uint32_t lost = stack.lost_datagrams[number];
   stack.send(id, {number, packet_bytes(stack.options), Ecn::not_ect, source.dscp, Precedence::kLast}, source.path, source.source,
              source.destination, now);
-  if (stack.network.router().nics()[source.source].uplink == kNone || source.lost != lost) return;
+  if (stack.network.router().nics()[source.source].uplink == kNone || stack.lost_datagrams[number] != lost) return;
   source.held.push_back(packet.due - stack.network.port(packet.port()).delay());
 }
 

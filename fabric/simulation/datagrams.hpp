@@ -26,7 +26,6 @@ struct DatagramSource {
   std::uint32_t emitted = 0;
   std::deque<Time> held;      // when those of its packets leave that are in the host's queue
   std::uint32_t refused = 0;  // its socket was full
-  std::uint32_t lost = 0;     // in the network
   std::uint32_t received = 0;
   std::uint8_t dscp = 0;
 
@@ -39,9 +38,11 @@ struct DatagramSource {
 };
 
 struct Stack;
+struct Tables;
+class Network;
 
 // Throws std::invalid_argument for a source that cannot exist.
-void add_datagrams(Stack& stack, const DatagramConfig& wanted);
+void add_datagrams(Tables& tables, Network& network, const DatagramConfig& wanted);
 void send_datagram(Stack& stack, std::uint32_t number, Time now);
 
 }  // namespace fabric

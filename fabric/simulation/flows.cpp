@@ -22,38 +22,38 @@ Seq segments_of(const FlowConfig& flow, std::uint16_t payload_bytes) {
   return static_cast<Seq>(segments);
 }
 
-void follow(Stack& stack, const FlowConfig& flow, std::uint32_t number) {
+void follow(Tables& tables, const FlowConfig& flow, std::uint32_t number) {
   if (flow.after == kNone) return;
   if (flow.after >= number) throw std::invalid_argument("a flow waits for one that comes later");
-  Connection& awaited = stack.connections[flow.after];
+  Connection& awaited = tables.connections[flow.after];
   if (awaited.then != kNone) throw std::invalid_argument("two flows wait for the same one");
   awaited.then = number;
 }
 
 }  // namespace
 
-Time first_rto(const Stack& stack, const Subflow& subflow) {
-  if (stack.options.first_rto > 0) return stack.options.first_rto;
-  if (stack.options.fixed_rto) return stack.options.min_rto;
-  if (stack.options.handshake) return stack.options.initial_rto;
+Time first_rto(const TransportOptions& options, const Network& network, const Subflow& subflow) {
+  if (options.first_rto > 0) return options.first_rto;
+  if (options.fixed_rto) return options.min_rto;
+  if (options.handshake) return options.initial_rto;
   Time round_trip = 0;
   for (const Path* path : {&subflow.forward, &subflow.back}) {
     for (const PortId id : path->span()) {
-      const Port& port = stack.network.ports()[id];
-      round_trip += port.transmission_time(stack.options.ack_bytes) + port.delay();
+      const Port& port = network.ports()[id];
+      round_trip += port.transmission_time(options.ack_bytes) + port.delay();
     }
   }
-  return std::max(stack.options.min_rto, std::min(3 * round_trip, stack.options.initial_rto));
+  return std::max(options.min_rto, std::min(3 * round_trip, options.initial_rto));
 }
 
 namespace {
 
-void add_subflow(Stack& stack, const SubflowConfig& wanted, std::uint32_t connection) {
-  Router& router = stack.network.router();
-  const TransportOptions& options = stack.options;
-  Subflow& subflow = stack.subflows.emplace_back();
+void add_subflow(Tables& tables, Network& network, const SubflowConfig& wanted, std::uint32_t connection) {
+  Router& router = network.router();
+  const TransportOptions& options = tables.options;
+  Subflow& subflow = tables.subflows.emplace_back();
   subflow.connection = connection;
-  subflow.number = static_cast<std::uint32_t>(stack.subflows.size() - 1 - stack.connections[connection].first);
+  subflow.number = static_cast<std::uint32_t>(tables.subflows.size() - 1 - tables.connections[connection].first);
   subflow.source = wanted.source;
   subflow.destination = wanted.destination;
   subflow.owns_first_port = router.nics().at(wanted.source).uplink != kNone;
@@ -62,27 +62,27 @@ void add_subflow(Stack& stack, const SubflowConfig& wanted, std::uint32_t connec
   if (subflow.forward.empty() || subflow.back.empty()) {
     throw std::invalid_argument("no path joins the ends of a subflow");
   }
-  subflow.sender.rto = first_rto(stack, subflow);
+  subflow.sender.rto = first_rto(options, network, subflow);
   subflow.sender.ssthresh = options.initial_ssthresh;
   subflow.sender.dup_threshold = options.dup_threshold;
-  stack.paths[stack.subflows.size() - 1].window = options.initial_window;
+  tables.paths[tables.subflows.size() - 1].window = options.initial_window;
 }
 
-void add_flow(Stack& stack, const FlowConfig& flow) {
-  const auto number = static_cast<std::uint32_t>(stack.connections.size());
+void add_flow(Tables& tables, Network& network, const FlowConfig& flow) {
+  const auto number = static_cast<std::uint32_t>(tables.connections.size());
   if (flow.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
-  follow(stack, flow, number);
-  Connection& connection = stack.connections.emplace_back();
-  connection.first = static_cast<std::uint32_t>(stack.subflows.size());
+  follow(tables, flow, number);
+  Connection& connection = tables.connections.emplace_back();
+  connection.first = static_cast<std::uint32_t>(tables.subflows.size());
   connection.count = static_cast<std::uint32_t>(flow.subflows.size());
   connection.control = flow.congestion_control;
   connection.size_bytes = flow.size_bytes;
-  connection.payload_bytes = payload_of(flow, stack.options);
+  connection.payload_bytes = payload_of(flow, tables.options);
   connection.segments = segments_of(flow, connection.payload_bytes);
   connection.start = flow.start;
   connection.dscp = checked_dscp(flow.dscp);
-  if (stack.options.receive_buffer_pkts != 0) connection.window_end = stack.options.receive_buffer_pkts;
-  for (const SubflowConfig& wanted : flow.subflows) add_subflow(stack, wanted, number);
+  if (tables.options.receive_buffer_pkts != 0) connection.window_end = tables.options.receive_buffer_pkts;
+  for (const SubflowConfig& wanted : flow.subflows) add_subflow(tables, network, wanted, number);
 }
 
 }  // namespace
@@ -92,21 +92,26 @@ std::uint8_t checked_dscp(std::uint8_t dscp) {
   return dscp;
 }
 
-void add_flows(Stack& stack, const std::vector<FlowConfig>& flows) {
+void add_flows(Tables& tables, Network& network, const std::vector<FlowConfig>& flows) {
   std::size_t subflows = 0;
   for (const FlowConfig& flow : flows) subflows += flow.subflows.size();
-  stack.connections.reserve(flows.size());
-  stack.subflows.reserve(subflows);
-  stack.paths.resize(subflows);
-  stack.clocks.resize(subflows);
-  for (const FlowConfig& flow : flows) add_flow(stack, flow);
+  tables.connections.reserve(flows.size());
+  tables.subflows.reserve(subflows);
+  tables.paths.resize(subflows);
+  tables.clocks.resize(subflows);
+  for (const FlowConfig& flow : flows) add_flow(tables, network, flow);
   const auto by_time = [](const Connection& connection) { return connection.control->by_time; };
-  if (std::ranges::any_of(stack.connections, by_time)) stack.cubics.resize(subflows);
+  if (std::ranges::any_of(tables.connections, by_time)) tables.cubics.resize(subflows);
 }
 
-FlowStarts::FlowStarts(Stack& stack, const std::vector<FlowConfig>& flows) : stack_(stack) {
+std::size_t partition_of(const Stack& stack, std::uint32_t connection) {
+  const Partitions& partitions = stack.network.partitions();
+  return partitions.several() ? partitions.of_nic(stack.subflows[stack.connections[connection].first].source) : 0;
+}
+
+FlowStarts::FlowStarts(Stack& stack, const std::vector<FlowConfig>& flows, std::size_t partition) : stack_(stack) {
   for (std::uint32_t number = 0; number < flows.size(); ++number) {
-    if (flows[number].after == kNone) by_start_.push_back(number);
+    if (flows[number].after == kNone && partition_of(stack, number) == partition) by_start_.push_back(number);
   }
   std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return flows[a].start < flows[b].start;

@@ -2,179 +2,150 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "core/prefetch.hpp"
-#include "simulation/ccp/datapath.hpp"
-#include "simulation/transport/handshake.hpp"
 #include "simulation/transport/lifecycle.hpp"
-#include "simulation/transport/loss_recovery.hpp"
-#include "simulation/transport/receiver.hpp"
-#include "simulation/transport/sender.hpp"
 
 namespace fabric {
 
 namespace {
 
-// Gives a datapath to each subflow that needs one.
-void add_agents(Stack& stack, std::optional<AgentConfig>&& agent) {
-  if (agent) stack.agents = std::make_unique<Agents>(std::move(*agent), stack.subflows.size());
-  for (std::uint32_t i = 0; i < stack.subflows.size(); ++i) {
-    if (!stack.connections[stack.subflows[i].connection].control->by_agent) continue;
-    if (!stack.agents) throw std::invalid_argument("flows are under an agent, but there is none");
-    stack.agents->datapaths[i] = std::make_unique<SubflowDatapath>();
+// The size of the smallest packet that any of these hosts sends.
+std::uint32_t fewest_bytes(const Tables& tables) {
+  const TransportOptions& options = tables.options;
+  std::uint32_t fewest = std::min<std::uint32_t>(options.ack_bytes, options.payload_bytes + options.header_bytes);
+  if (options.probe_after != 0) fewest = std::min(fewest, options.header_bytes + 1U);
+  for (const Connection& connection : tables.connections) {
+    const std::uint32_t last = connection.size_bytes == 0 ? connection.payload_bytes : connection.payload_of(connection.segments - 1);
+    fewest = std::min(fewest, options.header_bytes + last);
   }
-}
-
-// Adds all that starts by itself. Alarms due at the same time ring in the order in which they are scheduled.
-FlowStarts populate(Stack& stack, const std::vector<FlowConfig>& flows, const std::vector<DatagramConfig>& datagrams,
-                    std::optional<AgentConfig>&& agent) {
-  add_flows(stack, flows);
-  add_agents(stack, std::move(agent));
-  for (const DatagramConfig& wanted : datagrams) add_datagrams(stack, wanted);
-  return {stack, flows};
+  return fewest;
 }
 
 }  // namespace
 
 Simulation::Simulation(NetworkConfig network, const TransportOptions& options, const std::vector<FlowConfig>& flows,
                        const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise,
-                       std::optional<AgentConfig> agent)
-    : stack_(std::move(network), options, noise), starts_(populate(stack_, flows, datagrams, std::move(agent))) {}
+                       std::optional<AgentConfig> agent, std::uint32_t threads) {
+  Network whole(std::move(network));
+  whole.prefer_huge_pages();
+  tables_.emplace(options, whole.pool().capacity(), whole.ports().size());
+  add_flows(*tables_, whole, flows);
+  for (const DatagramConfig& wanted : datagrams) add_datagrams(*tables_, whole, wanted);
+  if (!whole.partitions().several()) {
+    partitions_.push_back(std::make_unique<Partition>(*tables_, std::move(whole), flows, 0, noise, std::move(agent)));
+    return;
+  }
+  if (noise) throw std::invalid_argument("a machine that stalls needs an undivided network");
+  if (agent) throw std::invalid_argument("an agent needs an undivided network");
+  divide(whole, flows, threads);
+}
+
+void Simulation::divide(const Network& whole, const std::vector<FlowConfig>& flows, std::uint32_t threads) {
+  const Partitions& partitions = whole.partitions();
+  if (threads == 0) throw std::invalid_argument("a simulation has at least one thread");
+  if (tables_->options.ack_at_once) throw std::invalid_argument("acknowledgements at once need an undivided network");
+  if (whole.router().per_packet()) throw std::invalid_argument("a path for every packet needs an undivided network");
+  if (std::ranges::any_of(whole.ports(), &Port::may_lose)) throw std::invalid_argument("random loss needs an undivided network");
+  const Time look_ahead = partitions.look_ahead(whole.ports(), fewest_bytes(*tables_));
+  if (look_ahead <= 0) throw std::invalid_argument("packets reach other partitions at once: the network needs delay");
+  for (std::size_t i = 0; i < partitions.count(); ++i) {
+    partitions_.push_back(std::make_unique<Partition>(*tables_, Network(whole, i), flows, i));
+  }
+  check_followers();
+  const auto most = static_cast<std::uint32_t>(partitions.count());
+  windows_.emplace(partitions_, std::min(look_ahead, kSecond), std::min(threads, most));
+}
+
+// The end of a flow is known at its source.
+void Simulation::check_followers() const {
+  const Stack& stack = this->stack();
+  for (std::uint32_t i = 0; i < stack.connections.size(); ++i) {
+    const std::uint32_t then = stack.connections[i].then;
+    if (then == kNone || partition_of(stack, i) == partition_of(stack, then)) continue;
+    throw std::invalid_argument("a flow waits for one from a host of another partition");
+  }
+}
+
+void Simulation::only_undivided(const char* what) const {
+  if (windows_) throw std::invalid_argument(std::string(what) + " need an undivided network");
+}
 
 void Simulation::set_path(std::uint32_t number, const Path& there, const Path& back) {
-  Subflow& subflow = stack_.subflows.at(number);
+  if (number >= tables_->subflows.size()) throw std::out_of_range("there is no such subflow");
+  Subflow& subflow = tables_->subflows[number];
   if (there.empty() || back.empty()) throw std::invalid_argument("a path passes no link");
   for (const Path* path : {&there, &back}) {
-    for (const PortId port : path->span()) (void)stack_.network.ports().at(port);
+    for (const PortId port : path->span()) {
+      if (port >= network().ports().size()) throw std::out_of_range("there is no port " + std::to_string(port));
+    }
   }
+  const Partitions& partitions = network().partitions();
+  const bool joined = partitions.joined(partitions.of_nic(subflow.source), there.span()) &&
+                      partitions.joined(partitions.of_nic(subflow.destination), back.span());
+  if (!joined) throw std::invalid_argument("a path passes links that do not follow one another");
   subflow.forward = there;
   subflow.back = back;
 }
 
 void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::uint32_t back) {
-  const Subflow& subflow = stack_.subflows.at(number);
-  const Router& router = stack_.network.router();
+  const Subflow& subflow = tables_->subflows.at(number);
+  const Router& router = network().router();
   set_path(number, router.path_of_rank(subflow.source, subflow.destination, there),
            router.path_of_rank(subflow.destination, subflow.source, back));
 }
 
 bool Simulation::open_subflow(std::uint32_t number) {
-  if (!stack_.options.on_demand) throw std::invalid_argument("subflows do not join on demand here");
-  return Lifecycle(stack_, stack_.subflows.at(number).connection).open_subflow(number, now_);
+  if (!stack().options.on_demand) throw std::invalid_argument("subflows do not join on demand here");
+  only_undivided("subflows on demand");
+  return Lifecycle(stack(), tables_->subflows.at(number).connection).open_subflow(number, now_);
 }
 
 bool Simulation::close_subflow(std::uint32_t number) {
-  if (!stack_.options.on_demand) throw std::invalid_argument("subflows do not leave on demand here");
-  const std::uint32_t connection = stack_.subflows.at(number).connection;
-  if (stack_.connections[connection].control->by_agent) throw std::invalid_argument("subflows under an agent stay");
-  return Lifecycle(stack_, connection).close_subflow(number, now_);
+  if (!stack().options.on_demand) throw std::invalid_argument("subflows do not leave on demand here");
+  only_undivided("subflows on demand");
+  const std::uint32_t connection = tables_->subflows.at(number).connection;
+  if (tables_->connections[connection].control->by_agent) throw std::invalid_argument("subflows under an agent stay");
+  return Lifecycle(stack(), connection).close_subflow(number, now_);
+}
+
+void Simulation::set_port_up(PortId port, bool up, Time now) {
+  only_undivided("changes of links");
+  network().set_port_up(port, up, now);
+}
+
+void Simulation::set_port_rate(PortId port, std::int64_t rate_bps) {
+  only_undivided("changes of links");
+  network().set_port_rate(port, rate_bps);
 }
 
 void Simulation::run_until(Time limit) {
-  if (stack_.clock.noise()) {
-    run_with_stalls(limit);
+  if (windows_) {
+    windows_->run_until(limit);
   } else {
-    stack_.network.run_until(limit, *this);
+    partitions_.front()->run_until(limit);
+    partitions_.front()->settle(limit);
   }
-  stack_.network.settle(limit);
   now_ = limit;
 }
 
-void Simulation::alarm(PacketId id, Time due) {
-  const std::uint32_t owner = stack_.network.pool()[id].owner;
-  const Alarm what = Timers::alarm_of(stack_.network.pool()[id]);
-  stack_.network.pool().release(id);
-  switch (what) {
-    case Alarm::start:
-      return starts_.start_due(due);
-    case Alarm::follow:
-      return Lifecycle(stack_, owner).start(due);
-    case Alarm::join:
-      return Lifecycle(stack_, owner).join(due);
-    case Alarm::datagram:
-      return send_datagram(stack_, owner, due);
-    case Alarm::agent:
-      return serve_agent(stack_, due);
-    case Alarm::pacing:
-      if (!stack_.timers.expires(stack_.agents->datapaths[owner]->pacing, what, id, owner, due)) return;
-      return Sender(stack_, owner).send_all(due);
-    case Alarm::nic:
-      return HostQueue(stack_, owner).serve(due);
-    case Alarm::retransmission:
-      if (!stack_.timers.expires(stack_.subflows[owner].sender.retransmission, what, id, owner, due)) return;
-      return LossRecovery(stack_, owner).timed_out(due);
-    case Alarm::delayed_ack:
-      if (!stack_.timers.expires(stack_.subflows[owner].receiver.delayed, what, id, owner, due)) return;
-      return Receiver(stack_, owner).delayed_ack_expired(due);
-  }
+Totals Simulation::totals() const {
+  Totals sum;
+  for (const auto& partition : partitions_) sum += partition->network().totals();
+  return sum;
 }
 
-void Simulation::deliver(PacketId id, Time due) {
-  const std::uint32_t owner = stack_.network.pool()[id].owner;
-  const Segment& arrived = stack_.segments[id];
-  if (arrived.carries == Carries::data) return Receiver(stack_, owner).arrived(id, due);
-  if (arrived.carries == Carries::probe) return Receiver(stack_, owner).probed(id, due);
-  if (arrived.carries == Carries::syn) return Handshake(stack_, owner).answer(id, due);
-  const Acknowledgement segment = stack_.acknowledgement(id);
-  stack_.network.pool().release(id);
-  switch (segment.carries) {
-    case Carries::syn_acknowledgement:
-      return Handshake(stack_, owner).established(segment.sent, due);
-    case Carries::datagram:
-      ++stack_.datagrams[owner].received;
-      return;
-    default:
-      return Sender(stack_, owner).acknowledged(segment, due);
-  }
+std::size_t Simulation::descriptors_in_use() const {
+  std::ptrdiff_t sum = windows_ ? -static_cast<std::ptrdiff_t>(windows_->spares()) : 0;
+  for (const auto& partition : partitions_) sum += partition->network().pool().in_use();
+  return static_cast<std::size_t>(sum);
 }
 
-void Simulation::expect(PacketId id) const {
-  const Packet& packet = stack_.network.pool()[id];
-  if (packet.kind == Kind::alarm) {
-    if (Timers::alarm_of(packet) == Alarm::nic) expect_room(packet.owner);
-    return;
-  }
-  prefetch_to_write(&stack_.segments[id]);
-  if (packet.owner >= stack_.subflows.size()) return;  // a source of datagrams
-  if (packet.size_bytes <= stack_.options.ack_bytes + stack_.options.mptcp_ack_bytes) {
-    stack_.subflows[packet.owner].prefetch_sender();
-  } else {
-    stack_.subflows[packet.owner].prefetch_receiver();
-  }
-}
-
-void Simulation::expect_room(PortId port) const {
-  stack_.network.ports()[port].prefetch();
-  prefetch_to_write(&stack_.waiting[port]);
-}
-
-// What `expect` has fetched is in the cache by now: fetches what it points to.
-void Simulation::expect_soon(PacketId id) const {
-  const Packet& packet = stack_.network.pool()[id];
-  if (packet.kind == Kind::alarm) {
-    if (Timers::alarm_of(packet) != Alarm::nic) return;
-    const std::uint32_t first = stack_.waiting[packet.owner].first;
-    if (first != kNone) stack_.subflows[first].prefetch_sender();
-    return;
-  }
-  if (packet.owner >= stack_.subflows.size()) return;
-  const Subflow& subflow = stack_.subflows[packet.owner];
-  const Connection& connection = stack_.connections[subflow.connection];
-  prefetch_lines(&connection, &connection.arrivals);
-  const Segment& segment = stack_.segments[id];
-  if (segment.carries != Carries::acknowledgement) {
-    stack_.network.ports()[subflow.back.ports[0]].prefetch();
-    subflow.receiver.arrivals.prefetch(segment.seq);
-    connection.arrivals.prefetch(segment.dsn);
-    return;
-  }
-  if (segment.block_count != 0) prefetch(&stack_.blocks[id]);
-  stack_.network.ports()[subflow.forward.ports[0]].prefetch();
-  subflow.sender.board.prefetch();
-  if (connection.control->by_agent) stack_.agents->datapaths[packet.owner]->prefetch();
-  const PathState* first = &stack_.paths[packet.owner - subflow.number];
-  prefetch_lines(first, first + std::min(connection.count, 8U) - 1);
+std::uint32_t Simulation::lost_datagrams(std::size_t source) const {
+  std::uint32_t sum = 0;
+  for (const auto& partition : partitions_) sum += partition->stack().lost_datagrams[source];
+  return sum;
 }
 
 }  // namespace fabric

@@ -1,26 +1,30 @@
 // Simulated end hosts on the fabric, in virtual time: the same links, tables and queues as between real hosts.
 //
-// Simulation hands every event of the network to the part of the hosts that it concerns: Sender, Receiver,
-// LossRecovery, Handshake, Lifecycle (transport/), DataScheduler (schedulers/), HostQueue, FlowStarts and datagrams.
-// All their state is in Stack (state/).
+// All their state is in Tables (state/tables.hpp). What happens is up to one Partition, or to those of the network plan
+// with several threads (parallel/).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "simulation/flows.hpp"
 #include "simulation/options.hpp"
-#include "simulation/stack.hpp"
+#include "simulation/parallel/windows.hpp"
+#include "simulation/partition.hpp"
+#include "simulation/state/tables.hpp"
 #include "simulation/transport/socket_info.hpp"
 
 namespace fabric {
 
 class Simulation {
  public:
+  // A partitioned network has at most one thread for each partition; any other has one. Throws std::invalid_argument for
+  // what cannot exist, and for what only an undivided network can do.
   Simulation(NetworkConfig network, const TransportOptions& options, const std::vector<FlowConfig>& flows,
              const std::vector<DatagramConfig>& datagrams = {}, const std::optional<NoiseConfig>& noise = {},
-             std::optional<AgentConfig> agent = {});
+             std::optional<AgentConfig> agent = {}, std::uint32_t threads = 1);
 
   // Carries out everything up to and including this instant.
   void run_until(Time limit);
@@ -35,30 +39,34 @@ class Simulation {
   // Closes a subflow other than a connection's first; it can be opened again. Returns false if it is not open.
   bool close_subflow(std::uint32_t subflow);
 
-  [[nodiscard]] Network& network() { return stack_.network; }
-  [[nodiscard]] const Stack& stack() const { return stack_; }
+  void set_port_up(PortId port, bool up, Time now);
+  void set_port_rate(PortId port, std::int64_t rate_bps);
+  void restart_max_queues() { network().restart_max_queues(); }
+
+  // Ports and routes, which all partitions share.
+  [[nodiscard]] Network& network() { return partitions_.front()->network(); }
+  // Of one partition, with the tables of all.
+  [[nodiscard]] Stack& stack() { return partitions_.front()->stack(); }
+  [[nodiscard]] const Stack& stack() const { return partitions_.front()->stack(); }
+  // Throws std::out_of_range if there is none of this number.
+  [[nodiscard]] const Subflow& subflow(std::uint32_t number) const { return tables_->subflows.at(number); }
   // Its clocks are to be read at `now`.
-  [[nodiscard]] SocketInfo socket(std::uint32_t subflow) { return {stack_, subflow}; }
+  [[nodiscard]] SocketInfo socket(std::uint32_t subflow) { return {stack(), subflow}; }
   [[nodiscard]] Time now() const { return now_; }
+  // Sums over all partitions.
+  [[nodiscard]] Totals totals() const;
+  [[nodiscard]] std::size_t descriptors_in_use() const;
+  [[nodiscard]] std::uint32_t lost_datagrams(std::size_t source) const;
 
  private:
-  friend class Network;
+  void divide(const Network& whole, const std::vector<FlowConfig>& flows, std::uint32_t threads);
+  void check_followers() const;
+  void only_undivided(const char* what) const;
 
-  // Network's Hosts:
-  void deliver(PacketId id, Time due);
-  void dropped(PacketId id, PortId port, Time when) { stack_.dropped(id, port, when); }
-  void alarm(PacketId id, Time due);
-  void expect(PacketId id) const;
-  void expect_soon(PacketId id) const;
-  void expect_room(PortId port) const;
-
-  struct Asleep;
-  void run_with_stalls(Time limit);
-  void wake_up(Time now);
-
-  Stack stack_;
-  FlowStarts starts_;
-  Time now_ = 0;  // everything up to it has happened
+  std::optional<Tables> tables_;
+  std::vector<std::unique_ptr<Partition>> partitions_;
+  std::optional<Windows> windows_;  // of several partitions
+  Time now_ = 0;                    // everything up to it has happened
 };
 
 }  // namespace fabric

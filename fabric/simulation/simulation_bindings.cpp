@@ -186,11 +186,11 @@ nb::dict port_readings(Simulation& self) {
   }
   nb::dict out;
   add_port_counters(out, counters, queued);
-  out["injected"] = self.network().totals().injected;
-  out["delivered"] = self.network().totals().delivered;
-  out["dropped"] = self.network().totals().dropped;
-  out["lost"] = self.network().totals().lost;
-  out["hops"] = self.network().totals().hops;
+  out["injected"] = self.totals().injected;
+  out["delivered"] = self.totals().delivered;
+  out["dropped"] = self.totals().dropped;
+  out["lost"] = self.totals().lost;
+  out["hops"] = self.totals().hops;
   return out;
 }
 
@@ -246,7 +246,7 @@ nb::dict datagram_readings(const Simulation& self) {
   for (const DatagramSource& source : self.stack().datagrams) {
     sent.push_back(source.emitted - source.refused);
     refused.push_back(source.refused);
-    lost.push_back(source.lost);
+    lost.push_back(self.lost_datagrams(lost.size()));
     received.push_back(source.received);
   }
   nb::dict out;
@@ -303,7 +303,7 @@ std::vector<PortId> listed(const Path& path) { return {path.span().begin(), path
 
 // Shortest paths there and back.
 std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32_t number) {
-  const Subflow& subflow = self.stack().subflows.at(number);
+  const Subflow& subflow = self.subflow(number);
   const Router& router = self.network().router();
   return {router.paths(subflow.source, subflow.destination), router.paths(subflow.destination, subflow.source)};
 }
@@ -326,30 +326,30 @@ void bind_simulation(nb::module_& module) {
           "__init__",
           [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows,
              const std::vector<DatagramTuple>& datagrams, const std::optional<NoiseTuple>& noise,
-             const std::optional<AgentTuple>& agent) {
+             const std::optional<AgentTuple>& agent, std::uint32_t threads) {
             new (self) Simulation(network_config(plan), options_of(options), flows_of(flows), datagrams_of(datagrams),
-                                  noise_of(noise), agent_of(agent));
+                                  noise_of(noise), agent_of(agent), threads);
           },
-          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{}, "noise"_a = nb::none(), "agent"_a = nb::none())
+          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{}, "noise"_a = nb::none(), "agent"_a = nb::none(),
+          "threads"_a = 1)
       .def("run_until", &Simulation::run_until, "limit_ps"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("set_port_up", [](Simulation& self, PortId port, bool up, Time now) { self.network().set_port_up(port, up, now); },
+      .def("set_port_up", &Simulation::set_port_up,
            "port"_a, "up"_a, "now_ps"_a)
-      .def("set_port_rate", [](Simulation& self, PortId port, std::int64_t rate) { self.network().set_port_rate(port, rate); },
-           "port"_a, "rate_bps"_a)
-      .def("restart_max_queues", [](Simulation& self) { self.network().restart_max_queues(); })
-      .def("hops", [](Simulation& self) { return self.network().totals().hops; })
+      .def("set_port_rate", &Simulation::set_port_rate, "port"_a, "rate_bps"_a)
+      .def("restart_max_queues", &Simulation::restart_max_queues)
+      .def("hops", [](Simulation& self) { return self.totals().hops; })
       .def("ports", port_readings)
       .def("queues", queue_lengths)
       .def("path_delays", path_delays, "size_bytes"_a, "now_ps"_a)
       .def("flows", flow_readings)
       .def("datagrams", datagram_readings)
-      .def("descriptors_in_use", [](Simulation& self) { return self.network().pool().in_use(); })
+      .def("descriptors_in_use", [](Simulation& self) { return self.descriptors_in_use(); })
       .def("noise", noise_readings)
       .def("agent", agent_readings)
       .def("subflows", subflow_readings)
-      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.stack().subflows.at(subflow).forward); },
+      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflow(subflow).forward); },
            "subflow"_a)
-      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.stack().subflows.at(subflow).back); },
+      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflow(subflow).back); },
            "subflow"_a)
       .def("path_count", path_count, "subflow"_a)
       .def("set_path",

@@ -1,29 +1,22 @@
-// What all simulated hosts share: their options, the network, their timers, and the tables of their connections.
+// What the simulated hosts of one partition have: their options, their network, their timers, and the tables of all
+// connections.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "core/huge_pages.hpp"
 #include "core/network.hpp"
 #include "simulation/ccp/agents.hpp"
-#include "simulation/congestion/cubic.hpp"
-#include "simulation/datagrams.hpp"
 #include "simulation/host_clock.hpp"
-#include "simulation/host_queue.hpp"
 #include "simulation/options.hpp"
+#include "simulation/state/tables.hpp"
 #include "simulation/timers.hpp"
-#include "simulation/state/connection.hpp"
-#include "simulation/state/segment.hpp"
-#include "simulation/state/subflow.hpp"
 
 namespace fabric {
-
-template <class T>
-using Table = std::vector<T, HugePages<T>>;
 
 // The fields of a packet that do not depend on its path.
 struct PacketHeader {
@@ -35,7 +28,8 @@ struct PacketHeader {
 };
 
 struct Stack {
-  Stack(NetworkConfig config, const TransportOptions& transport, const std::optional<NoiseConfig>& noise);
+  // `tables` must be complete, and outlive the stack.
+  Stack(Tables& tables, Network part, const std::optional<NoiseConfig>& noise);
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
   Stack(Stack&&) = delete;
@@ -70,7 +64,7 @@ struct Stack {
 
   // The network has lost the packet.
   void dropped(PacketId id, PortId /*port*/, Time /*when*/) {
-    if (segments[id].carries == Carries::datagram) ++datagrams[network.pool()[id].owner].lost;
+    if (segments[id].carries == Carries::datagram) ++lost_datagrams[network.pool()[id].owner];
     network.pool().release(id);
   }
 
@@ -78,16 +72,19 @@ struct Stack {
   Network network;
   Timers timers;
   HostClock clock;
-  VirtualArray<Segment> segments;   // of the packet with the same id
-  VirtualArray<SackBlocks> blocks;  // of the acknowledgement with the same id, if its `block_count` is not 0
-  Table<Connection> connections;
-  Table<Subflow> subflows;
-  Table<PathState> paths;          // of each subflow
-  Table<SocketClock> clocks;       // of each subflow
-  Table<CubicPath> cubics;         // of each subflow; empty unless a connection has CUBIC
-  std::vector<DatagramSource> datagrams;
+  // Of all partitions (state/tables.hpp):
+  std::span<Segment> segments;
+  std::span<SackBlocks> blocks;
+  std::span<Connection> connections;
+  std::span<Subflow> subflows;
+  std::span<PathState> paths;
+  std::span<SocketClock> clocks;
+  std::span<CubicPath> cubics;
+  std::span<DatagramSource> datagrams;
+  std::span<WaitingSenders> waiting;
+  // Of this partition:
+  std::vector<std::uint32_t> lost_datagrams;  // of each source, in this partition of the network
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle;  // persistent connections by their hosts
-  std::vector<WaitingSenders> waiting;  // for room in the queue of each port
   std::unique_ptr<Agents> agents;       // of subflows whose windows an agent sets
   std::vector<SubflowView> views;       // scratch memory of the data scheduler
 };

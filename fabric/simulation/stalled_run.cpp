@@ -1,27 +1,28 @@
 // A simulation on a machine that stalls. Between stalls it runs as usual, so a machine that never stalls costs nothing.
 #include <algorithm>
+#include <utility>
 
-#include "simulation/simulation.hpp"
+#include "simulation/partition.hpp"
 
 namespace fabric {
 
 // Network's Hosts during a stall: hosts notice nothing until it ends, and do nothing where their own CPUs stall.
-struct Simulation::Asleep {
-  Simulation& simulation;
+struct Partition::Asleep {
+  Partition& partition;
 
-  void deliver(PacketId id, Time /*due*/) { simulation.stack_.clock.noise()->keep_back(id); }
-  void dropped(PacketId id, PortId port, Time when) { simulation.dropped(id, port, when); }
+  void deliver(PacketId id, Time /*due*/) { partition.stack_.clock.noise()->keep_back(id); }
+  void dropped(PacketId id, PortId port, Time when) { partition.dropped(id, port, when); }
   void alarm(PacketId id, Time due) {
-    MachineNoise& noise = *simulation.stack_.clock.noise();
-    if (!noise.stalls_timers()) return simulation.alarm(id, due);
+    MachineNoise& noise = *partition.stack_.clock.noise();
+    if (!noise.stalls_timers()) return partition.alarm(id, due);
     noise.keep_back(id);
   }
 };
 
-void Simulation::run_with_stalls(Time limit) {
+void Partition::run_with_stalls(Time limit) {
   MachineNoise& noise = *stack_.clock.noise();
   Asleep asleep{*this};
-  for (Time done = now_;;) {
+  for (Time done = std::exchange(slept_until_, limit);;) {
     const Stall stall = noise.stall();
     const Time begin = noise.elastic() ? stall.begin : stall.begin - 1;
     if (done < begin) stack_.network.run_until(std::min(limit, begin), *this);
@@ -39,7 +40,7 @@ void Simulation::run_with_stalls(Time limit) {
 }
 
 // Carries out all that came due during the stall, in order.
-void Simulation::wake_up(Time now) {
+void Partition::wake_up(Time now) {
   MachineNoise& noise = *stack_.clock.noise();
   for (const PacketId id : noise.kept()) {
     const Packet& packet = stack_.network.pool()[id];

@@ -81,6 +81,7 @@ class _Worker:
     pipe: Connection
     task: Task | None = None
     needs_mb: float = 0.0
+    cpus: int = 1
     started: float = 0.0
 
 
@@ -102,8 +103,8 @@ class MemoryNeeds:
 class Processes:
     """At most `at_once` worker processes, started when there is work for them and ended on leaving.
 
-    Points run side by side only while the engine estimates that they need at most `memory_mb` together. A
-    point that needs more runs alone.
+    Points run side by side only while they take no more CPUs than the engine runs points at once, and while
+    the engine estimates that they need at most `memory_mb` together. A point that needs more runs alone.
     """
 
     def __init__(
@@ -137,8 +138,8 @@ class Processes:
         waiting = deque(tasks)
         pause_s = None if wanted is None else POLL_S
         while wanted is None or wanted():
-            while waiting and self._fits(needs_mb := self._needs.mb(waiting[0].spec)):
-                yield self._assign(waiting.popleft(), needs_mb)
+            while waiting and self._fits(waiting[0].spec):
+                yield self._assign(waiting.popleft())
             busy = {worker.pipe: worker for worker in self._busy}
             if not busy:
                 return
@@ -149,13 +150,18 @@ class Processes:
     def _busy(self) -> list[_Worker]:
         return [worker for worker in self._workers if worker.task is not None]
 
-    def _fits(self, needs_mb: float) -> bool:
-        held_mb = sum(worker.needs_mb for worker in self._busy)
-        return len(self._busy) < self._at_once and (not self._busy or held_mb + needs_mb <= self._memory_mb)
+    def _fits(self, spec: RunSpec) -> bool:
+        busy = self._busy
+        if not busy:
+            return True
+        needs_mb = sum(worker.needs_mb for worker in busy) + self._needs.mb(spec)
+        cpus = sum(worker.cpus for worker in busy) + self._engine.cpus(spec)
+        return len(busy) < self._at_once and cpus <= self._engine.parallel and needs_mb <= self._memory_mb
 
-    def _assign(self, task: Task, needs_mb: float) -> Started:
+    def _assign(self, task: Task) -> Started:
         worker = next((w for w in self._workers if w.task is None), None) or self._start()
-        worker.task, worker.needs_mb, worker.started = task, needs_mb, time.monotonic()
+        worker.task, worker.started = task, time.monotonic()
+        worker.needs_mb, worker.cpus = self._needs.mb(task.spec), self._engine.cpus(task.spec)
         with contextlib.suppress(BrokenPipeError):  # it died: `_receive` finds out
             worker.pipe.send(task)
         return Started(task)

@@ -325,6 +325,13 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         path="agent.report_us",
     ),
     SpecField(
+        "parts", "N",
+        "Divide the network of a simulation into up to N parts, which CPUs carry out side by side "
+        "(docs/simulator.md). [default: 1]",
+        parsers.limited("parts"),
+        path="parts", hosts=Hosts.SIMULATED, engines_own=True,
+    ),
+    SpecField(
         "stack", "NAME=VALUE",
         "Set a parameter of the simulated hosts' stacks. Repeatable. Defaults, unless the figure has others: "
         f"{stack_options.usual()}.",

@@ -60,7 +60,7 @@ class LocalCapabilities:
 
     def at_once(self, spec: RunSpec) -> int:
         """Return how many points the spec's engine runs at once."""
-        return only(self.engine, {spec.engine}).parallel
+        return max(1, only(self.engine, {spec.engine}).parallel // self.engine.cpus(spec))
 
     def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
         """Return what the engines return here."""

@@ -62,7 +62,7 @@ def jobs_of(
         return estimated[key]
 
     def job(spec: RunSpec, topology: TopologySpec) -> Job:
-        at_once = only(engine, {spec.engine}).parallel
+        at_once = max(1, only(engine, {spec.engine}).parallel // engine.cpus(spec))
         return Job(spec, functools.partial(estimate, spec), rate_of(topology), cpu_bound, at_once)
 
     jobs, baselines = [], []

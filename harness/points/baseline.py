@@ -49,7 +49,8 @@ def baseline_of(spec: RunSpec) -> RunSpec:
     One flow on an idle network settles at once and depends neither on a permutation nor on the choice of a
     path. So seed and routing are fixed, long sweeps share a baseline of at most 20 s, and one of several
     replicas is enough. Its packets are not marked: they would be marked in the queue of its own host, where
-    nothing competes. It has no priorities, link events, injected stalls or scheduler. Idempotent.
+    nothing competes. It has no priorities, link events, injected stalls or scheduler, and its network is
+    undivided. Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
@@ -67,6 +68,7 @@ def baseline_of(spec: RunSpec) -> RunSpec:
         scheduler=SchedulerSpec(),
         noise=NoiseSpec(),
         clock=ELASTIC,
+        parts=1,
     )
 
 

@@ -98,7 +98,7 @@ _ORDER = (
     "link.loss", "link.trace", "link.ecn_pkts", "link.random_pkts", "link.discipline", "link.host_queue",
     "events", "transport.write_bytes", "transport.join_after_ms", "transport.sysctls", "openflow.controller",
     "openflow.mode", "openflow.datapath", "scheduler", "noise", "clock", "agent.delay_us", "agent.jitter_us",
-    "agent.report_us", "stack", "topology.params", "workload.params",
+    "agent.report_us", "parts", "stack", "topology.params", "workload.params",
 )  # fmt: skip
 """The order of the words. Fields that are not listed come last."""
 _SHOWN = (*_ORDER, *(path for path in WORDS if path not in _ORDER))

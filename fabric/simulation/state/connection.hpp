@@ -17,22 +17,22 @@ struct Reinjection {
   std::uint32_t from;  // subflow
 };
 
-struct Connection {
+// What the sender and the receiver change is in cache lines of its own: they may be on two CPUs.
+struct alignas(64) Connection {
   std::uint32_t first = 0;  // subflow
   std::uint32_t count = 0;
   const CongestionControl* control = nullptr;
   std::uint64_t size_bytes = 0;  // 0: no end
   Seq segments = kNone;          // kNone: no end
+  std::uint32_t then = kNone;  // the connection that waits for this one
   Time start = 0;
   Time started = kNever;
-  Time completed = kNever;
-  std::uint32_t then = kNone;  // the connection that waits for this one
   std::uint16_t payload_bytes = 0;  // of a full segment
   bool open = false;
   bool alone = false;  // further subflows have not joined yet
   std::uint8_t dscp = 0;
   // State of the sender.
-  Seq next = 0;                  // the first segment given to no subflow yet
+  alignas(64) Seq next = 0;      // the first segment given to no subflow yet
   Seq una = 0;                   // the first not acknowledged
   Seq window_end = kNone;        // the first the receiver has no room for
   std::vector<Reinjection> to_reinject;
@@ -41,7 +41,8 @@ struct Connection {
   std::uint32_t last_chosen = 0;  // subflow
   std::uint32_t burst_left = 0;   // segments it gets before another is chosen
   // State of the receiver.
-  Arrivals arrivals;
+  alignas(64) Arrivals arrivals;
+  Time completed = kNever;
 
   // Whether there is data for this subflow that another may have lost. Skips data that has arrived meanwhile.
   [[nodiscard]] bool has_reinjection(std::uint32_t subflow) {

@@ -91,7 +91,7 @@ void Lifecycle::begin_anew(std::uint32_t number) {
   const Seq next = sender.board.next();
   sender.ssthresh = options.initial_ssthresh;
   sender.rtt = {};
-  sender.rto = first_rto(stack_, subflow);
+  sender.rto = first_rto(options, stack_.network, subflow);
   sender.recover = sender.retransmit_next = sender.alpha_end = sender.reduced_until = next;
   sender.delivered_order = sender.transmissions;
   sender.dup_acks = 0;
@@ -130,14 +130,12 @@ bool Lifecycle::close_subflow(std::uint32_t number, Time now) {
 void Lifecycle::close(Time now) {
   connection_.open = false;
   connection_.to_reinject = {};
-  connection_.arrivals.release();
   for (std::uint32_t i = connection_.first; i < connection_.first + connection_.count; ++i) {
     Subflow& subflow = stack_.subflows[i];
     if (connection_.control->by_agent) Datapath(stack_, i).closed(now);
     subflow.sender.retransmission.at = kNever;
     subflow.sender.board.close();
     subflow.sender.bound = {};
-    subflow.receiver.arrivals.release();
     SocketInfo(stack_, i).update(now);
   }
   if (stack_.options.persistent) stack_.idle[pair()].push_back(number_);

@@ -23,7 +23,7 @@ class Lifecycle {
   // A subflow other than the first leaves, and the others carry what it had not delivered. It can be opened again.
   // Returns false where that is impossible: the connection has ended, or the subflow is not open.
   bool close_subflow(std::uint32_t subflow, Time now);
-  // The sender knows that all data has arrived. Only what readings need is kept.
+  // The sender knows that all data has arrived. Only what readings need is kept of its state.
   void close(Time now);
 
  private:

@@ -17,7 +17,7 @@ void Receiver::arrived(PacketId id, Time now) {
   const bool fresh = receiver_.arrivals.add(segment.seq);
   if (fresh && connection_.arrivals.add(segment.dsn) && connection_.arrivals.next() == connection_.segments &&
       connection_.completed == kNever) {
-    connection_.completed = now;
+    complete(now);
   }
   if (options().sack && receiver_.arrivals.held() != 0 && fresh && !is_next) note_block(segment.seq);
   const bool calm = in_order && marked == receiver_.last_marked && connection_.completed == kNever &&
@@ -32,6 +32,15 @@ void Receiver::arrived(PacketId id, Time now) {
   }
   receiver_.last_marked = marked;
   acknowledge(id, receiver_.unanswered != 0 ? receiver_.first_unanswered : answered, marked, now);
+}
+
+// All data has arrived. Only what readings need is kept.
+void Receiver::complete(Time now) {
+  connection_.completed = now;
+  connection_.arrivals.release();
+  for (std::uint32_t i = connection_.first; i < connection_.first + connection_.count; ++i) {
+    stack_.subflows[i].receiver.arrivals.release();
+  }
 }
 
 void Receiver::probed(PacketId id, Time now) {

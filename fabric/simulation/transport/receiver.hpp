@@ -16,6 +16,7 @@ class Receiver : private Endpoint {
   void delayed_ack_expired(Time now);
 
  private:
+  void complete(Time now);
   // Sends the acknowledgement of this segment in the given packet.
   void acknowledge(PacketId id, Answered of, bool marked, Time now);
   void write(PacketId id, Answered of, bool marked) const;

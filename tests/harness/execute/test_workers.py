@@ -184,6 +184,37 @@ def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest
     assert "at most 2 of the largest" in listener.notes[0]
 
 
+class Wide(FakeEngine):
+    """The point with 4 subflows takes three CPUs."""
+
+    def cpus(self, spec: RunSpec) -> int:
+        return 3 if with_four(spec) else 1
+
+
+@pytest.mark.parametrize(("cpus", "highest"), [(2, 3), (4, 4)])
+def test_points_take_no_more_cpus_than_there_are_or_run_alone(
+    tmp_path: Path, cpus: int, highest: int
+) -> None:
+    engine = Wide(sleep_s=0.2, parallel=cpus)
+    taken: dict[int, int] = {}
+    together: list[tuple[int, int]] = []
+
+    class Loads(Listener):
+        def start(self, job: Job, place: Place) -> None:
+            taken[place.index] = engine.cpus(job.spec)
+            together.append((len(taken), sum(taken.values())))
+            super().start(job, place)
+
+        def finish(self, judged: Judged, place: Place) -> None:
+            del taken[place.index]
+            super().finish(judged, place)
+
+    assert run(tmp_path, engine, Loads()).exit_code == 0
+    assert max(load for _, load in together) == highest
+    assert all(points == 1 or load <= cpus for points, load in together)
+    assert max(points for points, _ in together) >= 2
+
+
 class Counting(FakeEngine):
     """Counts the estimates of memory, since each of them draws all flows of the point."""
 

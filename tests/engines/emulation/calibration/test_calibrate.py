@@ -45,6 +45,10 @@ class Trial:
         del spec
         return 0.0
 
+    def cpus(self, spec: RunSpec) -> int:
+        del spec
+        return 1
+
     def memory_mb(self, spec: RunSpec) -> float:
         del spec
         return 0.0
