@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.simulated_agents import AGENT, CORE, FOLD, main
+from benchmarks.ccp.simulated_agents import AGENT, CORE, FOLD, main
 
 
 def test_one_row_per_variant() -> None:

@@ -49,7 +49,7 @@ def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "Theory and measured" in page
     assert "published statement" not in page
-    assert "(6 repetitions)" in page
+    assert "(95 %, 6 repetitions)" in page
     assert "--k " not in page, "its network does not depend on k"
     again = refabric(tmp_path, "status", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
     assert again.exit_code == 0, again.output

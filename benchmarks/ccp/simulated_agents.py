@@ -1,10 +1,10 @@
 """CPU time of simulated hosts under an agent, and under a datapath without one, beside the core's own Reno.
 
-    python benchmarks/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--runs 5] [--json]
+    python benchmarks/ccp/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--runs 5] [--json]
 
 Three variants run in turn, each in a process of its own, so that each repetition gives one ratio to the
 core's Reno: `ccp:reno`, whose agent gets a report per round trip; and `fold`, whose program sets the window
-on every acknowledgement and never reports (benchmarks/fold_reno.py). Networks are FatTrees with a random
+on every acknowledgement and never reports (benchmarks/ccp/fold_reno.py). Networks are FatTrees with a random
 permutation at 100 Mb/s, hosts those of Linux.
 
 `run_cpu_s` is the CPU time of the events, `cpu_s` that of the whole point, set-up included. A ratio divides
@@ -29,7 +29,7 @@ from typing import Any
 
 import click
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import topos
 from ccp.loading import PREFIX, OwnAlgorithm
