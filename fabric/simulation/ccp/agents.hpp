@@ -32,7 +32,8 @@ struct SubflowDatapath {
   void prefetch() const {
     prefetch_lines(this, &flow.registers[CCP_FIELDS / 2]);
     prefetch_lines(&flow.registers[CCP_FLAG], &flow.registers[CCP_TMP]);
-    prefetch_lines(&flow.registers[CCP_PRIMITIVE], &flow.registers[CCP_PRIMITIVE + CCP_REPORT_US]);
+    const ccp_u64* const primitives = &flow.registers[CCP_PRIMITIVE];
+    prefetch_lines(primitives, primitives + CCP_REPORT_US);
     prefetch_lines(&flow.zero_us, &flow.staged_controls);
   }
 };
