@@ -33,12 +33,17 @@ class BusyTime:
     """
 
     def __init__(self) -> None:
-        self._before_s, self._idle_s = time.monotonic(), _idle_s()
+        self._before_s, self._idle_s, self._own_s = time.monotonic(), _idle_s(), time.process_time()
 
     def pct(self) -> float:
         """Return the busy time since then. Each CPU counts 100 %."""
         passed_s, idle_s = time.monotonic() - self._before_s, _idle_s() - self._idle_s
         return max(0.0, 100.0 * (len(os.sched_getaffinity(0)) - idle_s / passed_s))
+
+    def others_pct(self) -> float:
+        """Return the busy time but for that of this process, in percent of the time of all CPUs."""
+        own_pct = 100.0 * (time.process_time() - self._own_s) / (time.monotonic() - self._before_s)
+        return max(0.0, self.pct() - own_pct) / len(os.sched_getaffinity(0))
 
 
 def _idle_s() -> float:

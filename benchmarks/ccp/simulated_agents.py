@@ -32,12 +32,12 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import topos
+from benchmarks.other_programs import BusyTime
 from ccp.loading import PREFIX, OwnAlgorithm
 from common.errors import RefabricError
 from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.setup import built, plan_of
 from engines.core_setup.stack import PS_PER_S, stack_of
-from engines.emulation.kernel.cpu import CpuSampler
 from engines.provenance import machine
 from model.flows import planned_flows
 from model.linux_stack import LINUX
@@ -67,22 +67,9 @@ class Cost:
         return float(getattr(self, name)) / self.packet_hops
 
 
-class OtherPrograms:
-    """Measures the CPU time of all programs but this one, from its construction on."""
-
-    def __init__(self) -> None:
-        self._cpu, self._own_s, self._began = CpuSampler(), time.process_time(), time.monotonic()
-
-    def pct(self) -> float:
-        """Return it in percent of all CPUs, with what the hypervisor took."""
-        use = self._cpu.sample().machine
-        whole_s = (time.monotonic() - self._began) * (os.cpu_count() or 1)
-        return use.busy_pct - 100 * (time.process_time() - self._own_s) / whole_s
-
-
 def measure(spec: RunSpec, variant: str) -> Cost:
     """Run the point once in this process. Raises RefabricError."""
-    began, others = time.process_time(), OtherPrograms()
+    began, busy = time.process_time(), BusyTime()
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
     agent = SimulatedAgent(spec, topology, flows)
@@ -100,7 +87,7 @@ def measure(spec: RunSpec, variant: str) -> Cost:
         acks=int(did.get("agent_acks", 0)),
         reports=int(did.get("agent_reports", 0)),
         errors=int(did.get("agent_errors", 0)),
-        others_pct=others.pct(),
+        others_pct=busy.others_pct(),
     )
 
 
