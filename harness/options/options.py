@@ -396,13 +396,21 @@ def _seeds(first: int, count: int) -> tuple[int, ...]:
 def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> None:
     """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
     simulated = [name in SIMULATED_HOSTS for name in engines]
+    none_simulated = not any(simulated) and MADE_UP not in engines
     stack = given.settings.get("stack") or defaults.stack
-    if stack and not any(simulated) and MADE_UP not in engines:
+    if stack and none_simulated:
         name, value = next(iter(stack.items()))
         raise UsageError(
             f"--stack {name}={value}: the stacks of {engines[0]}'s hosts are their own; "
             "choose --engine simulator"
         )
+    for name, value in given.settings.items() if none_simulated else ():
+        option = BY_NAME[name]
+        if option.hosts is Hosts.SIMULATED and option.engines_own and value != option.default_value:
+            raise UsageError(
+                f"{option.flag} {option.text(value)}: the hosts of {engines[0]} are not simulated; "
+                "leave it out, or choose --engine simulator"
+            )
     for name, value in given.settings.items() if all(simulated) else ():
         option = BY_NAME[name]
         changes = value != option.default_value or option.usual is not None

@@ -150,6 +150,15 @@ def test_auto_is_the_papers_rate_and_says_so() -> None:
     assert f"link rate at k=4: {SIMULATED_MBPS:g} Mb/s (auto, the paper's" in done.stdout
 
 
+@pytest.mark.parametrize("engine", ["mininet", "linux"])
+def test_networks_of_real_hosts_are_not_divided(engine: str, tmp_path: Path) -> None:
+    options = ("--engine", engine, "--k", "4", "--rate", "10", "--subflows", "1", "--results", str(tmp_path))
+    done = refabric("plan", "cs244-one-to-one", *options, "--parts", "2")
+    assert done.exit_code == 2
+    assert f"--parts 2: the hosts of {engine} are not simulated" in done.stderr
+    assert refabric("plan", "cs244-one-to-one", *options, "--parts", "1").exit_code == 0
+
+
 @pytest.mark.parametrize("engine", ["simulator", "linux"])
 def test_only_real_time_saturates_a_machine(engine: str, tmp_path: Path) -> None:
     done = refabric("plan", "cs244-fig5", "--engine", engine, "--results", str(tmp_path))
