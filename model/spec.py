@@ -407,7 +407,7 @@ class RunSpec:
     clock: str = field(default=ELASTIC, metadata=_LATER | called("{} clock".format))
     agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
     parts: int = field(
-        default=1, metadata=_LATER | within(1, MAX_PARTS, "parts") | called("in {} parts".format)
+        default=1, metadata=_LATER | within(1, MAX_PARTS) | called("in {} parts".format)
     )
 
     def __post_init__(self) -> None:

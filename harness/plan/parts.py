@@ -74,8 +74,16 @@ class Plan:
         return [part for part in self.parts if part.figure is figure]
 
     def rate_lines(self) -> list[str]:
-        """Return one line for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`."""
-        choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
+        """Return one line for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`.
+
+        A network without points has none, as k=48 of a figure that leaves it out.
+        """
+        choices = [
+            (topology, part.rate_of(topology))
+            for part in self.parts
+            for topology in part.topologies
+            if any(spec.topology == topology for spec in part.specs)
+        ]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
             alike.setdefault(_how(choice), []).append(labels.named(topology))

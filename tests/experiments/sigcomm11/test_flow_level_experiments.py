@@ -81,3 +81,9 @@ def test_larger_trees_are_run_with_fewer_subflows_for_less_time_unless_there_is_
     chosen = points("fat-tree-sizes", k="48")
     assert {(s.topology.k, s.transport.subflows) for s in chosen} == {(48, 1), (48, 8)}
     assert {s.seconds for s in points("fat-tree-sizes", seconds=0.5)} == {0.5}  # type: ignore[arg-type]
+
+
+def test_the_plan_gives_no_link_rate_for_a_tree_that_it_leaves_out() -> None:
+    lines = CliRunner().invoke(main, ["plan", "fat-tree-sizes", "--engine", "simulator"]).stdout
+    assert "link rate at k=8; k=16; k=32: 100 Mb/s" in lines
+    assert "k=48" not in lines
