@@ -38,8 +38,10 @@ _ASTRAY = {
     "oversized": "the fabric because they held several segments",
 }
 """Counters of frames lost outside all queues, and the place of the loss."""
-MIN_QUANTUM_US, MAX_QUANTUM_US = 20.0, 150.0
-
+MIN_QUANTUM_US, MAX_QUANTUM_US, MAX_VIRTUAL_US = 20.0, 750.0, 150.0
+"""Limits of the quantum in real and in virtual time. In real time each quantum costs a wake-up of the core and
+one of a CPU for the hosts. In virtual time results depend on it, and those at low rates exist with this
+limit."""
 
 PRIORITY, PROBE_PRIORITY = 10, 20
 """Priorities (SCHED_FIFO) of the core and of the probes. A probe below the core would measure the core
@@ -83,7 +85,8 @@ def default_tuning(rate_mbps: float, clock: str = ELASTIC) -> Tuning:
     virtual time the clock never pauses, and no CPU is probed.
     """
     frame_us = FRAME_BITS / rate_mbps
-    quantum_us = min(MAX_QUANTUM_US, max(MIN_QUANTUM_US, frame_us / 8))
+    most_us = MAX_VIRTUAL_US if clock == VIRTUAL else MAX_QUANTUM_US
+    quantum_us = min(most_us, max(MIN_QUANTUM_US, frame_us / 8))
     if clock == VIRTUAL:
         return Tuning(quantum_us, last_cpu(), PRIORITY, virtual_time=True)
     elastic = clock == ELASTIC
