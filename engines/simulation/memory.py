@@ -26,6 +26,8 @@ _TABLE_ENTRY = 8
 """Bytes per entry of the forwarding table, in the plan and in the core."""
 _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
 _MIN_WINDOW, _FILLED_IN_SLOW_START = 4, 3
+_PART = 5 * MB
+"""Each further part of a network adds 2 to 5 MB, from 128 to 8192 hosts."""
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
@@ -37,6 +39,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
     subflows = sum(flow.subflows for flow in flows)
     held = (
         _PROGRAM
+        + _PART * (spec.parts - 1)
         + ports * (_PORT + (_RING_ENTRY * queue if queue > _PLACES_IN_PORT else 0))
         + _TABLE_ENTRY * len(topology.forwarders) * attachments
         + _LINK_IN_PYTHON * len(topology.links)

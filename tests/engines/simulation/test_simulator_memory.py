@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_measured_points_are_met() -> None:
     # Peaks of benchmarks/scaling.py, in MB.
     for k, measured in ((8, 50), (16, 103), (32, 446)):
         assert estimate(spec_of(k=k, delay_us=10.0)) == pytest.approx(measured, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("k", "parts", "measured"), [(8, 2, 54), (8, 8, 81), (16, 2, 103), (16, 8, 128), (32, 4, 389)]
+)
+def test_parts_are_counted(k: int, parts: int, measured: int) -> None:
+    # Peaks of processes that simulated 0.04 to 0.12 s, in MB.
+    spec = dataclasses.replace(spec_of(k=k), parts=parts)
+    assert estimate(spec) == pytest.approx(measured, rel=0.3)
+    assert estimate(spec) > estimate(spec_of(k=k))
 
 
 def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
