@@ -406,9 +406,7 @@ class RunSpec:
     noise: NoiseSpec = field(default_factory=NoiseSpec, metadata=_LATER)
     clock: str = field(default=ELASTIC, metadata=_LATER | called("{} clock".format))
     agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
-    parts: int = field(
-        default=1, metadata=_LATER | within(1, MAX_PARTS) | called("in {} parts".format)
-    )
+    parts: int = field(default=1, metadata=_LATER | within(1, MAX_PARTS) | called("in {} parts".format))
 
     def __post_init__(self) -> None:
         as_floats(self)

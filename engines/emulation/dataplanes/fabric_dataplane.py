@@ -39,9 +39,8 @@ _ASTRAY = {
 }
 """Counters of frames lost outside all queues, and the place of the loss."""
 MIN_QUANTUM_US, MAX_QUANTUM_US, MAX_VIRTUAL_US = 20.0, 750.0, 150.0
-"""Limits of the quantum in real and in virtual time. In real time each quantum costs a wake-up of the core and
-one of a CPU for the hosts. In virtual time results depend on it, and those at low rates exist with this
-limit."""
+"""Limits of the quantum in real and in virtual time. In real time each quantum costs a wake-up of the core
+and one of a CPU for the hosts. In virtual time stored results depend on it."""
 
 PRIORITY, PROBE_PRIORITY = 10, 20
 """Priorities (SCHED_FIFO) of the core and of the probes. A probe below the core would measure the core
