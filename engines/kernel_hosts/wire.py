@@ -26,10 +26,7 @@ def messages(result: RunResult, parts: Parts) -> Iterator[dict[str, Any]]:
     for name, table in parts:
         for begin in range(0, max(1, len(table)), MOST_ROWS):
             yield {"part": name, "columns": _packed(table, slice(begin, begin + MOST_ROWS))}
-    rest = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "samples"}
-    plain = {
-        name: value for name, value in dataclasses.asdict(RunResult(**rest)).items() if name != "samples"
-    }
+    plain = dataclasses.asdict(dataclasses.replace(result, samples={}))
     yield {
         "result": {
             **plain,
