@@ -49,9 +49,7 @@ class Console:
         if self.out_of_memory:
             return f"it ran out of its {memory_mb} MB of memory"
         if self.not_mapped:
-            return (
-                "the machine maps no more of its memory: vm.max_map_count is reached, or no memory is free"
-            )
+            return "the machine maps no more of its memory: vm.max_map_count is reached, or no memory is free"
         return f"its kernel panicked: {self.panic}" if self.panic else "it ended without a result"
 
     def last_lines(self) -> str:
