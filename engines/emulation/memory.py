@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.errors import UsageError
+from engines.kernel_hosts.sample_memory import samples_bytes
 from fabric.plan import FRAME_BITS
 from model.flows import PlannedFlow
 from model.network_plan import MAX_PACKETS
@@ -30,8 +31,6 @@ _PACKET = 2048 + 64 + 16 + 2304
 _SEND_BUFFER_PKTS = (4 << 20) // 1448
 """What the kernel's largest default send buffer holds (tcp_wmem, 4 MB)."""
 _LINKS_ON_A_PATH = 6
-_QUEUE_SAMPLE, _SOCKET_SAMPLE, _PING_SAMPLE = 26, 400, 250
-"""Bytes per port, per subflow and per subflow in each sample."""
 
 
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
@@ -47,17 +46,6 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
         + samples_bytes(spec, 2 * len(topology.links), subflows)
     )
     return held / MB
-
-
-def samples_bytes(spec: RunSpec, ports: int, subflows: int) -> float:
-    """Return the memory of all samples of the measured window."""
-    sampling = spec.sampling
-    each = (
-        (sampling.queues_ms, ports * _QUEUE_SAMPLE),
-        (sampling.sockets_ms, subflows * _SOCKET_SAMPLE),
-        (sampling.pings_ms, subflows * _PING_SAMPLE),
-    )
-    return sum(spec.seconds * 1000 / interval_ms * size for interval_ms, size in each if interval_ms)
 
 
 def check_memory(
