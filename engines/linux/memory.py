@@ -14,8 +14,6 @@ from topos.topology import Topology
 KERNEL_MB, HOST_MB, FLOW_MB, SUBFLOW_MB = 550.0, 1.0, 2.0, 0.5
 """What a point uses: kernel, programs and their files; a host's namespace and NICs; a flow's buffers; a
 subflow's. At k=8 with 8 subflows 1460 MB were used, and this gives 1446."""
-SAMPLES = 4.0
-"""Times that a point's samples are in memory: as they are read, as tables, and as the text of the result."""
 HEADROOM = 3.0
 """A guest may have this times what it is expected to use. Pages that it never touches cost nothing."""
 STEP_MB = 256
@@ -25,7 +23,7 @@ def expected_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
     """Return the memory that the point's guest is expected to use, in MB."""
     subflows = sum(flow.subflows for flow in flows)
     network = KERNEL_MB + HOST_MB * len(topology.hosts) + FLOW_MB * len(flows) + SUBFLOW_MB * subflows
-    return network + SAMPLES * samples_bytes(spec, 2 * len(topology.links), subflows) / 1e6
+    return network + samples_bytes(spec, 2 * len(topology.links), subflows) / 1e6
 
 
 def guest_mb(expected: float) -> int:

@@ -78,7 +78,7 @@ def test_memory_grows_with_hosts_and_subflows_and_leaves_headroom() -> None:
 def test_memory_grows_with_samples() -> None:
     plain = spec(8, 8)
     sampled = dataclasses.replace(plain, sampling=SamplingSpec(queues_ms=10, sockets_ms=200))
-    longer = dataclasses.replace(sampled, seconds=3 * plain.seconds)
+    longer = dataclasses.replace(sampled, warmup_s=3 * plain.warmup_s, seconds=3 * plain.seconds)
     more = expected_mb(sampled) - expected_mb(plain)
     assert more > 50
     assert expected_mb(longer) - expected_mb(plain) == pytest.approx(3 * more)
