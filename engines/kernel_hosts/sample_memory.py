@@ -5,8 +5,8 @@ from __future__ import annotations
 from model.spec import RunSpec
 
 _QUEUE_SAMPLE, _SOCKET_SAMPLE, _PING_SAMPLE = 8, 190, 60
-"""Bytes per port, per subflow and per subflow in each sample: columns of numbers. The core copies queue lengths
-once, when it hands them over."""
+"""Bytes per port, per subflow and per subflow in each sample: columns of numbers. The core copies
+queue lengths once, when it hands them over."""
 
 
 def samples_bytes(spec: RunSpec, ports: int, subflows: int) -> float:
