@@ -184,7 +184,9 @@ class SocketTable:
         ours = np.flatnonzero(flow >= 0)
         order = ours[np.lexsort((subflow[ours], flow[ours]))]
         names = tuple(self._dump.cc_names)
-        return _readings(start_s + took_s / 2, took_s, flow[order], subflow[order], found[order], names)
+        return subflow_readings(
+            start_s + took_s / 2, took_s, flow[order], subflow[order], found[order], names
+        )
 
 
 class SubflowIndex:
@@ -316,7 +318,7 @@ def _lookup(ascending: Ints, wanted: Ints) -> Ints:
     return np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
 
 
-def _readings(
+def subflow_readings(
     t_s: float, took_s: float, flow: Ints, subflow: Ints, found: npt.NDArray[np.void], names: tuple[str, ...]
 ) -> SubflowReadings:
     """Return the columns as rows of one array: in a guest, many small arrays are many pieces of memory that

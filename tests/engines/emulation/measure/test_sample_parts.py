@@ -38,7 +38,6 @@ def look(t_s: float, subflows: int) -> SubflowReadings:
 def readings(lengths: np.ndarray[Any, Any], looks: int = 0) -> Readings:
     """Readings of 4 s, with rows of queue lengths in equal steps; the window opens after 1 s."""
     times = np.linspace(0.0, 3.0, len(lengths), endpoint=False)
-    none: list[Any] = []
     return Readings(
         samples=[sample(1.0 + t) for t in range(4)],
         opened_at=1,
@@ -46,7 +45,11 @@ def readings(lengths: np.ndarray[Any, Any], looks: int = 0) -> Readings:
         totals=cast(Any, None),
         queues=(times, lengths),
         pings=None,
-        **{name: none for name in ("up_s", "started_s", "completed_s", "retransmitted", "opened_subflows")},
+        up_s=(),
+        started_s=(),
+        completed_s=(),
+        retransmitted=(),
+        opened_subflows=(),
         acked_bytes=np.zeros(1, np.int64),
         stalled=(),
         waiting=(),
