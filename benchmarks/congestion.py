@@ -102,7 +102,7 @@ def inside(inside: Inside) -> int:
     """Run one point in the private namespaces and report a few numbers."""
     spec = RunSpec.from_json(inside.request["spec"])
     with watched() as calls:
-        result = Point(spec, UNKEPT, lambda _: None).run()
+        result, _ = Point(spec, UNKEPT, lambda _: None).run()
     metrics = result.metrics
     busy_s = metrics["cpu_busy_pct"] / 100 * len(os.sched_getaffinity(0)) * spec.seconds
     goodput = statistics.mean(flow.goodput_mbps for flow in result.flows)

@@ -4,7 +4,7 @@ Peaks of whole commands, kernel memory included (memory cgroup, Linux 6.18, FatT
 subflows, traffic in one process): 176 to 183 MB, of which the kernel's part is 5 to 6 MB with 16 hosts and
 36 to 42 MB with 128. The rest are bounds: a packet in a queue is a frame in the core and a copy in its
 sender's socket; an unbounded queue holds what the senders' buffers allow, and no more packets than the core
-has descriptors; a sample is counted in the core, in Python, and in the tables made of it.
+has descriptors; a sample is counted inside, and twice in the command as a row of a table.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.errors import UsageError
+from engines.kernel_hosts.sample_memory import samples_bytes, tables_bytes
 from fabric.plan import FRAME_BITS
 from model.flows import PlannedFlow
 from model.network_plan import MAX_PACKETS
@@ -30,8 +31,6 @@ _PACKET = 2048 + 64 + 16 + 2304
 _SEND_BUFFER_PKTS = (4 << 20) // 1448
 """What the kernel's largest default send buffer holds (tcp_wmem, 4 MB)."""
 _LINKS_ON_A_PATH = 6
-_QUEUE_SAMPLE, _SOCKET_SAMPLE, _PING_SAMPLE = 26, 400, 250
-"""Bytes per port, per subflow and per subflow in each sample."""
 
 
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
@@ -44,20 +43,15 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
         + (_IPERF3_FLOW * len(flows) if spec.traffic == "iperf3" else 0)
         + _SUBFLOW * subflows
         + _PACKET * _packets(spec.link, len(flows), subflows)
-        + samples_bytes(spec, 2 * len(topology.links), subflows)
+        + _sampled(spec, topology, subflows)
     )
     return held / MB
 
 
-def samples_bytes(spec: RunSpec, ports: int, subflows: int) -> float:
-    """Return the memory of all samples of the measured window."""
-    sampling = spec.sampling
-    each = (
-        (sampling.queues_ms, ports * _QUEUE_SAMPLE),
-        (sampling.sockets_ms, subflows * _SOCKET_SAMPLE),
-        (sampling.pings_ms, subflows * _PING_SAMPLE),
-    )
-    return sum(spec.seconds * 1000 / interval_ms * size for interval_ms, size in each if interval_ms)
+def _sampled(spec: RunSpec, topology: Topology, subflows: int) -> float:
+    """Return the memory of samples: inside, and in the command as parts of tables and as tables."""
+    ports = 2 * len(topology.links)
+    return samples_bytes(spec, ports, subflows) + 2 * tables_bytes(spec, ports, subflows)
 
 
 def check_memory(
@@ -68,7 +62,7 @@ def check_memory(
     if needed_mb <= available_mb:
         return
     subflows = sum(flow.subflows for flow in flows)
-    sampled_mb = samples_bytes(spec, 2 * len(topology.links), subflows) / MB
+    sampled_mb = _sampled(spec, topology, subflows) / MB
     raise UsageError(
         f"emulating {topology.kind} with {len(topology.hosts)} hosts and {subflows} subflows takes up to "
         f"{needed_mb:,.0f} MB of memory ({sampled_mb:,.0f} MB of them samples), but only "

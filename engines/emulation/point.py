@@ -27,6 +27,7 @@ from engines.emulation.measure import observing
 from engines.emulation.measure.observing import Observing, Sample
 from engines.emulation.measure.path_pings import PathPinger, PingReadings, decided, probes_for
 from engines.emulation.measure.readings import Readings
+from engines.emulation.measure.sample_tables import sample_parts
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.measure.summarise import summarise
 from engines.emulation.measure.totals import Counted, Counting
@@ -49,7 +50,7 @@ from engines.kernel_hosts.deadlines import connect_s
 from engines.kernel_hosts.kernel_stack import MINTCP, route_metrics
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
-from model.network_plan import by_rank
+from model.network_plan import by_rank, port_rates_bps
 from model.responsive import loop_of, opens_subflows
 from model.result import RunResult
 from model.schedulers import Driver, application_of, scheduled
@@ -64,8 +65,9 @@ def run_point(inside: Inside) -> int:
     """Run the RunSpec of the request and report its result."""
     observing.go_first()
     spec = RunSpec.from_json(inside.request["spec"])
-    result = Point(spec, Path(inside.request["raw"]), inside.report).run()
-    inside.report({"result": wire.encode(result)})
+    result, samples = Point(spec, Path(inside.request["raw"]), inside.report).run()
+    for message in wire.messages(result, samples):
+        inside.report(message)
     return 0
 
 
@@ -95,8 +97,11 @@ class Point:
         self._timings: dict[str, float] = {}
         self._agent: Agents | None = None
 
-    def run(self) -> RunResult:
-        """Run all stages in order. Raises RefabricError if the point gives no number."""
+    def run(self) -> tuple[RunResult, wire.Parts]:
+        """Run all stages in order; return the result and its sample tables, which are made as they are read.
+
+        Raises RefabricError if the point gives no number.
+        """
         _give_hosts_small_tcp_tables()
         ranked = by_rank(self._spec.link.discipline)
         metrics = route_metrics(self._spec.stack)
@@ -132,7 +137,8 @@ class Point:
             self._spec, self._topology, self._flows, readings, delivered, self._timings, provenance
         )
         result = dataclasses.replace(result, metrics={**result.metrics, **stalls.metrics})
-        return with_agent(result, account) if account else result
+        samples = sample_parts(readings, port_rates_bps(self._topology, self._spec.link))
+        return with_agent(result, account) if account else result, samples
 
     def _congestion(self, stack: ExitStack) -> Counting:
         """Register refabric's congestion controls, unless the kernel was built with them."""

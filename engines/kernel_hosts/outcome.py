@@ -17,7 +17,7 @@ class Outcome:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._follow = follower(observer)
-        self._result: RunResult | None = None
+        self._received = wire.Received()
 
     def take(self, message: dict[str, Any]) -> None:
         """Take one message of engines/emulation/point.py."""
@@ -29,10 +29,10 @@ class Outcome:
             if self._follow:
                 self._follow(Instant.from_json(message["instant"]))
         else:
-            self._result = wire.decode(message["result"])
+            self._received.take(message)
 
     def result(self, program: str) -> RunResult:
         """Return the result. Raises RunError if `program` ended without one."""
-        if self._result is None:
+        if self._received.result is None:
             raise RunError(f"running the {program}: it ended without a result; run the point again")
-        return self._result
+        return self._received.result

@@ -16,6 +16,8 @@ from common.lines import Lines
 
 LAST_LINES = 20
 _OUT_OF_MEMORY = ("Out of memory", "out of memory", "deadlocked on memory")
+_NOT_MAPPED = "UML ran out of memory on the host side"
+"""The machine refused to map a page of the guest into one of its processes (arch/um/kernel/tlb.c)."""
 _PANIC = "Kernel panic - not syncing: "
 _TRACE = " [<"
 
@@ -28,13 +30,17 @@ class Console:
     _lines: Lines = field(default_factory=Lines)
     panic: str = ""
     out_of_memory: bool = False
+    not_mapped: bool = False
 
     def take(self, data: bytes) -> None:
         """Read further output."""
         for raw in self._lines.take(data):
             line = raw.decode(errors="replace").rstrip()
             self.panic = self.panic or line.partition(_PANIC)[2]
-            self.out_of_memory = self.out_of_memory or any(text in line for text in _OUT_OF_MEMORY)
+            if _NOT_MAPPED in line:
+                self.not_mapped = True
+            elif any(text in line for text in _OUT_OF_MEMORY):
+                self.out_of_memory = True
             if line and not line.startswith(_TRACE):
                 self.tail.append(line)
 
@@ -42,6 +48,8 @@ class Console:
         """Return why the guest ended, in a few words."""
         if self.out_of_memory:
             return f"it ran out of its {memory_mb} MB of memory"
+        if self.not_mapped:
+            return "the machine maps no more of its memory: vm.max_map_count is reached, or no memory is free"
         return f"its kernel panicked: {self.panic}" if self.panic else "it ended without a result"
 
     def last_lines(self) -> str:

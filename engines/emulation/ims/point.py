@@ -66,7 +66,9 @@ def run_point(inside: Inside) -> int:
             found, machine = _measure(ims, settings, spec, topology, plane)
         finally:
             ims.close()
-    inside.report({"result": wire.encode(_result(spec, settings, ims, service, found, machine))})
+    result = _result(spec, settings, ims, service, found, machine)
+    for message in wire.messages(result, result.samples.items()):
+        inside.report(message)
     return 0
 
 

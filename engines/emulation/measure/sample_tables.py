@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.readings import Readings
+from engines.emulation.measure.socket_table import SubflowReadings
 from model.result import Table
 
+PART_ROWS = 1 << 17
 STANDSTILL_S = 0.001
 """Intervals in which the data plane's clock advanced less give no goodput."""
 CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
 
 
-def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[str, Table]:
-    """Return all non-empty tables; t_s counts from the start of the window.
+def sample_parts(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Iterator[tuple[str, Table]]:
+    """Yield names and rows of all tables; t_s counts from the start of the window.
 
-    `rates_bps` holds the rate of each port.
+    Large tables come in parts of about PART_ROWS rows. `rates_bps` holds the rate of each port.
     """
-    zero_s = readings.zero_s
-    tables = {
-        "goodput": _goodput(readings),
-        "cpu": _cpu(readings),
-        "links": _links(readings, rates_bps),
-    }
+    yield "goodput", _goodput(readings)
+    yield "cpu", _cpu(readings)
+    yield "links", _links(readings, rates_bps)
     if all(len(sample.drops) for sample in readings.samples):
-        tables["ports"] = _ports(readings)
+        yield "ports", _ports(readings)
     if readings.queues is not None:
-        tables |= _queues(readings)
+        yield from _queues(readings, *readings.queues)
     if readings.sockets:
-        tables["sockets"] = _sockets(readings)
+        step = max(1, PART_ROWS // max(1, len(readings.sockets[-1])))
+        for begin in range(0, len(readings.sockets), step):
+            yield "sockets", _sockets(readings.sockets[begin : begin + step], readings.zero_s)
     if readings.pings is not None:
-        tables["pings"] = _pings(readings.pings, zero_s)
-    return tables
+        yield "pings", _pings(readings.pings, readings.zero_s)
 
 
 def utilisation_pct(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -87,23 +89,27 @@ def _ports(readings: Readings) -> Table:
     )
 
 
-def _queues(readings: Readings) -> dict[str, Table]:
-    """Return queue lengths, with times converted from the data plane's clock to the machine's."""
-    times, lengths = readings.queues or (np.empty(0), np.empty((0, 0), np.uint32))
+def _queues(
+    readings: Readings, times: npt.NDArray[np.float64], lengths: npt.NDArray[np.uint32]
+) -> Iterator[tuple[str, Table]]:
+    """Yield queue lengths, with times converted from the data plane's clock to the machine's."""
     now_s = np.array([sample.now_s for sample in readings.samples])
     machine_s = np.array([sample.t_s for sample in readings.samples])
     ahead_s = np.interp(times, now_s, machine_s - now_s)
     t_s = np.round(times + ahead_s - readings.zero_s, 4)
-    when, port = np.nonzero(lengths)
-    return {
-        "queues": Table({"t_s": t_s[when], "port": port, "pkts": lengths[when, port].astype(np.int64)}),
-        "queue_times": Table({"t_s": t_s}),
-    }
+    step = max(1, PART_ROWS // max(1, lengths.shape[1]))
+    for begin in range(0, max(1, len(t_s)), step):
+        some = lengths[begin : begin + step]
+        when, port = np.nonzero(some)
+        yield (
+            "queues",
+            Table({"t_s": t_s[begin + when], "port": port, "pkts": some[when, port].astype(np.int64)}),
+        )
+    yield "queue_times", Table({"t_s": t_s})
 
 
-def _sockets(readings: Readings) -> Table:
-    looks = readings.sockets
-    t_s = [np.full(len(look), round(look.t_s - readings.zero_s, 3)) for look in looks]
+def _sockets(looks: Sequence[SubflowReadings], zero_s: float) -> Table:
+    t_s = [np.full(len(look), round(look.t_s - zero_s, 3)) for look in looks]
 
     def column(name: str) -> npt.NDArray[np.int64]:
         return np.concatenate([getattr(look, name) for look in looks]).astype(np.int64)

@@ -31,6 +31,12 @@ Ints = npt.NDArray[np.int64]
 
 REQ_BYTECODE = 1
 BC_JMP, BC_S_GE, BC_S_LE, BC_D_GE, BC_D_LE = 1, 2, 3, 4, 5
+_SAME = (
+    *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "retransmits", "bytes_acked"),
+    *("delivered_pkts", "unacked_pkts", "notsent_bytes", "busy_us", "rwnd_limited_us", "cc"),
+    *("laddr", "lport", "raddr", "rport"),
+)
+"""Columns of SubflowReadings that are fields of fabric._core.SOCKET_RECORD."""
 EPHEMERAL = 32768
 """First ephemeral port of the kernel; our data connections use lower local ports."""
 MPTCP_FLAGS = 0b1101
@@ -178,7 +184,9 @@ class SocketTable:
         ours = np.flatnonzero(flow >= 0)
         order = ours[np.lexsort((subflow[ours], flow[ours]))]
         names = tuple(self._dump.cc_names)
-        return _readings(start_s + took_s / 2, took_s, flow[order], subflow[order], found[order], names)
+        return subflow_readings(
+            start_s + took_s / 2, took_s, flow[order], subflow[order], found[order], names
+        )
 
 
 class SubflowIndex:
@@ -310,21 +318,25 @@ def _lookup(ascending: Ints, wanted: Ints) -> Ints:
     return np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
 
 
-def _readings(
+def subflow_readings(
     t_s: float, took_s: float, flow: Ints, subflow: Ints, found: npt.NDArray[np.void], names: tuple[str, ...]
 ) -> SubflowReadings:
-    same: dict[str, Any] = {
-        name: _column(found, name)
-        for name in (
-            *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "retransmits"),
-            *("bytes_acked", "delivered_pkts", "unacked_pkts", "notsent_bytes", "busy_us", "rwnd_limited_us"),
-            *("cc", "laddr", "lport", "raddr", "rport"),
-        )
-    }
-    rate_bps = _column(found, "delivery_rate") * 8
-    mptcp = _is_mptcp(found)
+    """Return the columns as rows of one array: in a guest, many small arrays are many pieces of memory that
+    the machine maps one by one, and it maps no more than vm.max_map_count."""
+    rows = np.empty((3 + len(_SAME), len(found)), np.int64)
+    rows[0], rows[1], rows[2] = flow, subflow, _column(found, "delivery_rate") * 8
+    for row, name in zip(rows[3:], _SAME, strict=True):
+        row[:] = found[name]
+    same: dict[str, Any] = dict(zip(_SAME, rows[3:], strict=True))
     return SubflowReadings(
-        t_s, took_s, flow, subflow, delivery_rate_bps=rate_bps, mptcp=mptcp, cc_names=names, **same
+        t_s,
+        took_s,
+        flow=rows[0],
+        subflow=rows[1],
+        delivery_rate_bps=rows[2],
+        mptcp=_is_mptcp(found),
+        cc_names=names,
+        **same,
     )
 
 

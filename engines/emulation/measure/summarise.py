@@ -18,7 +18,7 @@ from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.measure.flow_table import flow_rows
 from engines.emulation.measure.observing import Sample
 from engines.emulation.measure.readings import Readings
-from engines.emulation.measure.sample_tables import sample_tables, utilisation_pct
+from engines.emulation.measure.sample_tables import utilisation_pct
 from engines.emulation.measure.totals import Totals
 from engines.emulation.traffic.driver import Delivered
 from engines.emulation.traffic.stalls import stall_error
@@ -52,7 +52,7 @@ def summarise(
     timings: Mapping[str, float],
     provenance: Mapping[str, Any],
 ) -> RunResult:
-    """Return the point's result with its verdict.
+    """Return the point's result with its verdict, without the sample tables (sample_tables.py).
 
     Raises RunError if a flow has no number, StalledFlowError if a flow delivered nothing although the
     machine kept up.
@@ -70,7 +70,6 @@ def summarise(
         cautions=verdict.cautions,
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
-        samples=sample_tables(readings, port_rates_bps(topology, spec.link)),
         metrics=_metrics(spec, readings, rows, evidence, timings),
         provenance={**provenance, **_counters(readings.totals)},
     )

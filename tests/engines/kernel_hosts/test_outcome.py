@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import RunError
 from engines.kernel_hosts.outcome import Outcome
-from engines.kernel_hosts.wire import encode
+from engines.kernel_hosts.wire import messages
 from model.result import RunResult, Status
 
 
@@ -26,7 +26,8 @@ def test_phases_and_notes_reach_the_observer_and_the_result_is_kept() -> None:
     outcome = Outcome(observer)
     outcome.take({"phase": "measure", "seconds": 3.0})
     outcome.take({"note": "a flow is slow"})
-    outcome.take({"result": encode(result)})
+    for message in messages(result, ()):
+        outcome.take(message)
     assert observer.heard == [("measure", 3.0), "a flow is slow"]
     assert outcome.result("guest") == result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from common.errors import UsageError
 from engines.linux import memory
 from engines.linux.command import Terminal, command, script, tcp_mem
 from model.flows import planned_flows
-from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 
 def spec(k: int, subflows: int, seed: int = 1) -> RunSpec:
@@ -72,6 +73,15 @@ def test_memory_grows_with_hosts_and_subflows_and_leaves_headroom() -> None:
     for expected in (small, wide, many):
         assert memory.guest_mb(expected) >= memory.HEADROOM * expected
         assert memory.guest_mb(expected) % memory.STEP_MB == 0
+
+
+def test_memory_grows_with_samples() -> None:
+    plain = spec(8, 8)
+    sampled = dataclasses.replace(plain, sampling=SamplingSpec(queues_ms=10, sockets_ms=200))
+    longer = dataclasses.replace(sampled, warmup_s=3 * plain.warmup_s, seconds=3 * plain.seconds)
+    more = expected_mb(sampled) - expected_mb(plain)
+    assert more > 50
+    assert expected_mb(longer) - expected_mb(plain) == pytest.approx(3 * more)
 
 
 def test_a_point_that_does_not_fit_is_refused_with_its_need() -> None:

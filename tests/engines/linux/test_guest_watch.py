@@ -13,6 +13,11 @@ CPU: 0 UID: 0 PID: 1 Comm: init Not tainted 6.12.117 #1
  [<600250c3>] ? show_stack+0x0/0x1a3
 """
 KILLED = b"Out of memory: Killed process 88 (python) total-vm:812344kB, anon-rss:701232kB\n"
+NOT_MAPPED = b"""\
+[  200.080000] syscall_stub_dump_error : stub syscall type 1 failed, return value = 0xfffffffffffffff4
+[  200.080000] UML ran out of memory on the host side! This can happen due to a memory limitation or \
+vm.max_map_count has been reached.
+"""
 
 
 def console(*pieces: bytes) -> Console:
@@ -31,6 +36,13 @@ def test_a_panic_is_named_with_its_last_lines() -> None:
 def test_running_out_of_memory_is_named_with_the_memory_it_had() -> None:
     assert console(KILLED).cause(512) == "it ran out of its 512 MB of memory"
     assert console(KILLED, PANIC).cause(512) == "it ran out of its 512 MB of memory"
+
+
+def test_a_machine_that_maps_no_more_memory_is_not_a_guest_without_memory() -> None:
+    found = console(NOT_MAPPED)
+    assert "vm.max_map_count" in found.cause(512)
+    assert "512" not in found.cause(512)
+    assert console(NOT_MAPPED, KILLED).cause(512) == "it ran out of its 512 MB of memory"
 
 
 def test_another_end_is_no_panic() -> None:

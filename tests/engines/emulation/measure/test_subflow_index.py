@@ -14,7 +14,13 @@ from common.errors import RunError
 from engines.emulation.kernel import netlink
 from engines.emulation.kernel.netns import HostRef
 from engines.emulation.measure import socket_table
-from engines.emulation.measure.socket_table import SocketTable, SubflowIndex, SubflowReadings, senders_request
+from engines.emulation.measure.socket_table import (
+    SocketTable,
+    SubflowIndex,
+    SubflowReadings,
+    senders_request,
+    subflow_readings,
+)
 from fabric._core import SOCKET_RECORD, parse_socket
 from model.flows import STRIDE, PlannedFlow
 
@@ -197,6 +203,24 @@ def readings(*rows: tuple[int, int, int, int]) -> SubflowReadings:
         cc_names=("reno", "cubic"),
         **{name: np.zeros(len(rows), np.int64) for name in names},
     )
+
+
+def test_a_reading_is_one_array() -> None:
+    """In a guest, 17 arrays for each look are so many pieces of memory that the machine maps no more."""
+    found = np.zeros(3, SOCKET_RECORD)
+    found["cwnd_pkts"], found["delivery_rate"], found["cc"] = (4, 5, 6), (7, 8, 9), (1, 0, 1)
+    flow, subflow = np.array([0, 0, 1]), np.array([0, 1, 0])
+    look = subflow_readings(1.0, 0.1, flow, subflow, found, ("reno", "cubic"))
+    columns = [
+        value for value in vars(look).values() if isinstance(value, np.ndarray) and value.dtype != bool
+    ]
+    assert len(columns) == 20
+    assert {id(column.base) for column in columns} == {id(look.flow.base)}
+    assert look.flow.tolist() == [0, 0, 1]
+    assert look.subflow.tolist() == [0, 1, 0]
+    assert look.cwnd_pkts.tolist() == [4, 5, 6]
+    assert look.delivery_rate_bps.tolist() == [56, 64, 72]
+    assert [look.cc_of(flow) for flow in (0, 1)] == ["cubic/reno", "cubic"]
 
 
 def test_idle_time_is_what_was_not_busy() -> None:
