@@ -44,14 +44,22 @@ pytestmark = pytest.mark.builds
 POST = "cs244-one-to-one"
 SIMULATE = ("--engine", "simulator", "--k", "4", "--rate", "20", "--warmup", "0.2")
 OFFER = ("--nthreads", "1", "--resources", "emulation=1")
+OFFER_TWO = ("--nthreads", "2", "--resources", "emulation=1")
 ONE = ("--nthreads", "1")
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A cluster that no test changes: two workers with one thread each, neither for emulation."""
-    with cluster(tmp_path_factory.mktemp("two"), ONE, ONE) as lab:
-        yield lab
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A cluster for all tests here: each says which workers it needs, and may kill any process."""
+    with cluster(tmp_path_factory.mktemp("lab")) as made:
+        yield made
+
+
+@pytest.fixture
+def two(lab: Lab) -> Lab:
+    """The cluster with two workers with one thread each, neither for emulation."""
+    lab.have(ONE, ONE)
+    return lab
 
 
 class Listener:
@@ -166,30 +174,30 @@ def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_p
     assert again.workers == [], "all are finished"
 
 
-def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
+def test_a_killed_worker_has_its_point_redone_elsewhere(two: Lab, tmp_path: Path) -> None:
     """Kill the worker that starts the third point and start another worker; each point is stored once."""
 
     def kill_one(place: Place) -> None:
         if place.index == 3:
-            lab.worker_at(place.worker).kill()
-            lab.start_worker(*ONE)
+            two.worker_at(place.worker).kill()
+            two.start_worker(*ONE)
 
     listener = Listener(kill_one)
-    with cluster(tmp_path, ONE, ONE) as lab:
-        engine = FakeEngine(sleep_s=2.0, parallel=2)
-        outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
-    assert [point.status for point in outcome.points] == [Status.OK] * 5, lab.logs()
+    engine = FakeEngine(sleep_s=1.0, parallel=2)
+    outcome = on(two, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
+    assert [point.status for point in outcome.points] == [Status.OK] * 5, two.logs()
     assert [note.endswith(" was lost") for note in listener.notes if "started again" in note] == [True]
     assert len(listener.workers) == 5, "no point has two start events"
     assert len(load(tmp_path / "results" / POST)) == 5
     assert leftovers(tmp_path / "results" / POST) == []
 
 
-def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp_path: Path) -> None:
-    listener = Listener()
-    with cluster(tmp_path, ONE, ONE, ONE, ONE) as lab:
-        points = specs("fake", 1, 4, 6)
-        outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, listener)
+def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.have(ONE, ONE, ONE, ONE)
+    points = specs("fake", 1, 4, 6)
+    outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, Listener())
     states = {p.spec.transport.subflows: p for p in outcome.points if not is_baseline(p.spec)}
     assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
     assert states[4].reasons[0].kind == ENDED
@@ -197,17 +205,18 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp
     assert outcome.exit_code == 1
 
 
-def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -> None:
+def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(two: Lab, tmp_path: Path) -> None:
     """End it by Ctrl-C, by SIGKILL, or by killing the scheduler, during points of 3000 simulated seconds."""
-    with cluster(tmp_path, ("--nthreads", "2")) as lab:
-        code, said = ended(lab, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
-        assert code == 130, said
-        assert "interrupted: " in said
-        code, said = ended(lab, tmp_path / "b", lambda sweeping: sweeping.kill())
-        assert code == -signal.SIGKILL
-        code, said = ended(lab, tmp_path / "c", lambda _: lab.processes[0].kill())
-        assert code == 1, said
-        assert "is gone: finished points are kept" in said
+    scheduler = two.scheduler
+    assert scheduler is not None
+    code, said = ended(two, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
+    assert code == 130, said
+    assert "interrupted: " in said
+    code, said = ended(two, tmp_path / "b", lambda sweeping: sweeping.kill())
+    assert code == -signal.SIGKILL
+    code, said = ended(two, tmp_path / "c", lambda _: scheduler.kill())
+    assert code == 1, said
+    assert "is gone: finished points are kept" in said
     assert leftovers(tmp_path / "a" / POST) == leftovers(tmp_path / "c" / POST) == []
 
 
@@ -233,13 +242,13 @@ def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None])
     return code, said
 
 
-def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
+def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None:
     brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
     no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
     assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
     assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
-    with cluster(tmp_path) as lab:
-        alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
+    lab.have()
+    alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
     assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
     assert not (tmp_path / POST).exists()
 
@@ -272,16 +281,15 @@ def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
         assert "a thread of worker tcp://" in str(machines.unfit(specs("fake", 1))["fake"])
 
 
-def test_an_emulated_point_has_its_machine_for_itself(tmp_path: Path) -> None:
+def test_an_emulated_point_has_its_machine_for_itself(lab: Lab, tmp_path: Path) -> None:
     engine, points = FakeEngine(), specs("fake", 1, 2)
-    with cluster(tmp_path, OFFER) as lab:
-        assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
-        assert len(load(tmp_path / "results" / POST)) == 3
-        for worker, why in ((ONE, "shares its machine"), (("--nthreads", "2", *OFFER[2:]), "with 2 threads")):
-            lab.start_worker(*worker)
-            lab.wait_for_workers()
-            with connected(lab.address, engine) as machines:
-                assert why in str(machines.unfit(points)["fake"])
+    lab.have(OFFER)
+    assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
+    assert len(load(tmp_path / "results" / POST)) == 3
+    for workers, why in (((OFFER, ONE), "shares its machine"), ((OFFER, ONE, OFFER_TWO), "with 2 threads")):
+        lab.have(*workers)
+        with connected(lab.address, engine) as machines:
+            assert why in str(machines.unfit(points)["fake"])
 
 
 def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
