@@ -50,7 +50,10 @@ ONE = ("--nthreads", "1")
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A cluster for all tests here: each says which workers it needs, and may kill any process."""
+    """A cluster for all tests here: each says which workers it needs, and may kill any process.
+
+    Those that need no worker come first and those that kill some come last, so that few start anew.
+    """
     with cluster(tmp_path_factory.mktemp("lab")) as made:
         yield made
 
@@ -108,25 +111,6 @@ def run(machines: Machines, results: Path, points: Sequence[RunSpec], listener: 
     return sweep.run(jobs_of(points, machines.engine), machines.executor, where, where.read(), listener)
 
 
-def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
-    (tmp_path / "counters").mkdir()
-    engine = Flaky(parallel=2, counters=tmp_path / "counters")
-    with connected(two.address, engine) as machines:
-        jobs = jobs_of(specs("fake", 1, 8), engine)
-        where = Store.open(tmp_path, POST)
-        outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
-    assert outcome.exit_code == 0
-    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
-    assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
-    engine = dataclasses.replace(engine, noisy_runs=9)
-    with connected(two.address, engine) as machines:
-        outcome = sweep.run(
-            jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
-        )
-    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
-    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
-
-
 def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
     with connected(lab.address, engine) as machines:
         return run(machines, results, points, listener)
@@ -145,6 +129,36 @@ def refused(results: Path, *options: str, env: Mapping[str, str] | None = None) 
     assert done.returncode in {2, 3}, done.stdout + done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     return done.stderr
+
+
+def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None:
+    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
+    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
+    assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
+    lab.have()
+    alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
+    assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
+    assert not (tmp_path / POST).exists()
+
+
+def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
+    (tmp_path / "counters").mkdir()
+    engine = Flaky(parallel=2, counters=tmp_path / "counters")
+    with connected(two.address, engine) as machines:
+        jobs = jobs_of(specs("fake", 1, 8), engine)
+        where = Store.open(tmp_path, POST)
+        outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
+    assert outcome.exit_code == 0
+    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
+    assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
+    engine = dataclasses.replace(engine, noisy_runs=9)
+    with connected(two.address, engine) as machines:
+        outcome = sweep.run(
+            jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
+        )
+    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
+    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
 
 
 def files_of(results: Path) -> dict[str, bytes]:
@@ -172,6 +186,53 @@ def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_p
     again = Listener()
     assert on(two, engine, tmp_path / "far", points, again).exit_code == 0
     assert again.workers == [], "all are finished"
+
+
+def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the sweep, and when a point starts on a worker that joined or was edited later."""
+    edited = dataclasses.replace(build(), code="of an edited file", revision="0123456789ab+")
+    engine = FakeEngine(parallel=2)
+    with connected(two.address, engine) as machines:
+        monkeypatch.setattr(machines, "_build", edited)
+        with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
+            machines._compare_scheduler()
+        with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another build of refabric"):
+            run(machines, tmp_path, specs("fake", 1), Listener())
+        monkeypatch.setattr(machines, "_compare_scheduler", lambda: None)
+        with pytest.raises(HostUnfitError, match=r"worker tcp:.* build of refabric: .* Python files differ"):
+            machines._checked_workers()
+    assert load(tmp_path / POST) == []
+
+
+def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
+    """The fake engine, too, needs a machine to itself by default."""
+    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address)
+    assert f"no worker of {two.address} offers emulation" in text
+    assert "--resources emulation=1" in text
+
+
+def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
+    with connected(two.address, FakeEngine(parallel=2, each_mb=1e7)) as machines:
+        assert "a thread of worker tcp://" in str(machines.unfit(specs("fake", 1))["fake"])
+
+
+def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = (TopologySpec("fat_tree", {"k": k}) for k in (4, 6))
+    with connected(two.address, FakeEngine(name="mininet", parallel=2)) as machines:
+        rates = (((small, 20.0), (large, 5.0)), ((small, 10.0),))
+        known = [
+            dataclasses.replace(worker, capabilities=dataclasses.replace(worker.capabilities, rates=measured))
+            for worker, measured in zip(machines._workers, rates, strict=True)
+        ]
+        monkeypatch.setattr(machines, "_workers", known)
+        choice = machines.known_rate(small, ("mininet",))
+        assert (choice.rate_mbps, choice.how) == (10.0, "auto, the minimum of what 2 machines measured")
+        assert machines.known_rate(large, ("mininet",)).rate_mbps is None
+        with pytest.raises(
+            HostUnfitError, match=rf"worker {known[1].address} has not measured .* calibrate --k 6"
+        ):
+            machines.rate(large, ("mininet",), Listener())
+        assert machines.rate(large, ("simulator",), Listener()).rate_mbps == 100.0
 
 
 def test_a_killed_worker_has_its_point_redone_elsewhere(two: Lab, tmp_path: Path) -> None:
@@ -203,6 +264,17 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(
     assert states[4].reasons[0].kind == ENDED
     assert states[4].reasons[0].text.startswith("3 workers were lost while running it, last tcp://127.0.0.1:")
     assert outcome.exit_code == 1
+
+
+def test_an_emulated_point_has_its_machine_for_itself(lab: Lab, tmp_path: Path) -> None:
+    engine, points = FakeEngine(), specs("fake", 1, 2)
+    lab.have(OFFER)
+    assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
+    assert len(load(tmp_path / "results" / POST)) == 3
+    for workers, why in (((OFFER, ONE), "shares its machine"), ((OFFER, ONE, OFFER_TWO), "with 2 threads")):
+        lab.have(*workers)
+        with connected(lab.address, engine) as machines:
+            assert why in str(machines.unfit(points)["fake"])
 
 
 def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(two: Lab, tmp_path: Path) -> None:
@@ -240,72 +312,3 @@ def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None])
     until(lambda: lab.left() == [], DEADLINE_S, "workers have removed their folders")
     assert "Traceback" not in said
     return code, said
-
-
-def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None:
-    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
-    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
-    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
-    assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
-    lab.have()
-    alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
-    assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
-    assert not (tmp_path / POST).exists()
-
-
-def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the sweep, and when a point starts on a worker that joined or was edited later."""
-    edited = dataclasses.replace(build(), code="of an edited file", revision="0123456789ab+")
-    engine = FakeEngine(parallel=2)
-    with connected(two.address, engine) as machines:
-        monkeypatch.setattr(machines, "_build", edited)
-        with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
-            machines._compare_scheduler()
-        with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another build of refabric"):
-            run(machines, tmp_path, specs("fake", 1), Listener())
-        monkeypatch.setattr(machines, "_compare_scheduler", lambda: None)
-        with pytest.raises(HostUnfitError, match=r"worker tcp:.* build of refabric: .* Python files differ"):
-            machines._checked_workers()
-    assert load(tmp_path / POST) == []
-
-
-def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
-    """The fake engine, too, needs a machine to itself by default."""
-    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address)
-    assert f"no worker of {two.address} offers emulation" in text
-    assert "--resources emulation=1" in text
-
-
-def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
-    with connected(two.address, FakeEngine(parallel=2, each_mb=1e7)) as machines:
-        assert "a thread of worker tcp://" in str(machines.unfit(specs("fake", 1))["fake"])
-
-
-def test_an_emulated_point_has_its_machine_for_itself(lab: Lab, tmp_path: Path) -> None:
-    engine, points = FakeEngine(), specs("fake", 1, 2)
-    lab.have(OFFER)
-    assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
-    assert len(load(tmp_path / "results" / POST)) == 3
-    for workers, why in (((OFFER, ONE), "shares its machine"), ((OFFER, ONE, OFFER_TWO), "with 2 threads")):
-        lab.have(*workers)
-        with connected(lab.address, engine) as machines:
-            assert why in str(machines.unfit(points)["fake"])
-
-
-def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = (TopologySpec("fat_tree", {"k": k}) for k in (4, 6))
-    with connected(two.address, FakeEngine(name="mininet", parallel=2)) as machines:
-        rates = (((small, 20.0), (large, 5.0)), ((small, 10.0),))
-        known = [
-            dataclasses.replace(worker, capabilities=dataclasses.replace(worker.capabilities, rates=measured))
-            for worker, measured in zip(machines._workers, rates, strict=True)
-        ]
-        monkeypatch.setattr(machines, "_workers", known)
-        choice = machines.known_rate(small, ("mininet",))
-        assert (choice.rate_mbps, choice.how) == (10.0, "auto, the minimum of what 2 machines measured")
-        assert machines.known_rate(large, ("mininet",)).rate_mbps is None
-        with pytest.raises(
-            HostUnfitError, match=rf"worker {known[1].address} has not measured .* calibrate --k 6"
-        ):
-            machines.rate(large, ("mininet",), Listener())
-        assert machines.rate(large, ("simulator",), Listener()).rate_mbps == 100.0
