@@ -38,6 +38,7 @@ from workloads.flow import Flow
 
 When = Callable[[RunSpec], bool]
 MAX_K = 32
+MAX_SAMPLES = 20
 UNBOUNDED_PKTS = 450
 """Length of the longest invented queue if queues are unbounded."""
 HEADERS = 0.935
@@ -217,8 +218,14 @@ def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[Port
 def _samples(
     spec: RunSpec, rng: random.Random, flows: Sequence[FlowRow], ports: Sequence[PortRow]
 ) -> dict[str, Table]:
-    """Return one sample per second, negative t_s in the warm-up; other tables at their intervals."""
-    seconds = [float(t) for t in range(-math.floor(spec.warmup_s), math.ceil(spec.seconds))]
+    """Return at most one sample per second, negative t_s in the warm-up; other tables at their intervals.
+
+    Long points have MAX_SAMPLES over their time: their tables would take most of the time of an engine that
+    only invents them.
+    """
+    first, end = -math.floor(spec.warmup_s), math.ceil(spec.seconds)
+    step = max(1, math.ceil((end - first) / MAX_SAMPLES))
+    seconds = [float(t) for t in range(first, end, step)]
     busy = _busy_pct(spec)
     cpu = [(t, busy, busy * 0.4, busy * 0.3, busy * 0.3, 0.0) for t in seconds]
     goodput = [(t, flow.flow, flow.goodput_mbps) for t in seconds for flow in flows]

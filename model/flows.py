@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ class AddressPair:
     rport: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedFlow:
     """One flow: hosts, addresses, server port, and the client port of its first subflow.
 
@@ -133,9 +133,10 @@ class _Point:
 def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
     spec, topology = point.spec, point.topology
     flows = drawn_flows(spec, topology)
-    address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
-    sent: Counter[str] = Counter()
-    received: Counter[str] = Counter()
+    address = topology.addresses
+    sent = dict.fromkeys(address, 0)
+    received = dict.fromkeys(address, 0)
+    usual = spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows)
     planned = []
     for number, flow in enumerate(flows):
         port, cport = FIRST_PORT + received[flow.dst] % _PORTS, FIRST_CPORT + sent[flow.src] % STRIDE
@@ -152,7 +153,7 @@ def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
                 cport,
                 flow.size_bytes,
                 flow.start_s,
-                *_transport(spec, flow),
+                *(_transport(spec, flow) if flow.rate_mbps or flow.plain or flow.subflows else usual),
                 flow.after,
                 flow.rate_mbps,
                 flow.dscp,
@@ -171,18 +172,37 @@ def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
     return subflows, in_force(spec.transport.cc, subflows)
 
 
+def subflow_counts(spec: RunSpec, flows: Sequence[Flow]) -> list[int]:
+    """Return each flow's number of subflows, 0 for flows of constant rate."""
+    usual = spec.transport.subflows
+    return [
+        _transport(spec, flow)[0] if flow.rate_mbps or flow.plain or flow.subflows else usual
+        for flow in flows
+    ]
+
+
+def congestion_controls(spec: RunSpec, flows: Sequence[Flow]) -> frozenset[str]:
+    """Return the congestion controls of these flows of the workload; flows of constant rate have none."""
+    own = [_transport(spec, flow)[1] for flow in flows if flow.rate_mbps or flow.plain or flow.subflows]
+    usual = () if len(own) == len(flows) else (in_force(spec.transport.cc, spec.transport.subflows),)
+    return frozenset(own).union(usual) - {NO_CC}
+
+
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
-    """Draw the workload's flows. Raises UsageError for a workload that does not suit the topology, or has no
-    flows."""
+    """Draw the workload's flows, once for all steps of a run. Raises UsageError for a workload that does not
+    suit the topology, or has no flows."""
+    return _drawn(_Point(spec, topology))
+
+
+@functools.lru_cache(maxsize=2)
+def _drawn(point: _Point) -> tuple[Flow, ...]:
+    spec, topology = point.spec, point.topology
     if not has_flows(spec.workload.matrix):
         raise UsageError(
             f"workload {spec.workload.matrix} has calls and no flows: choose refabric run ims, or --engine "
             "simulator or mininet"
         )
-    speed = max(
-        sum(topology.links[nic.link].speed for nic in topology.nics_of(host)) for host in topology.hosts
-    )
-    traffic = Traffic(spec.warmup_s + spec.seconds, speed * spec.link.rate_mbps)
+    traffic = Traffic(spec.warmup_s + spec.seconds, topology.host_speed * spec.link.rate_mbps)
     workload = spec.workload
     return build(workload.matrix, topology, workload.params, sub_seed(spec.seed, "workload"), traffic)
 

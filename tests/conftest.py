@@ -30,6 +30,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engines.engine import OnePointPerCpu
 from tests.support import chart_files
 
 _NOISY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +38,7 @@ settings.register_profile("same", _NOISY, derandomize=True)
 settings.register_profile("search", _NOISY, derandomize=False)
 settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does (refabric/command.py)
 if Path(__file__).stat().st_uid == os.geteuid():
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
@@ -69,6 +71,15 @@ def no_waiting_for_disks() -> Iterator[None]:
 def svg_alone() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         chart_files.write_formats(patch, "svg")
+        yield
+
+
+@pytest.fixture(scope="module")
+def in_this_process() -> Iterator[None]:
+    """Simulate points one after the other in this process: for tests of what they show. A worker process
+    takes longer to start than a small point to run. tests/harness/execute compares both, byte by byte."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnePointPerCpu, "parallel", 1)
         yield
 
 

@@ -22,7 +22,6 @@ May import `common`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -211,16 +210,22 @@ Params = Mapping[str, int | str]
 def build(kind: str, params: Params) -> Topology:
     """Return topology `kind` (registry name or alias) with parameters such as `{"k": 8}`.
 
-    The last few networks are kept, because the steps of a run ask for the same ones. Raises UsageError for
-    an unknown kind, and for a missing, unknown or unsuitable parameter.
+    The last few networks are kept, because the steps of a run ask for the same ones, and more of them if they
+    are small, because a plan asks for the same ones several times. Raises UsageError for an unknown kind, and
+    for a missing, unknown or unsuitable parameter.
     """
     kind = _resolve(kind)
-    return _constructed(TOPOLOGIES[kind].construct, tuple(check(kind, params).items()))
+    checked = check(kind, params)
+    key = TOPOLOGIES[kind].construct, tuple(checked.items())
+    made = _kept.pop(key, None) or key[0](**checked)
+    _kept[key] = made  # the last one used comes last
+    while len(_kept) > _MIN_KEPT and sum(len(each.links) for each in _kept.values()) > _MAX_LINKS_KEPT:
+        del _kept[next(iter(_kept))]
+    return made
 
 
-@functools.lru_cache(maxsize=4)
-def _constructed(construct: Callable[..., Topology], params: tuple[tuple[str, int | str], ...]) -> Topology:
-    return construct(**dict(params))
+_kept: dict[tuple[Callable[..., Topology], tuple[tuple[str, int | str], ...]], Topology] = {}
+_MIN_KEPT, _MAX_LINKS_KEPT = 4, 100_000
 
 
 def check(kind: str, params: Params) -> dict[str, int | str]:

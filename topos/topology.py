@@ -99,6 +99,21 @@ class Topology:
         """Node indices of the switches, ascending."""
         return tuple(i for i, node in enumerate(self.nodes) if node.kind is Kind.SWITCH)
 
+    @cached_property
+    def host_names(self) -> tuple[str, ...]:
+        """Names of the hosts, in the order of `hosts`."""
+        return tuple(self.nodes[host].name for host in self.hosts)
+
+    @cached_property
+    def host_speed(self) -> float:
+        """The highest total speed of one host's links."""
+        return max(sum(self.links[nic.link].speed for nic in self.nics_of(host)) for host in self.hosts)
+
+    @cached_property
+    def addresses(self) -> Mapping[str, str]:
+        """The IP address of each host's first NIC, by the host's name."""
+        return {self.nodes[host].name: self.nics_of(host)[0].ip for host in self.hosts}
+
     def number(self, name: str, default: int = 0) -> int:
         """Return the parameter `name` if it is a number, else `default`."""
         value = self.params.get(name, default)
@@ -118,8 +133,9 @@ class Topology:
         """For each node, its neighbours' indices in ascending order."""
         neighbours: list[list[int]] = [[] for _ in self.nodes]
         for link in self.links:
-            neighbours[link.a].append(link.b)
-            neighbours[link.b].append(link.a)
+            a, b = link.a, link.b
+            neighbours[a].append(b)
+            neighbours[b].append(a)
         return tuple(tuple(sorted(of_node)) for of_node in neighbours)
 
     def index(self, name: str) -> int:
@@ -234,7 +250,9 @@ class Topology:
 
     @cached_property
     def _link_of(self) -> dict[tuple[int, int], int]:
-        return {(min(link.a, link.b), max(link.a, link.b)): i for i, link in enumerate(self.links)}
+        return {
+            (link.a, link.b) if link.a < link.b else (link.b, link.a): i for i, link in enumerate(self.links)
+        }
 
     def _check_nodes(self) -> None:
         if len(self._index_of) != len(self.nodes):
@@ -246,12 +264,15 @@ class Topology:
     def _check_links(self) -> None:
         if len(self._link_of) != len(self.links):
             raise UsageError(f"topology {self.kind}: two links join the same pair of nodes")
+        layers = [node.layer for node in self.nodes]
+        count = len(layers)
         for i, link in enumerate(self.links):
-            if not (0 <= link.a < len(self.nodes) and 0 <= link.b < len(self.nodes)) or link.a == link.b:
-                raise UsageError(f"topology {self.kind}: link {i} ({link.a}, {link.b}) lacks an end")
+            a, b = link.a, link.b
+            if not (0 <= a < count and 0 <= b < count) or a == b:
+                raise UsageError(f"topology {self.kind}: link {i} ({a}, {b}) lacks an end")
             if link.speed < 1:
                 raise UsageError(f"topology {self.kind}: link {i} has speed {link.speed}, must be at least 1")
-            if self.nodes[link.a].layer > self.nodes[link.b].layer:
+            if layers[a] > layers[b]:
                 raise UsageError(f"topology {self.kind}: link {i} must name its lower-layer end first")
 
     def _check_nics(self) -> None:

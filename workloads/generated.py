@@ -7,7 +7,6 @@ from the seed, by comparisons and basic arithmetic, so every machine draws the s
 from __future__ import annotations
 
 import dataclasses
-import functools
 import random
 from collections.abc import Callable, Iterator, Sequence
 
@@ -24,18 +23,6 @@ _WIRE_SHARE = 1500 / 1460
 PAIRS = ("random", "fixed")
 PERMUTED_SIZES = "uniform-1000000-20000000"
 """Transfers of about one second each at 100 Mb/s."""
-
-
-@functools.lru_cache(maxsize=4)
-def drawn(
-    draw: Callable[..., tuple[Flow, ...]],
-    hosts: tuple[str, ...],
-    seed: int,
-    traffic: Traffic,
-    params: tuple[tuple[str, int | str], ...],
-) -> tuple[Flow, ...]:
-    """Return `draw`'s flows, drawn once for all that need them: estimates, checks and the run itself."""
-    return draw(list(hosts), seed, traffic, **dict(params))
 
 
 def arrivals(rng: random.Random, per_s: float, until_s: float) -> Iterator[float]:

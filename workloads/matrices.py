@@ -250,16 +250,27 @@ def build(
     """
     known = _known(matrix)
     _check_names(matrix, params)
-    hosts = [topology.nodes[host].name for host in topology.hosts]
-    if not known.generated:
-        flows = known.draw(hosts, seed, **params)
-    elif traffic is None:
+    if known.generated and traffic is None:
         raise ValueError(f"building workload {matrix}: it is generated and needs the run's traffic")
-    else:
-        flows = generated.drawn(known.draw, tuple(hosts), seed, traffic, tuple(sorted(params.items())))
+    timed = traffic if known.generated else None
+    flows = _drawn(known.draw, topology.host_names, seed, timed, tuple(sorted(params.items())))
     if any(topology.islands):  # else all nodes are on the island of node 0
         _check_joined(matrix, topology, flows)
     return flows
+
+
+@functools.lru_cache(maxsize=4)
+def _drawn(
+    draw: Callable[..., tuple[Flow, ...]],
+    hosts: tuple[str, ...],
+    seed: int,
+    traffic: Traffic | None,
+    params: tuple[tuple[str, Value], ...],
+) -> tuple[Flow, ...]:
+    """Return `draw`'s flows, drawn once for all that need them: estimates, checks, points that differ in
+    their transport, and the run itself."""
+    timed = () if traffic is None else (traffic,)
+    return draw(list(hosts), seed, *timed, **dict(params))
 
 
 def _check_joined(matrix: str, topology: Topology, flows: Sequence[Flow]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from common.errors import UsageError
@@ -90,13 +90,14 @@ class Stack:
     on_demand: bool = False
 
 
-def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
-    """Raise UsageError for options that simulated hosts do not have."""
+def check_stack(spec: RunSpec, ccs: Iterable[str]) -> None:
+    """Raise UsageError for options that simulated hosts do not have. `ccs` are the flows' congestion
+    controls."""
     for name, known in CHOICES.items():
         if (word := getattr(spec.stack, name)) not in known:
             raise UsageError(f"{name} '{word}': choose {' or '.join(known)}")
     have = congestion_controls()
-    for cc in sorted({core_name(flow.cc) for flow in flows if flow.subflows} - set(have)):
+    for cc in sorted({core_name(cc) for cc in ccs} - set(have)):
         raise UsageError(f"the simulator has no congestion control '{cc}': choose from: {', '.join(have)}")
 
 

@@ -8,6 +8,6 @@ max_min.py      max-min fair rates by progressive filling
 network.py      capacities, and the ports that flows cross
 summarise.py    the RunResult of a point from steady rates
 
-May import `common`, `fabric`, `topos`, `controllers`, `model`, `engines.core_setup`, `engines.engine` and
-`engines.provenance`.
+May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `model`, `engines.core_setup`,
+`engines.engine` and `engines.provenance`.
 """

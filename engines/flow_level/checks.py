@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
 from model.fields.words import beyond
-from model.flows import PlannedFlow
 from model.noise import noisy
 from model.schedulers import scheduled
 from model.spec import ELASTIC, FIFO, PORT, RunSpec
+from workloads.flow import Flow
 
 OF_LINKS = frozenset(
     {"rate_mbps", "delay_us", "host_delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts"}
@@ -27,7 +27,7 @@ OF_STACKS = frozenset(
 """Fields of a StackSpec that the models have: bytes on the wire, acknowledgements, the choice of paths."""
 
 
-def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
+def check_steady(spec: RunSpec, flows: Sequence[Flow]) -> None:
     """Raise UsageError for a spec that needs packets or time."""
     link = spec.link
     asked = {
@@ -58,9 +58,9 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
             )
 
 
-def check_equilibrium(flows: Sequence[PlannedFlow]) -> None:
+def check_equilibrium(ccs: Collection[str]) -> None:
     """Raise UsageError for a congestion control without a formula here."""
-    unknown = sorted({flow.cc for flow in flows} - set(ALGORITHMS))
+    unknown = sorted(set(ccs) - set(ALGORITHMS))
     if unknown:
         raise UsageError(
             f"{unknown[0]} has no flow-level model: choose --cc of "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from engines.flow_level.network import Crossings, Floats, FluidNetwork
 from engines.flow_level.summarise import ack_share, summarise
 from engines.provenance import free_memory_mb, origin
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.flows import PlannedFlow, planned_flows
+from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows
 from model.machine.capacity import demand
 from model.network_plan import port_rates_bps
 from model.result import RunResult
@@ -46,16 +46,17 @@ PROGRAM_MB, HOST_MB, SUBFLOW_MB = 40.0, 0.012, 0.002
 class Model:
     """A flow-level model.
 
-    `solve` returns the rates of all subflows and the number of rounds. `check` raises UsageError for flows
-    without a model. `crossing_s` is the CPU time of all rounds per port that a subflow crosses.
+    `solve` returns the rates of all subflows and the number of rounds. `check` raises UsageError for a
+    congestion control without a model. `crossing_s` is the CPU time of all rounds per port that a subflow
+    crosses.
     """
 
     solve: Callable[[FluidNetwork], tuple[Floats, int]]
-    check: Callable[[Sequence[PlannedFlow]], None]
+    check: Callable[[Collection[str]], None]
     crossing_s: float
 
 
-def _answers_all(_flows: Sequence[PlannedFlow]) -> None:
+def _answers_all(_ccs: Collection[str]) -> None:
     """Accept all flows: the model does not depend on their congestion control."""
 
 
@@ -74,10 +75,11 @@ class FlowLevelEngine(OnePointPerCpu):
         """Raise UsageError for a spec that the model does not cover."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
         check_spec(spec)
-        flows = planned_flows(spec, topology)
-        check_stack(spec, flows if self._model is EQUILIBRIUM else ())
+        flows = drawn_flows(spec, topology)
+        ccs = congestion_controls(spec, flows)
+        check_stack(spec, ccs if self._model is EQUILIBRIUM else ())
         check_steady(spec, flows)
-        self._model.check(flows)
+        self._model.check(ccs)
         check_paths(spec, topology)
         needed_mb, free_mb = self.memory_mb(spec), free_memory_mb()
         if needed_mb > free_mb:

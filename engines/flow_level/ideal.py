@@ -23,7 +23,7 @@ from engines.engine import Observer, OnePointPerCpu
 from engines.provenance import origin
 from fabric._core import srpt_ends
 from model.congestion import COUPLED_DEFAULT
-from model.flows import PlannedFlow, planned_flows
+from model.flows import PlannedFlow, drawn_flows, planned_flows
 from model.link_events import check_events
 from model.machine.capacity import demand
 from model.network_plan import port_rates_bps
@@ -52,7 +52,7 @@ class IdealEngine(OnePointPerCpu):
             raise UsageError(
                 "--link-trace: the ideal scheduler supports fixed rates only; choose --engine simulator"
             )
-        if any(not flow.size_bytes or flow.after is not None for flow in planned_flows(spec, topology)):
+        if any(not flow.size_bytes or flow.after is not None for flow in drawn_flows(spec, topology)):
             raise UsageError(
                 f"the ideal scheduler needs flows that have a size and an arrival time, which "
                 f"{spec.workload.matrix} lacks: choose --workload poisson, or --engine simulator"

@@ -30,7 +30,7 @@ from fabric._core import COMPILER, Simulation
 from fabric.plan import NetworkPlan
 from model.congestion import COUPLED_DEFAULT
 from model.fields.limits import check_limits
-from model.flows import PlannedFlow, planned_flows
+from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows
 from model.link_events import check_events
 from model.machine.capacity import demand
 from model.network_plan import check_trace
@@ -56,8 +56,8 @@ class SimulatorEngine(OnePointPerCpu):
             return
         topology = topos.build(spec.topology.kind, spec.topology.params)
         check_spec(spec)
-        flows = planned_flows(spec, topology)
-        check_stack(spec, flows)
+        flows = drawn_flows(spec, topology)
+        check_stack(spec, congestion_controls(spec, flows))
         check_agent(spec)
         check_parts(spec, topology, flows)
         check_memory(spec, topology, flows, free_memory_mb())
@@ -71,7 +71,7 @@ class SimulatorEngine(OnePointPerCpu):
         if is_ims(spec):
             return ims.memory_mb(spec)
         topology = topos.build(spec.topology.kind, spec.topology.params)
-        return estimated_mb(spec, topology, planned_flows(spec, topology))
+        return estimated_mb(spec, topology, drawn_flows(spec, topology))
 
     def cpus(self, spec: RunSpec) -> int:
         """Return the number of threads that carry out the point."""

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from common.errors import UsageError
 from engines.core_setup.setup import ALARMS_A_SUBFLOW, MIN_PACKETS, PACKETS_A_SUBFLOW
 from fabric.plan import FRAME_BITS
-from model.flows import PlannedFlow
+from model.flows import subflow_counts
 from model.spec import LinkSpec, RunSpec
 from topos.topology import Topology
+from workloads.flow import Flow
 
 MB = 1 << 20
 _PROGRAM = 40 * MB
@@ -31,12 +32,13 @@ _PART = 5 * MB
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
-def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
+def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> float:
     """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
     queue = _queue_pkts(spec.link) or _UNLIMITED_QUEUE
     attachments = len({nic.switch for nic in topology.nics})
-    subflows = sum(flow.subflows for flow in flows)
+    counts = subflow_counts(spec, flows)
+    subflows = sum(counts)
     held = (
         _PROGRAM
         + _PART * (spec.parts - 1)
@@ -45,21 +47,20 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)
         + _SUBFLOW * subflows
-        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, flows, subflows)
+        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, flows, counts)
     )
     return held / MB
 
 
-def check_memory(
-    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], available_mb: float
-) -> None:
+def check_memory(spec: RunSpec, topology: Topology, flows: Sequence[Flow], available_mb: float) -> None:
     """Raise UsageError if the machine has less memory than needed."""
     needed = estimated_mb(spec, topology, flows)
     if needed <= available_mb:
         return
+    subflows = sum(subflow_counts(spec, flows))
     bound = "" if _queue_pkts(spec.link) else " or a limit to --queue"
     raise UsageError(
-        f"simulating {topology.kind} with {len(topology.hosts)} hosts and {sum(f.subflows for f in flows)} "
+        f"simulating {topology.kind} with {len(topology.hosts)} hosts and {subflows} "
         f"subflows takes about {needed:,.0f} MB of memory, but only {available_mb:,.0f} MB are free: "
         f"choose a smaller --k, fewer --subflows{bound}"
     )
@@ -70,17 +71,16 @@ def _queue_pkts(link: LinkSpec) -> int:
     return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
 
 
-def _packets(spec: RunSpec, flows: Sequence[PlannedFlow], subflows: int) -> int:
+def _packets(spec: RunSpec, flows: Sequence[Flow], counts: Sequence[int]) -> int:
+    subflows = sum(counts)
     most = MIN_PACKETS + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     queue = _queue_pkts(spec.link)
     if queue == 0:
         return most
     on_wire = spec.link.rate_mbps * spec.link.delay_us / FRAME_BITS * 2 * 6
-    filled = sum(_queues_filled(spec, flow) for flow in flows)
+    slow_start_ends = bool(spec.stack.ssthresh)
+    filled = sum(
+        1 if slow_start_ends or flow.size_bytes else max(1, min(count, _FILLED_IN_SLOW_START))
+        for flow, count in zip(flows, counts, strict=True)
+    )
     return min(most, round(filled * (queue + on_wire)) + _MIN_WINDOW * subflows)
-
-
-def _queues_filled(spec: RunSpec, flow: PlannedFlow) -> int:
-    if spec.stack.ssthresh or flow.size_bytes:
-        return 1
-    return max(1, min(flow.subflows, _FILLED_IN_SLOW_START))

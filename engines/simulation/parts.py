@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from common.errors import UsageError
 from controllers.routing import per_packet
 from model.congestion import DATAPATH, core_name
-from model.flows import PlannedFlow
+from model.flows import congestion_controls
 from model.noise import noisy
 from model.responsive import opens_subflows
 from model.spec import FIFO, RunSpec
 from topos.parts import parts_of
 from topos.topology import Topology
+from workloads.flow import Flow
 
 MIN_HOSTS = 512
 """On smaller networks windows are too short to wait for one another at each (docs/performance.md): one thread
 does all parts."""
 
 
-def check_parts(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
+def check_parts(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> None:
     """Raise UsageError, in one line, for a point in parts with what only an undivided network has."""
     if spec.parts == 1:
         return
@@ -34,14 +35,14 @@ def check_parts(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
             raise UsageError(f"--parts {spec.parts}: only an undivided network has {what}: leave one out")
 
 
-def _undivided(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> dict[str, bool]:
+def _undivided(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> dict[str, bool]:
     link = spec.link
     one_by_one = link.discipline != FIFO or bool(link.trace)
     return {
         "link events": bool(spec.events),
         "random loss": link.loss > 0,
         "CPUs that stall": noisy(spec),
-        "agents": any(core_name(flow.cc) == DATAPATH for flow in flows),
+        "agents": DATAPATH in map(core_name, congestion_controls(spec, flows)),
         "subflows on demand": opens_subflows(spec),
         "acknowledgements at once (acks=at_once)": spec.stack.acks == "at_once",
         "per-packet routing": per_packet(spec.routing),
@@ -50,7 +51,7 @@ def _undivided(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) 
     }
 
 
-def _waits_elsewhere(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> bool:
+def _waits_elsewhere(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> bool:
     parts = parts_of(topology, spec.parts)
     of_source = [parts[topology.index(flow.src)] for flow in flows]
     return any(

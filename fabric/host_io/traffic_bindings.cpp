@@ -8,10 +8,10 @@ namespace fabric {
 
 namespace {
 
-using FlowTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t, std::uint16_t,
+using DrivenFlow = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t, std::uint16_t,
                              std::uint64_t, double, std::string, bool, std::int64_t, std::uint8_t>;
 
-FlowSpec flow_spec(const FlowTuple& flow) {
+FlowSpec flow_spec(const DrivenFlow& flow) {
   const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp, after, dscp] = flow;
   if (dscp > 63) throw std::invalid_argument("DSCP has six bits: 0 to 63");
   const FlowId awaited = after < 0 ? kNoFlow : static_cast<FlowId>(after);
@@ -64,11 +64,11 @@ void bind_traffic(nb::module_& module) {
   nb::class_<FlowDriver>(module, "FlowDriver")
       .def(
           "__init__",
-          [](FlowDriver* self, const std::vector<FlowTuple>& flows, const std::vector<int>& pids, int cpu, unsigned loops,
+          [](FlowDriver* self, const std::vector<DrivenFlow>& flows, const std::vector<int>& pids, int cpu, unsigned loops,
              std::size_t write_bytes, std::size_t read_bytes, int sizes_map, bool rank_by_sent) {
             if (read_bytes < 1 || read_bytes > 1 << 20) throw std::invalid_argument("reads are of 1 byte to 1 MB");
             std::vector<FlowSpec> specs;
-            for (const FlowTuple& flow : flows) specs.push_back(flow_spec(flow));
+            for (const DrivenFlow& flow : flows) specs.push_back(flow_spec(flow));
             new (self) FlowDriver(std::move(specs), pids, {cpu, loops, read_bytes, write_bytes, sizes_map, rank_by_sent});
           },
           "flows"_a, "pids"_a, nb::kw_only(), "cpu"_a = -1, "loops"_a = 1, "write_bytes"_a = 0, "read_bytes"_a = 1,

@@ -11,18 +11,14 @@
 #include <system_error>
 #include <utility>
 
+#include "realtime/thread_scheduling.hpp"
+
 namespace fabric {
 
 namespace {
 
 // Longest time that a wake-up takes, so that threads begin their first stall together.
 constexpr std::int64_t kHeadStartNs = 1'000'000;
-
-std::int64_t now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
 
 void check(int error, const std::string& attempt) {
   if (error != 0) throw std::system_error(error, std::generic_category(), attempt);
@@ -51,7 +47,7 @@ void StallMaker::start() {
     throw;
   }
   const std::scoped_lock lock(mutex_);
-  epoch_ns_ = now_ns() + kHeadStartNs;
+  epoch_ns_ = clock_ns(CLOCK_MONOTONIC) + kHeadStartNs;
   released_ = true;
   changed_.notify_all();
 }
@@ -101,10 +97,10 @@ bool StallMaker::sleeps_until(std::int64_t ns) {
 
 // If this thread was itself kept from the CPU until its stall was over, it does not spin.
 void StallMaker::spin_until(std::int64_t ns) {
-  const std::int64_t began_ns = now_ns();
+  const std::int64_t began_ns = clock_ns(CLOCK_MONOTONIC);
   if (began_ns >= ns) return;
   std::int64_t at_ns = began_ns;
-  while (at_ns < ns && !stopping_.load(std::memory_order_relaxed)) at_ns = now_ns();
+  while (at_ns < ns && !stopping_.load(std::memory_order_relaxed)) at_ns = clock_ns(CLOCK_MONOTONIC);
   ++stalls_;
   stalled_ns_ += at_ns - began_ns;
 }

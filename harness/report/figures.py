@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
     for each in wanted:
         tasks += [(each.figure.name, task) for task in _charts(each)]
     with settings_folder():
+        if len(tasks) > 1:  # imported once, before this process is forked: Matplotlib takes half a second
+            importlib.import_module("plots.shared.saving")
         found = side_by_side([task for _, task in tasks])
     for (name, _), paths in zip(tasks, found, strict=True):
         drawn[name] += paths

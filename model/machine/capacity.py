@@ -176,7 +176,7 @@ def _crowd(
     topology = topos.build(kind, dict(params))
     hosts = len(topology.hosts)
     if matrix == "all_to_all" and hosts * hosts > _MAX_FLOWS_BUILT:
-        names = [topology.nodes[host].name for host in topology.hosts]
+        names = topology.host_names
         some = [Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
         return _Crowd(hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))
     flows = matrices.build(matrix, topology, dict(arguments), sub_seed(_ANY_SEED, "workload"), traffic)

@@ -7,6 +7,7 @@ are looked for in prose alone: in pages, docstrings and comments.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import os
 import re
@@ -52,6 +53,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 
 
+@functools.cache
 def tracked() -> list[str]:
     done = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
@@ -59,10 +61,10 @@ def tracked() -> list[str]:
     return done.stdout.splitlines()
 
 
-TRACKED = tracked()
-FOLDERS = {str(folder) for name in TRACKED for folder in Path(name).parents}
-MADE = {f"docs/{name}" for name in site.pages()} - set(TRACKED)
-"""Pages of the site that are made from the code."""
+@functools.cache
+def made() -> set[str]:
+    """Return the pages of the site that are made from the code."""
+    return {f"docs/{name}" for name in site.pages()} - set(tracked())
 
 
 def ends(paths: Iterable[str]) -> set[str]:
@@ -71,7 +73,14 @@ def ends(paths: Iterable[str]) -> set[str]:
     return {"/".join(names[first:]) for names in parts for first in range(len(names))}
 
 
-CITABLE, CITABLE_FOLDERS = ends({*TRACKED, *MADE}), ends(FOLDERS)
+@functools.cache
+def citable() -> set[str]:
+    return ends({*tracked(), *made()})
+
+
+@functools.cache
+def citable_folders() -> set[str]:
+    return ends({str(folder) for name in tracked() for folder in Path(name).parents})
 
 
 def cited(text: str) -> set[str]:
@@ -118,18 +127,18 @@ def exists(path: str, beside: Path) -> bool:
     """
     if path.endswith("/"):
         folder = path.rstrip("/")
-        return folder in CITABLE_FOLDERS or (beside / folder).is_dir()
-    return path in CITABLE or _is_made(beside / path) or (beside / path).exists()
+        return folder in citable_folders() or (beside / folder).is_dir()
+    return path in citable() or _is_made(beside / path) or (beside / path).exists()
 
 
 def _is_made(path: Path) -> bool:
-    return os.path.relpath(os.path.normpath(path), ROOT) in MADE
+    return os.path.relpath(os.path.normpath(path), ROOT) in made()
 
 
 def missing() -> list[str]:
     """Return `FILE: PATH` for each cited file that does not exist."""
     found = []
-    for name in TRACKED:
+    for name in tracked():
         path = ROOT / name
         if path.suffix in TEXT and path.exists():
             text = path.read_text()
@@ -186,6 +195,6 @@ def test_cited_files_exist() -> None:
 
 
 def test_links_of_pages_lead_somewhere() -> None:
-    pages = [name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists()]
+    pages = [name for name in tracked() if name.endswith(".md") and (ROOT / name).exists()]
     assert "README.md" in pages
     assert [broken for name in pages for broken in broken_links(name)] == []

@@ -35,8 +35,9 @@ POINT = (
 )  # fmt: skip
 LIMIT_PKTS = 100
 """What queues hold unless an option or a figure says otherwise."""
-UNOPTIMISED = ("build-type=Debug", "define.CMAKE_CXX_FLAGS_DEBUG=-O0")
-"""Without optimisation and debug symbols, which take most of a compiler's time."""
+QUICKLY = ("build-type=Debug", "define.CMAKE_CXX_FLAGS_DEBUG=-O0", "define.CMAKE_UNITY_BUILD_BATCH_SIZE=0")
+"""Without optimisation and debug symbols, which take most of a compiler's time, and with all sources in one
+compilation, which reads every header once."""
 
 
 def run(argv: Sequence[object], cwd: Path, deadline_s: float = 300.0) -> str:
@@ -56,7 +57,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run([sys.executable, "-c", program], tree)
     (sdist,) = folder.glob("*.tar.gz")
     offline = ["--no-build-isolation", "--no-deps", "--no-index", "--no-cache-dir"]
-    offline += [f"--config-settings=cmake.{each}" for each in UNOPTIMISED]
+    offline += [f"--config-settings=cmake.{each}" for each in QUICKLY]
     argv = [sys.executable, "-m", "pip", "wheel", *offline, "-w", folder, sdist]
     run(argv, folder, BUILD_S)
     (built,) = folder.glob("*.whl")

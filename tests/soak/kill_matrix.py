@@ -48,6 +48,7 @@ PATIENCE_S = 2.0
 RUN_S = 240.0
 """The longest that a command may take, whatever is killed in it."""
 GONE_S = 15.0
+WORKER = ("--nthreads", "1")
 ROLE_S = 20.0
 ALGORITHMS = {
     "mine.py": """from ccp.algorithms.reno import Reno
@@ -248,13 +249,8 @@ class Matrix:
 
     def renew_workers(self) -> None:
         """Replace the Dask worker, which may have been stopped or killed."""
-        for process in self._lab.processes[1:]:
-            process.kill()
-            process.wait()
-        for log in self._lab.folder.glob("worker*.log"):
-            log.unlink()
-        self._lab.start_worker("--nthreads", "1")
-        self._lab.wait_for_workers()
+        self._lab.have()
+        self._lab.have(WORKER)
 
     def _stored(self, run: str, into: str = "") -> Path:
         return self._home / (into or run) / "results" / RUNS[run].stored
@@ -286,9 +282,7 @@ def _lab(home: Path, needed: bool) -> Iterator[Lab]:
         if not needed:
             yield lab
             return
-        lab.start_scheduler()
-        lab.start_worker("--nthreads", "1")
-        lab.wait_for_workers()
+        lab.have(WORKER)
         yield lab
     finally:
         lab.stop()

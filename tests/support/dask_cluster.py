@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,36 +42,62 @@ class Deadly(FakeEngine):
 
 @dataclass
 class Lab:
-    """A scheduler and the workers started so far; their ports are the system's choice."""
+    """A scheduler and its workers; their ports are the system's choice.
+
+    Each process has a log and each worker a folder of its own, numbered in the order in which they started.
+    """
 
     folder: Path
     address: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    scheduler: subprocess.Popen[bytes] | None = None
+    workers: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The options of the workers that run, or were killed meanwhile, by their numbers."""
 
-    def start_scheduler(self) -> subprocess.Popen[bytes]:
+    def have(self, *wanted: tuple[str, ...]) -> None:
+        """Make this cluster one with a worker for each of these tuples of options, and no other.
+
+        Workers that fit stay, others are killed; so is everything if the scheduler is gone. Workers are new
+        where a test has killed some.
+        """
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            self.stop()
+            self.start_scheduler()
+        missing = list(wanted)
+        for number, options in list(self.workers.items()):
+            if options in missing and self.processes[number].poll() is None:
+                missing.remove(options)
+            else:
+                self._end_worker(number)
+        for options in missing:
+            self.start_worker(*options)
+        self.wait_for_workers()
+
+    def start_scheduler(self) -> None:
         """Start a scheduler; return once it listens."""
         path = self.folder / f"scheduler{len(self.processes)}.json"
-        process = self._start(
+        self.scheduler = self._start(
             "scheduler", "--host", self.host, "--port", "0", "--no-dashboard", "--scheduler-file", str(path)
         )
-        text = self._appears(path, process)
+        text = self._appears(path, self.scheduler)
         self.address = text.partition('"address": "')[2].partition('"')[0]
-        return process
 
-    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, *options: str) -> None:
         """Start a worker without a nanny, so that it stays dead when killed. It registers a little later: see
         `wait_for_workers`."""
-        return self._start(
+        number = len(self.processes)
+        self._start(
             "worker", self.address, "--no-nanny", "--host", self.host, "--no-dashboard",
-            "--local-directory", str(self.scratch), *options,
+            "--local-directory", str(self._folder_of(number)), *options,
         )  # fmt: skip
+        self.workers[number] = options
 
     def worker_at(self, address: str) -> subprocess.Popen[bytes]:
         """Return the worker that has this address."""
-        (log,) = (log for log in self.folder.glob("worker*.log") if address in log.read_text())
-        return self.processes[int(log.stem.removeprefix("worker"))]
+        (number,) = (number for number in self.workers if self._address_of(number) == address)
+        return self.processes[number]
 
     @property
     def scratch(self) -> Path:
@@ -83,11 +111,42 @@ class Lab:
 
     def wait_for_workers(self) -> None:
         """Wait until all workers that were started have registered."""
-        deadline = time.monotonic() + DEADLINE_S
-        logs = list(self.folder.glob("worker*.log"))
-        while not all("Registered to" in log.read_text() for log in logs):
-            assert time.monotonic() < deadline, self.logs()
-            time.sleep(0.05)
+        started = list(self.workers)
+        self._until(lambda: all("Registered to" in self._log("worker", number) for number in started))
+
+    def logs(self) -> str:
+        """Return the logs of all processes."""
+        return "\n".join(log.read_text() for log in sorted(self.folder.glob("*.log")))
+
+    def stop(self) -> None:
+        """Kill all processes that still run: no test is about how Dask's processes end."""
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        self.scheduler = None
+        self.workers.clear()
+
+    def _end_worker(self, number: int) -> None:
+        """Kill a worker and remove its folder; return once the scheduler knows."""
+        address = self._address_of(number)
+        self.processes[number].kill()
+        self.processes[number].wait()
+        del self.workers[number]
+        scheduler = self.processes.index(self.scheduler) if self.scheduler else 0
+        self._until(lambda: f"Remove worker addr: {address}" in self._log("scheduler", scheduler))
+        shutil.rmtree(self._folder_of(number), ignore_errors=True)
+
+    def _folder_of(self, number: int) -> Path:
+        return self.scratch / str(number)
+
+    def _log(self, what: str, number: int) -> str:
+        return (self.folder / f"{what}{number}.log").read_text()
+
+    def _address_of(self, number: int) -> str:
+        found = re.search(r"Start worker at: +(\S+)", self._log("worker", number))
+        assert found, self.logs()
+        return found[1]
 
     def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
         log = (self.folder / f"{what}{len(self.processes)}.log").open("wb")
@@ -111,20 +170,11 @@ class Lab:
             time.sleep(0.05)
         raise AssertionError(f"no {path.name}: {self.logs()}")
 
-    def logs(self) -> str:
-        """Return the logs of all processes."""
-        return "\n".join(log.read_text() for log in sorted(self.folder.glob("*.log")))
-
-    def stop(self) -> None:
-        """End all processes that still run."""
-        for process in reversed(self.processes):
-            process.send_signal(signal.SIGTERM)
-        for process in self.processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    def _until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, self.logs()
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -134,10 +184,7 @@ def cluster(
     """Yield a lab with a scheduler and one worker for each tuple of options."""
     lab = Lab(folder, env=env or {}, host=host)
     try:
-        lab.start_scheduler()
-        for options in workers:
-            lab.start_worker(*options)
-        lab.wait_for_workers()
+        lab.have(*workers)
         yield lab
     finally:
         lab.stop()

@@ -41,7 +41,7 @@ def extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:
 
     Paths from other S-CSCFs than the first may be some links longer or shorter.
     """
-    names = [topology.nodes[host].name for host in topology.hosts]
+    names = topology.host_names
     _, hss, _, scscfs = sip.roles_of(names, 1)
     path = topology.shortest_paths(topology.index(scscfs[0]), topology.index(hss))[0]
     links_us = (len(path) - 1) * spec.link.delay_us + 2 * spec.link.host_delay_us

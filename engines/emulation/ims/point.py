@@ -117,7 +117,7 @@ def _result(
 def place_of(topology: Topology, net: FabricNet) -> Place:
     """Return the roles of the hosts of a running network."""
     hosts = {host.name: host for host in net.host_refs()}
-    names = [topology.nodes[host].name for host in topology.hosts]
+    names = topology.host_names
     users, hss, pcscfs, scscfs = sip.roles_of(names, 1)
     return Place(
         users=hosts[users],
@@ -131,7 +131,7 @@ def place_of(topology: Topology, net: FabricNet) -> Place:
 def plan_of(spec: RunSpec, topology: Topology, settings: SipSettings) -> NetworkPlan:
     """Return the plan of the network, with the look-up time as delay of the HSS's link."""
     plan = plan_for(spec, topology)
-    names = [topology.nodes[host].name for host in topology.hosts]
+    names = topology.host_names
     link = topology.nics_of(topology.index(sip.roles_of(names, 1)[1]))[0].link
     delay_ps = plan.delay_ps.copy()
     delay_ps[[uplink(link), downlink(link)]] += round(extra_us(spec, settings, topology) * PS_PER_US)

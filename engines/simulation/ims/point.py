@@ -67,7 +67,7 @@ def run(spec: RunSpec, observer: Observer) -> RunResult:
 
 def _hop_us(spec: RunSpec, topology: Topology) -> float:
     """Return the links' delay between the users and the first P-CSCF, which stands for all pairs of hosts."""
-    names = [topology.nodes[host].name for host in topology.hosts]
+    names = topology.host_names
     users, _, pcscfs, _ = sip.roles_of(names, 1)
     links = len(topology.shortest_paths(topology.index(users), topology.index(pcscfs[0]))[0]) - 1
     return links * spec.link.delay_us + 2 * spec.link.host_delay_us

@@ -12,7 +12,7 @@ import topos
 from common.errors import UsageError
 from engines.simulation import engine
 from engines.simulation.memory import check_memory, estimated_mb
-from model.flows import planned_flows
+from model.flows import drawn_flows
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 
@@ -27,7 +27,7 @@ def spec_of(k: int = 4, subflows: int = 8, **link: Any) -> RunSpec:
 
 def estimate(spec: RunSpec) -> float:
     topology = topos.build(spec.topology.kind, spec.topology.params)
-    return estimated_mb(spec, topology, planned_flows(spec, topology))
+    return estimated_mb(spec, topology, drawn_flows(spec, topology))
 
 
 def test_what_is_larger_takes_more() -> None:
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyP
 def test_the_advice_fits_the_point(queue_pkts: int, advice: str) -> None:
     spec = spec_of(queue_pkts=queue_pkts)
     topology = topos.build(spec.topology.kind, spec.topology.params)
-    flows = planned_flows(spec, topology)
+    flows = drawn_flows(spec, topology)
     enough = estimated_mb(spec, topology, flows)
     check_memory(spec, topology, flows, enough)
     with pytest.raises(UsageError) as refused:

@@ -15,6 +15,8 @@ from experiments.sigcomm11.subflows_needed import ENOUGH_PCT, NETWORKS
 from harness.options.options import Given, resolve
 from model.spec import RunSpec
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 
 def points(name: str, **given: str) -> list[RunSpec]:
     figure = CATALOGUE.find(name).figures[0]

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
@@ -14,6 +15,8 @@ from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
 from harness.options.options import Given, resolve
 from harness.points.labels import names, routing, workload_label
 from model.schedulers import scheduler_words
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 (FIGURE,) = EXPERIMENT.figures
 

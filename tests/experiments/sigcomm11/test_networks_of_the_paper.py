@@ -18,6 +18,8 @@ from harness.experiment import Figure
 from harness.options.options import Given, resolve
 from harness.points.labels import workload_label
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")
 FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)
 

@@ -16,6 +16,8 @@ from harness.claims.verdicts import AGREES
 from harness.options.options import Given, resolve
 from model.spec import TopologySpec
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 FIGURE = EXPERIMENT.figures[0]
 
 

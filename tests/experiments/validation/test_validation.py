@@ -26,6 +26,8 @@ from harness.results.store import Store, load
 from model.spec import RunSpec
 from tests.support.stored_points import put
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 
 def refabric(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))

@@ -44,14 +44,25 @@ pytestmark = pytest.mark.builds
 POST = "cs244-one-to-one"
 SIMULATE = ("--engine", "simulator", "--k", "4", "--rate", "20", "--warmup", "0.2")
 OFFER = ("--nthreads", "1", "--resources", "emulation=1")
+OFFER_TWO = ("--nthreads", "2", "--resources", "emulation=1")
 ONE = ("--nthreads", "1")
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A cluster that no test changes: two workers with one thread each, neither for emulation."""
-    with cluster(tmp_path_factory.mktemp("two"), ONE, ONE) as lab:
-        yield lab
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A cluster for all tests here: each says which workers it needs, and may kill any process.
+
+    Those that need no worker come first and those that kill some come last, so that few start anew.
+    """
+    with cluster(tmp_path_factory.mktemp("lab")) as made:
+        yield made
+
+
+@pytest.fixture
+def two(lab: Lab) -> Lab:
+    """The cluster with two workers with one thread each, neither for emulation."""
+    lab.have(ONE, ONE)
+    return lab
 
 
 class Listener:
@@ -100,25 +111,6 @@ def run(machines: Machines, results: Path, points: Sequence[RunSpec], listener: 
     return sweep.run(jobs_of(points, machines.engine), machines.executor, where, where.read(), listener)
 
 
-def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
-    (tmp_path / "counters").mkdir()
-    engine = Flaky(parallel=2, counters=tmp_path / "counters")
-    with connected(two.address, engine) as machines:
-        jobs = jobs_of(specs("fake", 1, 8), engine)
-        where = Store.open(tmp_path, POST)
-        outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
-    assert outcome.exit_code == 0
-    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
-    assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
-    engine = dataclasses.replace(engine, noisy_runs=9)
-    with connected(two.address, engine) as machines:
-        outcome = sweep.run(
-            jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
-        )
-    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
-    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
-
-
 def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
     with connected(lab.address, engine) as machines:
         return run(machines, results, points, listener)
@@ -137,6 +129,36 @@ def refused(results: Path, *options: str, env: Mapping[str, str] | None = None) 
     assert done.returncode in {2, 3}, done.stdout + done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     return done.stderr
+
+
+def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None:
+    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
+    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
+    assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
+    lab.have()
+    alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
+    assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
+    assert not (tmp_path / POST).exists()
+
+
+def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
+    (tmp_path / "counters").mkdir()
+    engine = Flaky(parallel=2, counters=tmp_path / "counters")
+    with connected(two.address, engine) as machines:
+        jobs = jobs_of(specs("fake", 1, 8), engine)
+        where = Store.open(tmp_path, POST)
+        outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
+    assert outcome.exit_code == 0
+    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
+    assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
+    engine = dataclasses.replace(engine, noisy_runs=9)
+    with connected(two.address, engine) as machines:
+        outcome = sweep.run(
+            jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
+        )
+    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
+    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
 
 
 def files_of(results: Path) -> dict[str, bytes]:
@@ -164,84 +186,6 @@ def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_p
     again = Listener()
     assert on(two, engine, tmp_path / "far", points, again).exit_code == 0
     assert again.workers == [], "all are finished"
-
-
-def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
-    """Kill the worker that starts the third point and start another worker; each point is stored once."""
-
-    def kill_one(place: Place) -> None:
-        if place.index == 3:
-            lab.worker_at(place.worker).kill()
-            lab.start_worker(*ONE)
-
-    listener = Listener(kill_one)
-    with cluster(tmp_path, ONE, ONE) as lab:
-        engine = FakeEngine(sleep_s=2.0, parallel=2)
-        outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
-    assert [point.status for point in outcome.points] == [Status.OK] * 5, lab.logs()
-    assert [note.endswith(" was lost") for note in listener.notes if "started again" in note] == [True]
-    assert len(listener.workers) == 5, "no point has two start events"
-    assert len(load(tmp_path / "results" / POST)) == 5
-    assert leftovers(tmp_path / "results" / POST) == []
-
-
-def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp_path: Path) -> None:
-    listener = Listener()
-    with cluster(tmp_path, ONE, ONE, ONE, ONE) as lab:
-        points = specs("fake", 1, 4, 6)
-        outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, listener)
-    states = {p.spec.transport.subflows: p for p in outcome.points if not is_baseline(p.spec)}
-    assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
-    assert states[4].reasons[0].kind == ENDED
-    assert states[4].reasons[0].text.startswith("3 workers were lost while running it, last tcp://127.0.0.1:")
-    assert outcome.exit_code == 1
-
-
-def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -> None:
-    """End it by Ctrl-C, by SIGKILL, or by killing the scheduler, during points of 3000 simulated seconds."""
-    with cluster(tmp_path, ("--nthreads", "2")) as lab:
-        code, said = ended(lab, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
-        assert code == 130, said
-        assert "interrupted: " in said
-        code, said = ended(lab, tmp_path / "b", lambda sweeping: sweeping.kill())
-        assert code == -signal.SIGKILL
-        code, said = ended(lab, tmp_path / "c", lambda _: lab.processes[0].kill())
-        assert code == 1, said
-        assert "is gone: finished points are kept" in said
-    assert leftovers(tmp_path / "a" / POST) == leftovers(tmp_path / "c" / POST) == []
-
-
-def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
-    """Return exit code and last output of a sweep that `end` ends once it is running."""
-    options = (*SIMULATE, "--subflows", "1,2", "--seconds", "3000", "--dask", lab.address)
-    sweeping = subprocess.Popen(
-        command(results, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-    )
-    late = threading.Timer(2 * DEADLINE_S, sweeping.kill)
-    late.start()
-    assert sweeping.stdout is not None
-    for line in sweeping.stdout:
-        if line.startswith("[1/"):
-            break
-    until(lambda: lab.left() != [], DEADLINE_S, "a worker has begun a point")
-    end(sweeping)
-    said = sweeping.stdout.read()
-    late.cancel()
-    code = sweeping.wait(timeout=DEADLINE_S)
-    until(lambda: lab.left() == [], DEADLINE_S, "workers have removed their folders")
-    assert "Traceback" not in said
-    return code, said
-
-
-def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
-    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
-    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
-    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
-    assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
-    with cluster(tmp_path) as lab:
-        alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
-    assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
-    assert not (tmp_path / POST).exists()
 
 
 def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,18 +216,6 @@ def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
         assert "a thread of worker tcp://" in str(machines.unfit(specs("fake", 1))["fake"])
 
 
-def test_an_emulated_point_has_its_machine_for_itself(tmp_path: Path) -> None:
-    engine, points = FakeEngine(), specs("fake", 1, 2)
-    with cluster(tmp_path, OFFER) as lab:
-        assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
-        assert len(load(tmp_path / "results" / POST)) == 3
-        for worker, why in ((ONE, "shares its machine"), (("--nthreads", "2", *OFFER[2:]), "with 2 threads")):
-            lab.start_worker(*worker)
-            lab.wait_for_workers()
-            with connected(lab.address, engine) as machines:
-                assert why in str(machines.unfit(points)["fake"])
-
-
 def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = (TopologySpec("fat_tree", {"k": k}) for k in (4, 6))
     with connected(two.address, FakeEngine(name="mininet", parallel=2)) as machines:
@@ -301,3 +233,82 @@ def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.Monkey
         ):
             machines.rate(large, ("mininet",), Listener())
         assert machines.rate(large, ("simulator",), Listener()).rate_mbps == 100.0
+
+
+def test_a_killed_worker_has_its_point_redone_elsewhere(two: Lab, tmp_path: Path) -> None:
+    """Kill the worker that starts the third point and start another worker; each point is stored once."""
+
+    def kill_one(place: Place) -> None:
+        if place.index == 3:
+            two.worker_at(place.worker).kill()
+            two.start_worker(*ONE)
+
+    listener = Listener(kill_one)
+    engine = FakeEngine(sleep_s=1.0, parallel=2)
+    outcome = on(two, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
+    assert [point.status for point in outcome.points] == [Status.OK] * 5, two.logs()
+    assert [note.endswith(" was lost") for note in listener.notes if "started again" in note] == [True]
+    assert len(listener.workers) == 5, "no point has two start events"
+    assert len(load(tmp_path / "results" / POST)) == 5
+    assert leftovers(tmp_path / "results" / POST) == []
+
+
+def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.have(ONE, ONE, ONE, ONE)
+    points = specs("fake", 1, 4, 6)
+    outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, Listener())
+    states = {p.spec.transport.subflows: p for p in outcome.points if not is_baseline(p.spec)}
+    assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
+    assert states[4].reasons[0].kind == ENDED
+    assert states[4].reasons[0].text.startswith("3 workers were lost while running it, last tcp://127.0.0.1:")
+    assert outcome.exit_code == 1
+
+
+def test_an_emulated_point_has_its_machine_for_itself(lab: Lab, tmp_path: Path) -> None:
+    engine, points = FakeEngine(), specs("fake", 1, 2)
+    lab.have(OFFER)
+    assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
+    assert len(load(tmp_path / "results" / POST)) == 3
+    for workers, why in (((OFFER, ONE), "shares its machine"), ((OFFER, ONE, OFFER_TWO), "with 2 threads")):
+        lab.have(*workers)
+        with connected(lab.address, engine) as machines:
+            assert why in str(machines.unfit(points)["fake"])
+
+
+def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(two: Lab, tmp_path: Path) -> None:
+    """End it by Ctrl-C, by SIGKILL, or by killing the scheduler, during points of 3000 simulated seconds."""
+    scheduler = two.scheduler
+    assert scheduler is not None
+    code, said = ended(two, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
+    assert code == 130, said
+    assert "interrupted: " in said
+    code, said = ended(two, tmp_path / "b", lambda sweeping: sweeping.kill())
+    assert code == -signal.SIGKILL
+    code, said = ended(two, tmp_path / "c", lambda _: scheduler.kill())
+    assert code == 1, said
+    assert "is gone: finished points are kept" in said
+    assert leftovers(tmp_path / "a" / POST) == leftovers(tmp_path / "c" / POST) == []
+
+
+def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
+    """Return exit code and last output of a sweep that `end` ends once it is running."""
+    options = (*SIMULATE, "--subflows", "1,2", "--seconds", "3000", "--dask", lab.address)
+    sweeping = subprocess.Popen(
+        command(results, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    )
+    late = threading.Timer(2 * DEADLINE_S, sweeping.kill)
+    late.start()
+    assert sweeping.stdout is not None
+    for line in sweeping.stdout:
+        if line.startswith("[1/"):
+            break
+    until(lambda: lab.left() != [], DEADLINE_S, "a worker has begun a point")
+    end(sweeping)
+    said = sweeping.stdout.read()
+    late.cancel()
+    code = sweeping.wait(timeout=DEADLINE_S)
+    until(lambda: lab.left() == [], DEADLINE_S, "workers have removed their folders")
+    assert "Traceback" not in said
+    return code, said

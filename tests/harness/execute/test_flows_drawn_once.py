@@ -31,6 +31,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return build(name, topology, params, seed, traffic)
 
     flows._planned.cache_clear()
+    flows._drawn.cache_clear()
     monkeypatch.setattr(flows, "build", counted)
     return seeds
 

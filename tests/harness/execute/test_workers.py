@@ -283,7 +283,7 @@ def files_of(results: Path) -> dict[str, bytes]:
 
 def simulate(results: Path, *more: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", _UNDRAWN, "run", "cs244-one-to-one", *SIMULATE, "--seconds", "5",
+        [sys.executable, "-c", _UNDRAWN, "run", "cs244-one-to-one", *SIMULATE, "--seconds", "3",
          "--results", str(results), "--qmon", *more],
         capture_output=True, text=True, check=False, timeout=120, cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

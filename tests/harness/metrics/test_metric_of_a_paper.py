@@ -19,6 +19,8 @@ from harness.results.summary import judge
 from tests.support.made_up_paper.figure import EXPERIMENT
 from tests.support.made_up_paper.metrics import NFCT_LARGE, SMALL_BYTES
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 
 def refabric(*arguments: str) -> list[dict[str, Any]]:
     """Run a command whose catalogue holds only this paper; return its JSON events."""

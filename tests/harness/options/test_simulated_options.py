@@ -23,6 +23,8 @@ from model.linux_stack import LINUX
 from model.spec import StackSpec
 from tests.support.svg_text import words_of
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 (FIGURE,) = EXPERIMENT.figures
 SMALL = (
     "--engine",

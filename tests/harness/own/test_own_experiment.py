@@ -13,6 +13,8 @@ from common.errors import UsageError
 from harness.own.experiment_file import load
 from refabric.command import main
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 QUICK = ("--engine", "simulator", "--seconds", "2", "--warmup", "0.5")
 
 
