@@ -22,17 +22,23 @@ ccp_u64 per_second(std::uint64_t bytes, Time interval) {
   return static_cast<ccp_u64>(static_cast<double>(bytes) * (static_cast<double>(kSecond) / static_cast<double>(interval)));
 }
 
+bool is_under_agent(const Stack& stack, std::uint32_t subflow) {
+  return subflow < stack.subflows.size() && stack.connections[stack.subflows[subflow].connection].control->by_agent;
+}
+
 }  // namespace
 
 void Datapath::acknowledged(const Segment& ack, Time now) {
+  agents_.load(number_);
   if (!state_.begun) begin(now);
   measure(ack, now);
   fold(now);
+  agents_.store(number_);
 }
 
 void Datapath::begin(Time now) {
   const double bytes = path_.window * mss();
-  ccp_begin(&state_.flow, &program(), static_cast<ccp_u64>(bytes), micros(now));
+  ccp_begin(&unit_.flow, &unit_.program(), static_cast<ccp_u64>(bytes), micros(now));
   state_.begun = true;
   tell(AgentEventKind::created, now);
 }
@@ -44,7 +50,7 @@ void Datapath::measure(const Segment& ack, Time now) {
   const std::uint32_t misordered = board.sacked() > state_.sacked ? board.sacked() - state_.sacked : 0;
   state_.una = board.una();
   state_.sacked = board.sacked();
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   of[CCP_BYTES_ACKED] = std::uint64_t{fresh} * mss();
   of[CCP_BYTES_MISORDERED] = std::uint64_t{misordered} * mss();
   of[CCP_ECN_PACKETS] = ack.marked ? delivered : 0;
@@ -65,7 +71,7 @@ void Datapath::measure(const Segment& ack, Time now) {
 }
 
 void Datapath::measure_rates(const DeliverySample& sample) {
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   of[CCP_RATE_OUTGOING] = of[CCP_RATE_INCOMING] = 0;
   if (sample.sending <= 0 || sample.arriving <= 0) return;
   const std::uint64_t bytes = std::uint64_t{sample.pkts} * mss();
@@ -85,37 +91,35 @@ std::uint32_t Datapath::take_losses() {
   return losses;
 }
 
-const ccp_program& Datapath::program() const { return agents_.link.config().programs[state_.flow.program]; }
-
 void Datapath::take_staged(Time now) {
-  if (ccp_take_program(&state_.flow) != 0) ccp_change(&state_.flow, &program(), micros(now));
-  ccp_take_controls(&state_.flow);
+  if (ccp_take_program(&unit_.flow) != 0) ccp_change(&unit_.flow, &unit_.program(), micros(now));
+  ccp_take_controls(&unit_.flow);
 }
 
 void Datapath::fold(Time now) {
   take_staged(now);
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   of[CCP_NOW] = micros(now);
   const std::uint64_t asked = agents_.link.config().report_us;
   of[CCP_REPORT_US] = asked != 0 ? asked : of[CCP_RTT_SAMPLE];
   const auto srtt_us = static_cast<ccp_u64>(sender_.rtt.srtt / kMicrosecond);
   ++agents_.counters.acknowledgements;
   const bool reports =
-      ccp_acknowledged(&state_.flow, &program(), mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
+      ccp_acknowledged(&unit_.flow, &unit_.program(), mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
   use_window();
   if (!reports) return;
   ++agents_.counters.reports;
   if (!state_.fallen_back) tell(AgentEventKind::measured, now);
-  ccp_reported(&state_.flow, &program());
+  ccp_reported(&unit_.flow, &unit_.program());
 }
 
-void Datapath::use_window() { path_.window = static_cast<double>(state_.flow.window / mss()); }
+void Datapath::use_window() { path_.window = static_cast<double>(unit_.flow.window / mss()); }
 
 void Datapath::tell(AgentEventKind kind, Time now) {
-  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .program = state_.flow.program,
-                   .at = stack_.clock.reading(now), .window_bytes = state_.flow.window};
+  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .program = unit_.flow.program,
+                   .at = stack_.clock.reading(now), .window_bytes = unit_.flow.window};
   if (kind == AgentEventKind::measured) {
-    const ccp_u64* const fields = &state_.flow.registers[CCP_REPORT];
+    const ccp_u64* const fields = &unit_.flow.registers[CCP_REPORT];
     std::copy(fields, fields + CCP_FIELDS, event.fields.begin());
   }
   agents_.link.send(event, now);
@@ -127,22 +131,27 @@ void Datapath::timed_out(Time now) {
     path_.window = 1;
     return;
   }
+  agents_.load(number_);
   state_.losses = sender_.board.losses();
-  ccp_timed_out(&state_.flow, mss());
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  ccp_timed_out(&unit_.flow, mss());
+  state_.ssthresh = unit_.flow.ssthresh;
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   std::fill(of, of + CCP_FIELDS, 0);
   of[CCP_RTT_SAMPLE] = CCP_NO_RTT;
   of[CCP_WAS_TIMEOUT] = 1;
   fold(now);
+  agents_.store(number_);
 }
 
 void Datapath::closed(Time now) {
   state_.pacing.at = kNever;
-  if (state_.begun) tell(AgentEventKind::closed, now);
+  if (!state_.begun) return;
+  agents_.load(number_);
+  tell(AgentEventKind::closed, now);
 }
 
 bool Datapath::may_send(Time now) {
-  if (state_.flow.rate == 0 || state_.next_send <= now) return true;
+  if (state_.rate == 0 || state_.next_send <= now) return true;
   stack_.timers.set(state_.pacing, Alarm::pacing, number_, state_.next_send);
   return false;
 }
@@ -150,8 +159,8 @@ bool Datapath::may_send(Time now) {
 void Datapath::sent(std::uint32_t bytes, Time now) {
   const bool idle = sender_.board.outstanding() <= 1;  // the segment itself is outstanding by now
   if (agents_.read.has_rates()) state_.delivery.sent(sender_.transmissions, sender_.delivered_order, idle, now);
-  if (state_.flow.rate == 0) return;
-  const double seconds = static_cast<double>(bytes) / static_cast<double>(state_.flow.rate);
+  if (state_.rate == 0) return;
+  const double seconds = static_cast<double>(bytes) / static_cast<double>(state_.rate);
   const Time wait = static_cast<Time>(std::min(seconds, 1.0) * static_cast<double>(kSecond));
   state_.next_send = std::max(state_.next_send, now) + wait;
 }
@@ -159,12 +168,16 @@ void Datapath::sent(std::uint32_t bytes, Time now) {
 void Datapath::carry_out(const AgentCommand& command, Time now) {
   if (!connection_.open) return;
   ++agents_.counters.commands;
-  if (command.program) ccp_stage_program(&state_.flow, *command.program);
-  for (const auto& [number, value] : command.controls) ccp_stage_control(&state_.flow, number, value);
+  agents_.load(number_);
+  ccp_flow& flow = unit_.flow;
+  if (command.program) ccp_stage_program(&flow, *command.program);
+  for (const auto& [number, value] : command.controls) ccp_stage_control(&flow, number, value);
+  const bool obeys = !state_.fallen_back && !command.fall_back;
+  if (obeys && command.window_bytes) ccp_command_window(&flow, *command.window_bytes, mss());
+  if (obeys && command.rate_bytes_per_s) flow.rate = *command.rate_bytes_per_s;
+  agents_.store(number_);
   if (command.fall_back) state_.fallen_back = true;
-  if (state_.fallen_back) return;
-  if (command.window_bytes) ccp_command_window(&state_.flow, *command.window_bytes, mss());
-  if (command.rate_bytes_per_s) state_.flow.rate = *command.rate_bytes_per_s;
+  if (!obeys) return;
   use_window();
   Sender(*this).send_all(now);
 }
@@ -175,7 +188,7 @@ void serve_agent(Stack& stack, Time now) {
   AgentLink& link = stack.agents->link;
   link.scheduled = false;
   link.deliver(now, [&](const AgentCommand& command) {
-    if (command.subflow >= stack.agents->datapaths.size() || !stack.agents->datapaths[command.subflow]) return;
+    if (!is_under_agent(stack, command.subflow)) return;
     Datapath(stack, command.subflow).carry_out(command, now);
   });
   schedule(stack);

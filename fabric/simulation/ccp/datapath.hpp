@@ -22,7 +22,6 @@ class Datapath : private Endpoint {
 
  private:
   void begin(Time now);
-  [[nodiscard]] const ccp_program& program() const;
   void take_staged(Time now);
   void fold(Time now);
   void measure(const Segment& ack, Time now);
@@ -34,7 +33,8 @@ class Datapath : private Endpoint {
   [[nodiscard]] std::uint32_t mss() const { return connection_.payload_bytes; }
 
   Agents& agents_ = *stack_.agents;
-  SubflowDatapath& state_ = *agents_.datapaths[number_];
+  SubflowDatapath& state_ = agents_.datapaths[number_];
+  FoldUnit& unit_ = agents_.unit;  // works for this subflow between `load` and `store`
   SenderState& sender_ = subflow_.sender;
 };
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ccp/datapath.h"
+#include "simulation/ccp/loaded_program.hpp"
 
 namespace fabric {
 

@@ -1,0 +1,166 @@
+"""The simulator's translation of programs gives the results of ccp_step, for any program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ccp.language.compiler import compiled
+from ccp.language.instructions import (
+    CONTROL,
+    CWND,
+    FALLTHROUGH,
+    FLAG,
+    INFINITE,
+    LOCAL,
+    MICROS,
+    PRIMITIVE,
+    RATE,
+    REPORT,
+    SHOULD_REPORT,
+    TEMPORARY,
+    Instruction,
+    Op,
+    Operand,
+    Program,
+)
+from ccp.loading import PREFIX, SHIPPED, OwnAlgorithm, load
+from tests.ccp.test_fold_programs import LARGEST, SUMS_LISP, SUMS_PYTHON, stream
+from tests.support.agents.ccp_model import Native, primitives
+from tests.support.agents.translated import Translated, operations
+
+FOLD = Path(__file__).resolve().parents[2] / "benchmarks/ccp/fold_reno.py"
+USUALLY_ZERO = (1, 2, 3, 4, 7, 14)
+NOTHING = Operand(0, immediate=True)
+ARITHMETIC = tuple(op for op in Op if op < Op.UNLESS)
+TARGETS = (
+    *(REPORT, REPORT + 1, REPORT + 2, CONTROL, FLAG, FLAG, FALLTHROUGH, SHOULD_REPORT, MICROS, CWND, RATE),
+    *(TEMPORARY, TEMPORARY + 1, TEMPORARY + 2, LOCAL, LOCAL + 1, 38, PRIMITIVE),
+)
+SOURCES = (*TARGETS, *range(PRIMITIVE, PRIMITIVE + 16))
+NUMBERS = st.sampled_from((0, 1, 2, 3, 8, 10, 11, 1448, 2**31, INFINITE - 1, INFINITE))
+
+operands = st.one_of(
+    st.builds(Operand, st.sampled_from(SOURCES)), st.builds(Operand, NUMBERS, immediate=st.just(True))
+)
+arithmetic = st.builds(Instruction, st.sampled_from(ARITHMETIC), st.sampled_from(TARGETS), operands, operands)
+skips = st.builds(
+    lambda count: Instruction(Op.UNLESS, 0, NOTHING, Operand(count, immediate=True)), st.integers(0, 6)
+)
+stops = st.just(Instruction(Op.STOP, 0, NOTHING, NOTHING))
+definitions = st.builds(
+    lambda to, value: Instruction(Op.DEF, to, Operand(to), Operand(value, immediate=True)),
+    st.sampled_from((REPORT, REPORT + 1, REPORT + 2, CONTROL)),
+    NUMBERS,
+)
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> list[Instruction]:
+    """Return a condition as the compiler makes it, and an instruction that it skips."""
+    parts = []
+    for to in (TEMPORARY, TEMPORARY + 1):
+        op = draw(st.sampled_from((Op.GT, Op.LT, Op.EQUIV)))
+        parts.append(Instruction(op, to, draw(operands), draw(operands)))
+    joined = draw(st.sampled_from((Op.MUL, Op.ADD, Op.BIND)))
+    flag = Instruction(joined, FLAG, Operand(TEMPORARY), Operand(TEMPORARY + 1))
+    between = draw(st.lists(arithmetic, max_size=1))
+    return [*parts, flag, *between, draw(skips), draw(arithmetic)]
+
+
+blocks = st.one_of(
+    st.lists(arithmetic, min_size=1, max_size=3), conditions(), st.lists(st.one_of(skips, stops), max_size=1)
+)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """Return any program, also such as the compiler never makes."""
+    main = tuple(each for block in draw(st.lists(blocks, max_size=8)) for each in block)
+    initial = tuple(draw(st.lists(definitions, max_size=3)))
+    return Program(("a", "b"), ("c",), initial, initial[:1], main)
+
+
+@st.composite
+def acknowledgements(draw: st.DrawFn) -> list[int]:
+    values = draw(st.lists(st.sampled_from((0, 1, 3, 1448, 5000, 2**32, LARGEST)), min_size=16, max_size=16))
+    if draw(st.booleans()):
+        values = [0 if number in USUALLY_ZERO else value for number, value in enumerate(values)]
+    return values
+
+
+def check_same(
+    native: Native, translated: Translated, fields: int, values: list[int], now_us: int, silent: bool = False
+) -> None:
+    """Take one acknowledgement in both, and compare."""
+    expected = native.acknowledge(values, now_us, silent=silent)
+    found = translated.acknowledge(values, now_us, silent=silent)
+    assert found == (None if expected is None else expected[:fields])
+    assert translated.state == (native.window, native.rate, native.errors, native.program)
+
+
+@settings(max_examples=1500)
+@given(st.lists(programs(), min_size=1, max_size=2), st.lists(acknowledgements(), min_size=1, max_size=6))
+def test_any_program_does_the_same(table: list[Program], acks: list[list[int]]) -> None:
+    native, translated = Native(*table, window=40_000), Translated(*table, window=40_000)
+    for number, values in enumerate(acks):
+        if number % 3 == 2:
+            for each in (native, translated):
+                each.set_program((number // 3 + 1) % len(table))
+                each.set_control(0, number)
+        check_same(native, translated, 2, values, now_us=1000 * number, silent=number % 5 == 4)
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, "lisp", "python", "fold"])
+def test_long_runs_of_real_programs_are_the_same(name: str) -> None:
+    program = real(name)
+    native, translated = Native(program, window=40_000), Translated(program, window=40_000)
+    for values, now_us in stream(seed=len(name)):
+        check_same(native, translated, len(program.fields), values, now_us)
+
+
+def real(name: str) -> Program:
+    texts = {"lisp": SUMS_LISP, "python": SUMS_PYTHON}
+    if name in texts:
+        return compiled(texts[name])
+    text = FOLD.read_text()
+    return (
+        load(OwnAlgorithm(FOLD.name, text), text).program if name == "fold" else load(PREFIX + name).program
+    )
+
+
+@pytest.mark.parametrize("op", ARITHMETIC)
+@example(left=0, right=0, old=0)
+@given(st.integers(0, LARGEST), st.integers(0, LARGEST), st.sampled_from((0, 1, 7, 10**6, LARGEST)))
+def test_each_operation_is_ccp_steps(op: Op, left: int, right: int, old: int) -> None:
+    """Neither operand nor the target is known beforehand."""
+    main = (
+        Instruction(Op.BIND, REPORT, Operand(PRIMITIVE + 8), Operand(PRIMITIVE + 8)),
+        Instruction(op, REPORT, Operand(PRIMITIVE), Operand(PRIMITIVE + 5)),
+        Instruction(Op.BIND, SHOULD_REPORT, NOTHING, Operand(1, immediate=True)),
+    )
+    program = Program(("a",), (), (), (), main)
+    values = primitives(bytes_acked=left, now=right, bytes_in_flight=old)
+    check_same(Native(program), Translated(program), 1, values, now_us=1)
+
+
+def test_conditions_are_comparisons_and_what_nothing_reads_is_left_out() -> None:
+    program = compiled(
+        "a: report = 0\nb: report = 0\nif Ack.now > a and Ack.bytes_acked == 5:\n    b = Ack.now\n"
+    )
+    assert operations(program, plain=False) == 3
+    assert operations(program, plain=True) == 3
+
+
+def test_plain_acknowledgements_skip_what_losses_need() -> None:
+    program = compiled("a: report = 0\na += Ack.bytes_acked\nif Ack.lost_pkts_sample > 0:\n    a = a // 2\n")
+    assert operations(program, plain=True) == 1
+    assert operations(program, plain=False) == 3
+
+
+def test_a_flow_keeps_what_is_reported_or_read_later() -> None:
+    text = "a: volatile = 0\nc: control = 8\nd: control = 8\nsum = Ack.now + 1\na = max(a, sum * c)\n"
+    assert Translated(compiled(text)).kept == 2
