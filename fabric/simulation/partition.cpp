@@ -64,7 +64,7 @@ void Partition::alarm(PacketId id, Time due) {
     case Alarm::agent:
       return serve_agent(stack_, due);
     case Alarm::pacing:
-      if (!stack_.timers.expires(stack_.agents->datapaths[owner].pacing, what, id, owner, due)) return;
+      if (!stack_.timers.expires(stack_.agents->rest[owner].pacing, what, id, owner, due)) return;
       return Sender(stack_, owner).send_all(due);
     case Alarm::nic:
       return HostQueue(stack_, owner).serve(due);

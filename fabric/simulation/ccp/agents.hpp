@@ -10,7 +10,6 @@
 
 #include "core/huge_pages.hpp"
 #include "core/prefetch.hpp"
-#include "core/virtual_array.hpp"
 #include "simulation/ccp/agent_link.hpp"
 #include "simulation/ccp/delivery_rate.hpp"
 #include "simulation/ccp/fold_unit.hpp"
@@ -20,28 +19,33 @@
 
 namespace fabric {
 
-// What most acknowledgements read and write is in the first cache line. The flow's registers are in Agents.
+// What most acknowledgements read and write, in one cache line. All is 0 at first.
 struct alignas(64) SubflowDatapath {
-  // As in ccp_flow:
-  ccp_u64 zero_us = 0;
-  ccp_u64 window = 0;
-  ccp_u64 rate = 0;
-  std::uint32_t program = 0;
-  std::uint32_t staged_program = 0;
-  std::uint32_t staged_controls = 0;
-  std::uint32_t una = 0;  // at the last acknowledgement, as the three that follow
-  std::uint32_t sacked = 0;
-  std::uint32_t losses = 0;
-  Seq recover = 0;
-  bool begun = false;
-  bool fallen_back = false;
-  // As in ccp_flow, of the fallback:
-  alignas(64) ccp_u64 ssthresh = 0;
+  FoldUnit::Near registers;
+  ccp_u64 window;  // as in ccp_flow, like `rate`, `zero_us` and `program`
+  std::uint32_t una;  // at the last acknowledgement, as the two that follow
+  std::uint32_t sacked;
+  ccp_u64 rate;
+  std::uint32_t losses;
+  std::uint8_t program;
+  bool begun;
+  bool fallen_back;
+  bool staged;  // something waits in SubflowRest
+  ccp_u64 zero_us;
+};
+static_assert(sizeof(SubflowDatapath) == 64);
+
+struct SubflowRest {
+  // As in ccp_flow; the first three are the fallback's.
+  ccp_u64 ssthresh = 0;
   ccp_u64 credit = 0;
   ccp_u64 cut_us = 0;
+  std::uint32_t staged_program = 0;
+  std::uint32_t staged_controls = 0;
+  std::array<ccp_u64, CCP_FIELDS> staged{};
+  Seq recover = 0;     // at the last acknowledgement
   Time next_send = 0;  // of a paced sender
   LazyAlarm pacing;
-  std::array<ccp_u64, CCP_FIELDS> staged{};
   DeliveryRate delivery;
 };
 
@@ -54,63 +58,69 @@ struct AgentCounters {
 class Agents {
  public:
   Agents(AgentConfig config, std::size_t subflows)
-      : link(std::move(config)), read(link.config().programs), unit(link.config().programs), datapaths(subflows),
-        stride_((unit.kept() + kLine - 1) / kLine * kLine), registers_(std::max<std::size_t>(1, subflows * stride_)) {}
+      : read(config.programs), report_us(config.report_us), datapaths(subflows), rest(subflows), unit(config.programs),
+        link(std::move(config)), far_(subflows * unit.far()) {}
 
   // Lets the unit work for this subflow, until `store`.
   void load(std::uint32_t subflow) {
     const SubflowDatapath& from = datapaths[subflow];
     ccp_flow& flow = unit.flow;
-    flow.zero_us = from.zero_us;
+    unit.load(from.registers, far_.data() + subflow * unit.far());
     flow.window = from.window;
     flow.rate = from.rate;
+    flow.zero_us = from.zero_us;
     flow.program = from.program;
-    flow.staged_program = from.staged_program;
-    flow.staged_controls = from.staged_controls;
-    unit.load(registers_of(subflow));
-    if (from.staged_controls != 0) std::ranges::copy(from.staged, flow.staged);
     if (!from.fallen_back) return;
-    flow.ssthresh = from.ssthresh;
-    flow.credit = from.credit;
-    flow.cut_us = from.cut_us;
+    flow.ssthresh = rest[subflow].ssthresh;
+    flow.credit = rest[subflow].credit;
+    flow.cut_us = rest[subflow].cut_us;
   }
 
   void store(std::uint32_t subflow) {
     SubflowDatapath& to = datapaths[subflow];
     const ccp_flow& flow = unit.flow;
-    to.zero_us = flow.zero_us;
+    unit.store(to.registers, far_.data() + subflow * unit.far());
     to.window = flow.window;
     to.rate = flow.rate;
-    to.program = flow.program;
-    to.staged_program = flow.staged_program;
-    to.staged_controls = flow.staged_controls;
-    unit.store(registers_of(subflow));
-    if (flow.staged_controls != 0) std::ranges::copy(flow.staged, to.staged.begin());
+    to.zero_us = flow.zero_us;
+    to.program = static_cast<std::uint8_t>(flow.program);
     if (!to.fallen_back) return;
-    to.ssthresh = flow.ssthresh;
-    to.credit = flow.credit;
-    to.cut_us = flow.cut_us;
+    rest[subflow].ssthresh = flow.ssthresh;
+    rest[subflow].credit = flow.credit;
+    rest[subflow].cut_us = flow.cut_us;
+  }
+
+  // The same for what is staged.
+  void load_staged(std::uint32_t subflow) {
+    const SubflowRest& from = rest[subflow];
+    unit.flow.staged_program = from.staged_program;
+    unit.flow.staged_controls = from.staged_controls;
+    std::ranges::copy(from.staged, unit.flow.staged);
+  }
+  void store_staged(std::uint32_t subflow) {
+    SubflowRest& to = rest[subflow];
+    to.staged_program = unit.flow.staged_program;
+    to.staged_controls = unit.flow.staged_controls;
+    std::ranges::copy(unit.flow.staged, to.staged.begin());
+    datapaths[subflow].staged = to.staged_program != 0 || to.staged_controls != 0;
   }
 
   // What an acknowledgement reads and writes.
   void prefetch(std::uint32_t subflow) const {
     prefetch_to_write(&datapaths[subflow]);
-    for (std::size_t i = 0; i < stride_; i += kLine) prefetch_to_write(&registers_[subflow * stride_ + i]);
+    if (unit.far() != 0) prefetch_to_write(&far_[subflow * unit.far()]);
   }
 
-  AgentLink link;
   PrimitivesRead read;
-  FoldUnit unit;
+  std::uint64_t report_us;
   std::vector<SubflowDatapath, HugePages<SubflowDatapath>> datapaths;  // of each subflow
   AgentCounters counters;
+  std::vector<SubflowRest> rest;  // of each subflow
+  FoldUnit unit;
+  AgentLink link;
 
  private:
-  static constexpr std::size_t kLine = 64 / sizeof(ccp_u64);
-
-  ccp_u64* registers_of(std::uint32_t subflow) { return &registers_[subflow * stride_]; }
-
-  std::size_t stride_;  // whole cache lines
-  VirtualArray<ccp_u64> registers_;  // that are kept, of each subflow
+  std::vector<ccp_u64> far_;  // registers of each subflow
 };
 
 }  // namespace fabric

@@ -1,5 +1,9 @@
 #include "simulation/ccp/fold_unit.hpp"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "simulation/ccp/translation.hpp"
 
 namespace fabric {
@@ -38,31 +42,82 @@ RegisterSet read_after_programs(const RegisterSet& kept) {
   return out;
 }
 
+// Constants are in registers that no program names, from the last one downwards.
+class Constants {
+ public:
+  explicit Constants(std::span<const LoadedProgram> programs) {
+    for (const LoadedProgram& each : programs) {
+      for (std::uint32_t i = 0; i < each.end; ++i) {
+        const ccp_instruction& instruction = each.code[i];
+        named_.set(instruction.to & (CCP_REGISTERS - 1U));
+        add(named_, instruction.left_is_immediate != 0, instruction.left);
+        add(named_, instruction.right_is_immediate != 0, instruction.right);
+      }
+    }
+  }
+
+  [[nodiscard]] bool place(const std::set<ccp_u64>& values, ccp_u64* registers) {
+    for (const ccp_u64 value : values) {
+      if (registers_.contains(value)) continue;
+      while (next_ > kFirst && named_[next_ - 1]) --next_;
+      if (next_ == kFirst) return false;
+      registers[--next_] = value;
+      registers_[value] = static_cast<std::uint8_t>(next_);
+    }
+    return true;
+  }
+  [[nodiscard]] const std::map<ccp_u64, std::uint8_t>& registers() const { return registers_; }
+
+ private:
+  static constexpr std::size_t kFirst = CCP_PRIMITIVE + 16;  // the datapath itself uses those below
+
+  RegisterSet named_;
+  std::map<ccp_u64, std::uint8_t> registers_;
+  std::size_t next_ = CCP_REGISTERS;
+};
+
 }  // namespace
 
 FoldUnit::FoldUnit(std::span<const ccp_program> programs) {
-  for (const ccp_program& each : programs) programs_.push_back({each, {}, {}});
+  for (const ccp_program& each : programs) programs_.push_back({{}, each});
+  keep_registers();
   translate();
 }
 
 // A register is kept if a program reads its value from before; whether it does depends on what is kept.
-void FoldUnit::translate() {
-  RegisterSet kept;
-  for (const LoadedProgram& each : programs_) kept |= read_at_reports(each);
-  for (RegisterSet before = ~kept; before != kept;) {
-    before = kept;
-    for (LoadedProgram& each : programs_) {
+void FoldUnit::keep_registers() {
+  for (const LoadedProgram& each : programs_) kept_ |= read_at_reports(each);
+  for (RegisterSet before = ~kept_; before != kept_;) {
+    before = kept_;
+    for (const LoadedProgram& each : programs_) {
       for (const bool plain : {false, true}) {
-        const Translation translation(each, read_after_programs(before), plain);
-        (plain ? each.plain : each.general) = translation.code(flow.registers);
-        for (std::size_t i = 0; i < kept.size(); ++i) {
-          if (!is_set_before(i) && translation.read_from_before()[i]) kept.set(i);
+        const RegisterSet read = Translation(each, read_after_programs(before), plain).read_from_before();
+        for (std::size_t i = 0; i < read.size(); ++i) {
+          if (read[i] && !is_set_before(i)) kept_.set(i);
         }
       }
     }
   }
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (kept[i]) kept_.push_back(static_cast<std::uint8_t>(i));
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    if (kept_[i]) far_.push_back(static_cast<std::uint8_t>(i));
+  }
+  if (far_.empty()) return;
+  near_.fill(far_.front());
+  const auto near = far_.begin() + static_cast<std::ptrdiff_t>(std::min(kNear, far_.size()));
+  std::copy(far_.begin(), near, near_.begin());
+  far_.erase(far_.begin(), near);
+}
+
+// A program whose constants find no place stays as it is.
+void FoldUnit::translate() {
+  Constants constants(programs_);
+  for (LoadedProgram& each : programs_) {
+    const Translation general(each, read_after_programs(kept_), false);
+    const Translation plain(each, read_after_programs(kept_), true);
+    if (!constants.place(general.constants(), flow.registers)) continue;
+    if (!constants.place(plain.constants(), flow.registers)) continue;
+    each.general = general.code(constants.registers());
+    each.plain = plain.code(constants.registers());
   }
 }
 

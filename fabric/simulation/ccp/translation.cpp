@@ -26,7 +26,7 @@ Translation::Operand Translation::operand(bool immediate, std::uint32_t value) {
 Translation::Node Translation::decoded(const ccp_instruction& instruction, std::size_t number, std::size_t end) {
   Node node;
   node.op = instruction.op;
-  node.to = instruction.to & (CCP_REGISTERS - 1U);
+  node.to = static_cast<std::uint8_t>(instruction.to & (CCP_REGISTERS - 1U));
   node.left = operand(instruction.left_is_immediate != 0, instruction.left);
   node.right = operand(instruction.right_is_immediate != 0, instruction.right);
   switch (instruction.op) {
@@ -135,7 +135,7 @@ void Translation::join_comparisons() {
 
 // Gives the condition `at` comparisons that hold where the register `tested` was not 0 before node `before`. Returns
 // false if it no longer can: something has changed since.
-bool Translation::add_comparisons(std::uint32_t tested, std::size_t before, std::size_t at) {
+bool Translation::add_comparisons(std::uint8_t tested, std::size_t before, std::size_t at) {
   std::vector<Comparison>& comparisons = nodes_[at].comparisons;
   const std::size_t first = comparisons.size();
   if (const std::optional<std::size_t> found = written_by(tested, before)) {
@@ -148,7 +148,7 @@ bool Translation::add_comparisons(std::uint32_t tested, std::size_t before, std:
     }
     if ((node.op == CCP_OP_MUL && !node.may_fail) || node.op == CCP_OP_BIND) {  // `and`, or a copy
       const auto add = [&](const Operand& of) {
-        return of.immediate || add_comparisons(static_cast<std::uint32_t>(of.value), *found, at);
+        return of.immediate || add_comparisons(static_cast<std::uint8_t>(of.value), *found, at);
       };
       if (add(node.left) && (node.op == CCP_OP_BIND || add(node.right))) return true;
       comparisons.resize(first);
@@ -217,28 +217,39 @@ std::vector<std::size_t> Translation::operations_from() const {
   return out;
 }
 
-Code Translation::code(ccp_u64* registers) const {
-  const std::vector<std::size_t> left = operations_from();
-  Code out;
-  out.operations.reserve(left.front() + 1);
-  out.constants.reserve(2 * left.front());  // their addresses must not change
-  const auto address = [&](const Operand& of) -> const ccp_u64* {
-    if (!of.immediate) return registers + of.value;
-    return &out.constants.emplace_back(of.value);
-  };
+// Calls `visit` with each operation and its node.
+template <class Visit>
+void Translation::each_operation(const std::vector<std::size_t>& from, Visit visit) const {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
-    if (left[i] == left[i + 1]) continue;
-    if (node.target == 0) {
-      out.operations.push_back({node.op, 0, address(node.left), address(node.right), registers + node.to});
-    }
-    for (const Comparison& each : node.comparisons) {
-      const std::size_t next = left.front() - out.operations.size() - 1;
-      const auto skipped = static_cast<std::uint32_t>(next - left[node.target]);
-      out.operations.push_back({each.code, skipped, address(each.left), address(each.right), nullptr});
-    }
+    if (from[i] == from[i + 1]) continue;
+    if (node.target == 0) visit(Comparison{node.op, node.left, node.right}, node);
+    for (const Comparison& each : node.comparisons) visit(each, node);
   }
-  out.operations.emplace_back();
+}
+
+std::set<ccp_u64> Translation::constants() const {
+  std::set<ccp_u64> out;
+  each_operation(operations_from(), [&](const Comparison& each, const Node& /*node*/) {
+    for (const Operand& of : {each.left, each.right}) {
+      if (of.immediate) out.insert(of.value);
+    }
+  });
+  return out;
+}
+
+Code Translation::code(const std::map<ccp_u64, std::uint8_t>& constants) const {
+  Code out;
+  const std::vector<std::size_t> from = operations_from();
+  const auto number = [&](const Operand& of) {
+    return of.immediate ? constants.at(of.value) : static_cast<std::uint8_t>(of.value);
+  };
+  each_operation(from, [&](const Comparison& each, const Node& node) {
+    const std::size_t left = from.front() - out.size() - 1;
+    const std::size_t skipped = node.target == 0 ? 0 : left - from[node.target];
+    out.push_back({carried_out(each.code), node.to, number(each.left), number(each.right), static_cast<std::uint16_t>(skipped)});
+  });
+  out.push_back({.carry_out = carried_out(kEnd)});
   return out;
 }
 

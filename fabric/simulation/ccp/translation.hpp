@@ -9,7 +9,9 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "simulation/ccp/loaded_program.hpp"
@@ -26,7 +28,10 @@ class Translation {
 
   // Registers whose values from before the acknowledgement it may read.
   [[nodiscard]] const RegisterSet& read_from_before() const { return read_from_before_; }
-  [[nodiscard]] Code code(ccp_u64* registers) const;
+  // Those among its operands.
+  [[nodiscard]] std::set<ccp_u64> constants() const;
+  // `constants` says which registers hold them.
+  [[nodiscard]] Code code(const std::map<ccp_u64, std::uint8_t>& constants) const;
 
  private:
   struct Operand {
@@ -34,12 +39,12 @@ class Translation {
     ccp_u64 value = 0;  // or the register's number
   };
   struct Comparison {  // UNLESS and STOP go on if all of theirs hold
-    std::uint32_t code = kUnlessEqual;
+    std::uint8_t code = kUnlessEqual;
     Operand left, right;
   };
   struct Node {
-    std::uint32_t op = 0;
-    std::uint32_t to = 0;  // of a condition: the register that is tested
+    std::uint8_t op = 0;
+    std::uint8_t to = 0;  // of a condition: the register that is tested
     Operand left, right;
     std::size_t target = 0;  // 0: not a condition
     std::vector<Comparison> comparisons;
@@ -58,11 +63,13 @@ class Translation {
   void merge(std::size_t number, const Facts& facts);
   void branch(std::size_t number, const Facts& facts);
   void join_comparisons();
-  bool add_comparisons(std::uint32_t tested, std::size_t before, std::size_t at);
+  bool add_comparisons(std::uint8_t tested, std::size_t before, std::size_t at);
   [[nodiscard]] std::optional<std::size_t> written_by(std::uint32_t number, std::size_t before) const;
   [[nodiscard]] bool unchanged(const Operand& operand, std::size_t from, std::size_t at) const;
   void remove_unread(const RegisterSet& read_later);
   [[nodiscard]] std::vector<std::size_t> operations_from() const;
+  template <class Visit>
+  void each_operation(const std::vector<std::size_t>& from, Visit visit) const;
 
   std::vector<Node> nodes_;
   std::vector<std::optional<Facts>> facts_;  // before each node, and at the end

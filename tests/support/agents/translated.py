@@ -20,25 +20,34 @@ _WRAPPER = """
 #include <algorithm>
 #include "simulation/ccp/fold_unit.hpp"
 using fabric::FoldUnit;
+void store(const FoldUnit& from, ccp_u64* kept) {
+  FoldUnit::Near near{};
+  from.store(near, kept + near.size());
+  std::ranges::copy(near, kept);
+}
+void load(FoldUnit& to, const ccp_u64* kept) {
+  FoldUnit::Near near{};
+  std::copy(kept, kept + near.size(), near.begin());
+  to.load(near, kept + near.size());
+}
 extern "C" {
 FoldUnit* t_new(const ccp_program* programs, ccp_u64 count) { return new FoldUnit({programs, count}); }
 void t_delete(FoldUnit* of) { delete of; }
-ccp_u64 t_kept(const FoldUnit* of) { return of->kept(); }
 void t_begin(FoldUnit* of, ccp_u64 window, ccp_u64 now, ccp_u64* kept) {
   ccp_begin(&of->flow, &of->program(), window, now);
-  of->store(kept);
+  store(*of, kept);
 }
 int t_ack(FoldUnit* of, const ccp_u64* in, ccp_u64 mss, ccp_u64 now, ccp_u64 srtt, int silent, ccp_u64* kept,
           ccp_u64* fields) {
-  std::ranges::fill(of->flow.registers, 0x5bad5bad5bad5badULL);  // by another flow
-  of->load(kept);
+  std::fill_n(of->flow.registers, CCP_PRIMITIVE + 16, 0x5bad5bad5bad5badULL);  // by another flow
+  load(*of, kept);
   if (ccp_take_program(&of->flow) != 0) ccp_change(&of->flow, &of->program(), now);
   ccp_take_controls(&of->flow);
   std::copy(in, in + 16, of->flow.registers + CCP_PRIMITIVE);
   const int reports = ccp_acknowledged(&of->flow, &of->program(), mss, now, srtt, silent);
   std::copy(of->flow.registers, of->flow.registers + 16, fields);
   if (reports != 0) ccp_reported(&of->flow, &of->program());
-  of->store(kept);
+  store(*of, kept);
   return reports;
 }
 void t_set_program(FoldUnit* of, ccp_u32 number) { ccp_stage_program(&of->flow, number); }
@@ -52,7 +61,7 @@ void t_state(const FoldUnit* of, ccp_u64* out) {
 }
 ccp_u64 t_operations(const ccp_program* program, int plain) {
   const FoldUnit unit({program, 1});
-  return (plain != 0 ? unit.program().plain : unit.program().general).operations.size() - 1;
+  return (plain != 0 ? unit.program().plain : unit.program().general).size() - 1;
 }
 }
 """
@@ -84,7 +93,7 @@ class Translated:
         """Return the fields that the program has, None without a report."""
         given, fields = (ctypes.c_uint64 * 16)(*primitives), (ctypes.c_uint64 * 16)()
         done = self._library.t_ack(self._unit, given, mss, now_us, srtt_us, int(silent), self._kept, fields)
-        return list(fields)[: len(self._programs[self.state[3]].fields)] if done else None
+        return list(fields)[: self.fields] if done else None
 
     def set_program(self, number: int) -> None:
         self._library.t_set_program(self._unit, number)
@@ -93,9 +102,9 @@ class Translated:
         self._library.t_set_control(self._unit, number, value)
 
     @property
-    def kept(self) -> int:
-        """The number of registers that a flow keeps between acknowledgements."""
-        return int(self._library.t_kept(self._unit))
+    def fields(self) -> int:
+        """The number of fields of the flow's program."""
+        return len(self._programs[self.state[3]].fields)
 
     @property
     def state(self) -> tuple[int, ...]:
@@ -126,9 +135,9 @@ def library() -> ctypes.CDLL:
         loaded = ctypes.CDLL(str(target))
     u32, u64, pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
     loaded.t_new.restype = pointer
-    loaded.t_kept.restype = loaded.t_operations.restype = u64
+    loaded.t_operations.restype = u64
     loaded.t_new.argtypes = (ctypes.c_char_p, u64)
-    loaded.t_delete.argtypes = loaded.t_kept.argtypes = (pointer,)
+    loaded.t_delete.argtypes = (pointer,)
     loaded.t_begin.argtypes = (pointer, u64, u64, pointer)
     loaded.t_ack.argtypes = (pointer, pointer, u64, u64, u64, ctypes.c_int, pointer, pointer)
     loaded.t_set_program.argtypes = (pointer, u32)
