@@ -102,7 +102,7 @@ def check_same(
     assert translated.state == (native.window, native.rate, native.errors, native.program)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 @given(st.lists(programs(), min_size=1, max_size=2), st.lists(acknowledgements(), min_size=1, max_size=6))
 def test_any_program_does_the_same(table: list[Program], acks: list[list[int]]) -> None:
     native, translated = Native(*table, window=40_000), Translated(*table, window=40_000)
@@ -145,6 +145,43 @@ def test_each_operation_is_ccp_steps(op: Op, left: int, right: int, old: int) ->
     program = Program(("a",), (), (), (), main)
     values = primitives(bytes_acked=left, now=right, bytes_in_flight=old)
     check_same(Native(program), Translated(program), values, now_us=1)
+
+
+REPORTS = Instruction(Op.BIND, SHOULD_REPORT, NOTHING, Operand(1, immediate=True))
+
+
+def run_twice(*main: Instruction) -> None:
+    """Check a program with one field in two acknowledgements: in the first, `Ack.now` is 1, then 0."""
+    program = Program(("a",), (), (), (), main)
+    native, translated = Native(program), Translated(program)
+    for now in (1, 0):
+        check_same(native, translated, primitives(bytes_acked=9, now=now, bytes_in_flight=7), now_us=1)
+
+
+@pytest.mark.parametrize("changed", [PRIMITIVE, TEMPORARY])
+def test_a_condition_has_the_values_of_its_comparison(changed: int) -> None:
+    """Here they change before it is tested."""
+    run_twice(
+        Instruction(Op.BIND, TEMPORARY, NOTHING, Operand(PRIMITIVE)),
+        Instruction(Op.GT, FLAG, Operand(changed), Operand(PRIMITIVE + 5)),
+        Instruction(Op.BIND, changed, NOTHING, Operand(0, immediate=True)),
+        Instruction(Op.UNLESS, 0, NOTHING, Operand(1, immediate=True)),
+        Instruction(Op.ADD, REPORT, Operand(REPORT), Operand(3, immediate=True)),
+        REPORTS,
+    )
+
+
+def test_what_is_overwritten_stays_if_an_error_comes_first() -> None:
+    run_twice(
+        Instruction(Op.ADD, REPORT, Operand(REPORT), Operand(PRIMITIVE)),
+        Instruction(Op.ADD, LOCAL, Operand(REPORT), Operand(LOCAL)),
+        Instruction(Op.BIND, REPORT + 1, NOTHING, Operand(LOCAL)),
+        Instruction(Op.BIND, LOCAL, NOTHING, Operand(PRIMITIVE + 8)),
+        Instruction(Op.SUB, TEMPORARY, Operand(0, immediate=True), Operand(PRIMITIVE + 5)),
+        Instruction(Op.BIND, LOCAL, NOTHING, Operand(1, immediate=True)),
+        Instruction(Op.BIND, REPORT, NOTHING, Operand(REPORT + 1)),
+        REPORTS,
+    )
 
 
 def test_conditions_are_comparisons_and_what_nothing_reads_is_left_out() -> None:

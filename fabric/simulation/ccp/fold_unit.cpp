@@ -101,8 +101,6 @@ void FoldUnit::keep_registers() {
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     if (kept_[i]) far_.push_back(static_cast<std::uint8_t>(i));
   }
-  if (far_.empty()) return;
-  near_.fill(far_.front());
   const auto near = far_.begin() + static_cast<std::ptrdiff_t>(std::min(kNear, far_.size()));
   std::copy(far_.begin(), near, near_.begin());
   far_.erase(far_.begin(), near);

@@ -38,7 +38,7 @@ class FoldUnit {
   void translate();
 
   std::vector<LoadedProgram> programs_;
-  std::array<std::uint8_t, kNear> near_{};  // where they are fewer, some are the same
+  std::array<std::uint8_t, kNear> near_{};  // where they are fewer, the others are register 0
   std::vector<std::uint8_t> far_;
 
  public:

@@ -126,7 +126,7 @@ def library() -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("no g++: sudo apt-get install g++")
     with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "wrapper.cpp"), Path(folder, "wrapper.so")
+        source, target = Path(folder, "wrapper").with_suffix(".cpp"), Path(folder, "wrapper.so")
         source.write_text(_WRAPPER)
         sources = [source, *(FABRIC / f"simulation/ccp/{name}.cpp" for name in SOURCES)]
         flags = ["-std=c++20", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", f"-I{FABRIC}"]
