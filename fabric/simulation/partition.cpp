@@ -16,14 +16,11 @@ namespace fabric {
 
 namespace {
 
-// Gives a datapath to each subflow that needs one.
+// Adds the datapaths of subflows under an agent.
 void add_agents(Stack& stack, std::optional<AgentConfig>&& agent) {
   if (agent) stack.agents = std::make_unique<Agents>(std::move(*agent), stack.subflows.size());
-  for (std::uint32_t i = 0; i < stack.subflows.size(); ++i) {
-    if (!stack.connections[stack.subflows[i].connection].control->by_agent) continue;
-    if (!stack.agents) throw std::invalid_argument("flows are under an agent, but there is none");
-    stack.agents->datapaths[i] = std::make_unique<SubflowDatapath>();
-  }
+  const bool needed = std::ranges::any_of(stack.connections, [](const Connection& each) { return each.control->by_agent; });
+  if (needed && !stack.agents) throw std::invalid_argument("flows are under an agent, but there is none");
 }
 
 // Adds all that starts by itself. Alarms due at the same time ring in the order in which they are scheduled.
@@ -67,7 +64,7 @@ void Partition::alarm(PacketId id, Time due) {
     case Alarm::agent:
       return serve_agent(stack_, due);
     case Alarm::pacing:
-      if (!stack_.timers.expires(stack_.agents->datapaths[owner]->pacing, what, id, owner, due)) return;
+      if (!stack_.timers.expires(stack_.agents->rest[owner].pacing, what, id, owner, due)) return;
       return Sender(stack_, owner).send_all(due);
     case Alarm::nic:
       return HostQueue(stack_, owner).serve(due);
@@ -146,7 +143,7 @@ void Partition::expect_soon(PacketId id) const {
   if (segment.block_count != 0) prefetch(&stack_.blocks[id]);
   stack_.network.ports()[subflow.forward.ports[0]].prefetch();
   subflow.sender.board.prefetch();
-  if (connection.control->by_agent) stack_.agents->datapaths[packet.owner]->prefetch();
+  if (connection.control->by_agent) stack_.agents->prefetch(packet.owner);
   const PathState* first = &stack_.paths[packet.owner - subflow.number];
   prefetch_lines(first, first + std::min(connection.count, 8U) - 1);
 }

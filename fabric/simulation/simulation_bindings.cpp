@@ -111,20 +111,12 @@ std::optional<AgentConfig> agent_of(const std::optional<AgentTuple>& agent) {
 nb::dict agent_readings(const Simulation& self) {
   const Agents* const agents = self.stack().agents.get();
   const AgentCounters counters = agents ? agents->counters : AgentCounters{};
-  std::uint64_t errors = 0;
-  std::uint64_t fallbacks = 0;
-  if (agents) {
-    for (const auto& datapath : agents->datapaths) {
-      errors += datapath ? datapath->flow.errors : 0;
-      fallbacks += datapath ? datapath->flow.fallbacks : 0;
-    }
-  }
   nb::dict out;
   out["acknowledgements"] = counters.acknowledgements;
   out["reports"] = counters.reports;
   out["commands"] = counters.commands;
-  out["errors"] = errors;
-  out["fallbacks"] = fallbacks;
+  out["errors"] = agents ? agents->unit.flow.errors : 0;
+  out["fallbacks"] = agents ? agents->unit.flow.fallbacks : 0;
   return out;
 }
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "ccp/datapath.h"
 #include "core/random.hpp"
 #include "core/units.hpp"
+#include "simulation/ccp/loaded_program.hpp"
 
 namespace fabric {
 

@@ -22,50 +22,68 @@ ccp_u64 per_second(std::uint64_t bytes, Time interval) {
   return static_cast<ccp_u64>(static_cast<double>(bytes) * (static_cast<double>(kSecond) / static_cast<double>(interval)));
 }
 
+bool is_under_agent(const Stack& stack, std::uint32_t subflow) {
+  return subflow < stack.subflows.size() && stack.connections[stack.subflows[subflow].connection].control->by_agent;
+}
+
 }  // namespace
 
 void Datapath::acknowledged(const Segment& ack, Time now) {
+  agents_.load(number_);
   if (!state_.begun) begin(now);
   measure(ack, now);
   fold(now);
+  agents_.store(number_);
 }
 
 void Datapath::begin(Time now) {
   const double bytes = path_.window * mss();
-  ccp_begin(&state_.flow, &program(), static_cast<ccp_u64>(bytes), micros(now));
+  ccp_begin(&unit_.flow, &unit_.program(), static_cast<ccp_u64>(bytes), micros(now));
   state_.begun = true;
   tell(AgentEventKind::created, now);
 }
 
 void Datapath::measure(const Segment& ack, Time now) {
   const Scoreboard& board = sender_.board;
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   const std::uint32_t fresh = board.una() - state_.una;
-  const std::uint32_t delivered = board.una() + board.sacked() - state_.una - state_.sacked;
-  const std::uint32_t misordered = board.sacked() > state_.sacked ? board.sacked() - state_.sacked : 0;
+  if (agents_.read.has_arrivals()) measure_arrivals(ack, fresh, now);
   state_.una = board.una();
-  state_.sacked = board.sacked();
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
   of[CCP_BYTES_ACKED] = std::uint64_t{fresh} * mss();
-  of[CCP_BYTES_MISORDERED] = std::uint64_t{misordered} * mss();
-  of[CCP_ECN_PACKETS] = ack.marked ? delivered : 0;
-  of[CCP_ECN_BYTES] = of[CCP_ECN_PACKETS] * mss();
   of[CCP_LOST_PACKETS] = take_losses();
-  of[CCP_PACKETS_ACKED] = delivered - misordered;
-  of[CCP_PACKETS_MISORDERED] = misordered;
-  const std::uint32_t flight = options().sack ? board.pipe() : board.outstanding();
-  of[CCP_PACKETS_IN_FLIGHT] = flight;
-  of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
-  if (agents_.read.has(CCP_BYTES_PENDING)) {
-    of[CCP_BYTES_PENDING] = SocketInfo(*this).unsent_bytes() + std::uint64_t{board.outstanding()} * mss();
-  }
-  if (agents_.read.has_rates()) measure_rates(state_.delivery.arrived(ack.order, delivered, now));
+  if (agents_.read.has_flight()) measure_flight();
   const Time rtt = stack_.clock.reading(now) - ack.sent;
   of[CCP_RTT_SAMPLE] = std::max<ccp_u64>(1, static_cast<ccp_u64>(rtt / kMicrosecond));
   of[CCP_WAS_TIMEOUT] = 0;
 }
 
+// Of `fresh` segments in order, and of those that have arrived beyond a gap.
+void Datapath::measure_arrivals(const Segment& ack, std::uint32_t fresh, Time now) {
+  const std::uint32_t sacked = sender_.board.sacked();
+  const std::uint32_t delivered = fresh + sacked - state_.sacked;
+  const std::uint32_t misordered = sacked > state_.sacked ? sacked - state_.sacked : 0;
+  state_.sacked = sacked;
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
+  of[CCP_BYTES_MISORDERED] = std::uint64_t{misordered} * mss();
+  of[CCP_ECN_PACKETS] = ack.marked ? delivered : 0;
+  of[CCP_ECN_BYTES] = of[CCP_ECN_PACKETS] * mss();
+  of[CCP_PACKETS_ACKED] = delivered - misordered;
+  of[CCP_PACKETS_MISORDERED] = misordered;
+  if (agents_.read.has_rates()) measure_rates(rest_.delivery.arrived(ack.order, delivered, now));
+}
+
+void Datapath::measure_flight() {
+  const Scoreboard& board = sender_.board;
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
+  const std::uint32_t flight = options().sack ? board.pipe() : board.outstanding();
+  of[CCP_PACKETS_IN_FLIGHT] = flight;
+  of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
+  if (!agents_.read.has(CCP_BYTES_PENDING)) return;
+  of[CCP_BYTES_PENDING] = SocketInfo(*this).unsent_bytes() + std::uint64_t{board.outstanding()} * mss();
+}
+
 void Datapath::measure_rates(const DeliverySample& sample) {
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   of[CCP_RATE_OUTGOING] = of[CCP_RATE_INCOMING] = 0;
   if (sample.sending <= 0 || sample.arriving <= 0) return;
   const std::uint64_t bytes = std::uint64_t{sample.pkts} * mss();
@@ -76,8 +94,8 @@ void Datapath::measure_rates(const DeliverySample& sample) {
 // Segments found lost since the last call. Without SACK that is one for each fast recovery.
 std::uint32_t Datapath::take_losses() {
   if (!options().sack) {
-    const bool recovers = sender_.recovery == Recovery::fast && sender_.recover != state_.recover;
-    if (recovers) state_.recover = sender_.recover;
+    const bool recovers = sender_.recovery == Recovery::fast && sender_.recover != rest_.recover;
+    if (recovers) rest_.recover = sender_.recover;
     return recovers ? 1 : 0;
   }
   const std::uint32_t losses = sender_.board.losses() - state_.losses;
@@ -85,37 +103,41 @@ std::uint32_t Datapath::take_losses() {
   return losses;
 }
 
-const ccp_program& Datapath::program() const { return agents_.link.config().programs[state_.flow.program]; }
-
 void Datapath::take_staged(Time now) {
-  if (ccp_take_program(&state_.flow) != 0) ccp_change(&state_.flow, &program(), micros(now));
-  ccp_take_controls(&state_.flow);
+  agents_.load_staged(number_);
+  if (ccp_take_program(&unit_.flow) != 0) ccp_change(&unit_.flow, &unit_.program(), micros(now));
+  ccp_take_controls(&unit_.flow);
+  agents_.store_staged(number_);
 }
 
 void Datapath::fold(Time now) {
-  take_staged(now);
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  if (state_.staged) take_staged(now);
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   of[CCP_NOW] = micros(now);
-  const std::uint64_t asked = agents_.link.config().report_us;
-  of[CCP_REPORT_US] = asked != 0 ? asked : of[CCP_RTT_SAMPLE];
+  of[CCP_REPORT_US] = agents_.report_us != 0 ? agents_.report_us : of[CCP_RTT_SAMPLE];
   const auto srtt_us = static_cast<ccp_u64>(sender_.rtt.srtt / kMicrosecond);
   ++agents_.counters.acknowledgements;
   const bool reports =
-      ccp_acknowledged(&state_.flow, &program(), mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
+      ccp_acknowledged(&unit_.flow, &unit_.program(), mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
   use_window();
   if (!reports) return;
   ++agents_.counters.reports;
   if (!state_.fallen_back) tell(AgentEventKind::measured, now);
-  ccp_reported(&state_.flow, &program());
+  ccp_reported(&unit_.flow, &unit_.program());
 }
 
-void Datapath::use_window() { path_.window = static_cast<double>(state_.flow.window / mss()); }
+// In packets, most windows stay the same. Comparing is predicted; all that follows would wait for a division.
+void Datapath::use_window() {
+  auto packets = static_cast<ccp_u64>(static_cast<std::int64_t>(path_.window));
+  if (unit_.flow.window - packets * mss() >= mss()) packets = unit_.flow.window / mss();
+  path_.window = static_cast<double>(packets);
+}
 
 void Datapath::tell(AgentEventKind kind, Time now) {
-  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .program = state_.flow.program,
-                   .at = stack_.clock.reading(now), .window_bytes = state_.flow.window};
+  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .program = unit_.flow.program,
+                   .at = stack_.clock.reading(now), .window_bytes = unit_.flow.window};
   if (kind == AgentEventKind::measured) {
-    const ccp_u64* const fields = &state_.flow.registers[CCP_REPORT];
+    const ccp_u64* const fields = &unit_.flow.registers[CCP_REPORT];
     std::copy(fields, fields + CCP_FIELDS, event.fields.begin());
   }
   agents_.link.send(event, now);
@@ -127,44 +149,57 @@ void Datapath::timed_out(Time now) {
     path_.window = 1;
     return;
   }
+  agents_.load(number_);
   state_.losses = sender_.board.losses();
-  ccp_timed_out(&state_.flow, mss());
-  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  ccp_timed_out(&unit_.flow, mss());
+  rest_.ssthresh = unit_.flow.ssthresh;
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
   std::fill(of, of + CCP_FIELDS, 0);
   of[CCP_RTT_SAMPLE] = CCP_NO_RTT;
   of[CCP_WAS_TIMEOUT] = 1;
   fold(now);
+  agents_.store(number_);
 }
 
 void Datapath::closed(Time now) {
-  state_.pacing.at = kNever;
-  if (state_.begun) tell(AgentEventKind::closed, now);
+  rest_.pacing.at = kNever;
+  if (!state_.begun) return;
+  agents_.load(number_);
+  tell(AgentEventKind::closed, now);
 }
 
-bool Datapath::may_send(Time now) {
-  if (state_.flow.rate == 0 || state_.next_send <= now) return true;
-  stack_.timers.set(state_.pacing, Alarm::pacing, number_, state_.next_send);
+bool Datapath::is_due(Time now) {
+  if (rest_.next_send <= now) return true;
+  stack_.timers.set(rest_.pacing, Alarm::pacing, number_, rest_.next_send);
   return false;
 }
 
-void Datapath::sent(std::uint32_t bytes, Time now) {
+void Datapath::record_sent(Time now) {
   const bool idle = sender_.board.outstanding() <= 1;  // the segment itself is outstanding by now
-  if (agents_.read.has_rates()) state_.delivery.sent(sender_.transmissions, sender_.delivered_order, idle, now);
-  if (state_.flow.rate == 0) return;
-  const double seconds = static_cast<double>(bytes) / static_cast<double>(state_.flow.rate);
+  rest_.delivery.sent(sender_.transmissions, sender_.delivered_order, idle, now);
+}
+
+void Datapath::pace(std::uint32_t bytes, Time now) {
+  const double seconds = static_cast<double>(bytes) / static_cast<double>(state_.rate);
   const Time wait = static_cast<Time>(std::min(seconds, 1.0) * static_cast<double>(kSecond));
-  state_.next_send = std::max(state_.next_send, now) + wait;
+  rest_.next_send = std::max(rest_.next_send, now) + wait;
 }
 
 void Datapath::carry_out(const AgentCommand& command, Time now) {
   if (!connection_.open) return;
   ++agents_.counters.commands;
-  if (command.program) ccp_stage_program(&state_.flow, *command.program);
-  for (const auto& [number, value] : command.controls) ccp_stage_control(&state_.flow, number, value);
+  agents_.load(number_);
+  agents_.load_staged(number_);
+  ccp_flow& flow = unit_.flow;
+  if (command.program) ccp_stage_program(&flow, *command.program);
+  for (const auto& [number, value] : command.controls) ccp_stage_control(&flow, number, value);
+  agents_.store_staged(number_);
+  const bool obeys = !state_.fallen_back && !command.fall_back;
+  if (obeys && command.window_bytes) ccp_command_window(&flow, *command.window_bytes, mss());
+  if (obeys && command.rate_bytes_per_s) flow.rate = *command.rate_bytes_per_s;
+  agents_.store(number_);
   if (command.fall_back) state_.fallen_back = true;
-  if (state_.fallen_back) return;
-  if (command.window_bytes) ccp_command_window(&state_.flow, *command.window_bytes, mss());
-  if (command.rate_bytes_per_s) state_.flow.rate = *command.rate_bytes_per_s;
+  if (!obeys) return;
   use_window();
   Sender(*this).send_all(now);
 }
@@ -175,7 +210,7 @@ void serve_agent(Stack& stack, Time now) {
   AgentLink& link = stack.agents->link;
   link.scheduled = false;
   link.deliver(now, [&](const AgentCommand& command) {
-    if (command.subflow >= stack.agents->datapaths.size() || !stack.agents->datapaths[command.subflow]) return;
+    if (!is_under_agent(stack, command.subflow)) return;
     Datapath(stack, command.subflow).carry_out(command, now);
   });
   schedule(stack);

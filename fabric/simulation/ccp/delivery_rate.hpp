@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,7 @@ class DeliveryRate {
   DeliverySample arrived(std::uint32_t order, std::uint32_t fresh, Time now) {
     delivered_ += fresh;
     delivered_at_ = now;
+    if (sent_.empty()) return {};
     const Sent& of = sent_[order & (sent_.size() - 1)];
     if (of.order != order || fresh == 0) return {};
     first_sent_ = of.at;
@@ -44,12 +46,12 @@ class DeliveryRate {
   };
 
   void grow() {
-    std::vector<Sent> larger(sent_.size() * 2);
+    std::vector<Sent> larger(std::max<std::size_t>(64, sent_.size() * 2));
     for (const Sent& each : sent_) larger[each.order & (larger.size() - 1)] = each;
     sent_.swap(larger);
   }
 
-  std::vector<Sent> sent_ = std::vector<Sent>(64);
+  std::vector<Sent> sent_;
   std::uint32_t delivered_ = 0;
   Time delivered_at_ = 0;
   Time first_sent_ = 0;

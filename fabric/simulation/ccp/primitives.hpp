@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ccp/datapath.h"
+#include "simulation/ccp/loaded_program.hpp"
 
 namespace fabric {
 
@@ -22,6 +22,14 @@ class PrimitivesRead {
 
   [[nodiscard]] bool has(std::uint32_t primitive) const { return (mask_ >> primitive & 1U) != 0; }
   [[nodiscard]] bool has_rates() const { return has(CCP_RATE_INCOMING) || has(CCP_RATE_OUTGOING); }
+  [[nodiscard]] bool has_flight() const {
+    return has(CCP_BYTES_IN_FLIGHT) || has(CCP_PACKETS_IN_FLIGHT) || has(CCP_BYTES_PENDING);
+  }
+  // Whether anything is read that counts segments which arrived in any order, or marks.
+  [[nodiscard]] bool has_arrivals() const {
+    return has_rates() || has(CCP_BYTES_MISORDERED) || has(CCP_PACKETS_MISORDERED) || has(CCP_PACKETS_ACKED) ||
+           has(CCP_ECN_BYTES) || has(CCP_ECN_PACKETS);
+  }
 
  private:
   void read(std::uint32_t of) {
