@@ -102,7 +102,7 @@ def check_same(
     assert translated.state == (native.window, native.rate, native.errors, native.program)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(st.lists(programs(), min_size=1, max_size=2), st.lists(acknowledgements(), min_size=1, max_size=6))
 def test_any_program_does_the_same(table: list[Program], acks: list[list[int]]) -> None:
     native, translated = Native(*table, window=40_000), Translated(*table, window=40_000)
