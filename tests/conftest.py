@@ -15,7 +15,8 @@ SIGINT has its usual effect: a shell ignores it in the background processes that
 inherit that.
 
 Files with a test that builds something come first: they are the longest, and one that begins last leaves the
-other cores idle. pytest-xdist would begin with the files that have the most tests.
+other cores idle. pytest-xdist would begin with the files that have the most tests. With `--numprocesses auto`
+there is one process more than CPUs, because tests of clusters, signals and deadlines wait.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does (refab
 if Path(__file__).stat().st_uid == os.geteuid():
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
