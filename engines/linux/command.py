@@ -14,6 +14,9 @@ from pathlib import Path
 FOLDER = Path("/run/point")
 """Where the guest has the point's own folder, the only one of the machine that it can write."""
 INIT, REQUEST, REPORTS, COMMANDS = "init", "request.json", "reports", "commands"
+NO_BYTECODE = "/run/no-bytecode"
+"""No such folder: programs compile what they import. With the machine's byte code a point had other bytes
+than without, and whether there is any depends on what ran there before."""
 LIFE_FD, REQUEST_FD, REPORT_FD = 3, 4, 5
 START_NS = 1_700_000_000_000_000_000
 """The guest's time of day at boot, the same in every run."""
@@ -23,6 +26,7 @@ _SCRIPT = """\
 # Process 1 of the guest: mounts, then the program, and what it ended with.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8
 export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0 SETUPTOOLS_USE_DISTUTILS=stdlib LIBMOUNT_FORCE_MOUNT2=always
+export PYTHONPYCACHEPREFIX={no_bytecode}
 set -e
 ulimit -Hn 1048576  # fs.nr_open; the kernel starts process 1 with 4096
 mount -t tmpfs tmpfs /run
@@ -86,6 +90,7 @@ def script(program: Sequence[str], memory_mb: int, terminal: Terminal | None = N
     line = shlex.join(program)
     return _SCRIPT.format(
         folder=FOLDER,
+        no_bytecode=NO_BYTECODE,
         request=REQUEST,
         reports=REPORTS,
         program=terminal.around(line) if terminal else line,

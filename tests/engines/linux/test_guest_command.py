@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import py_compile
 import subprocess
+import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.linux import memory
-from engines.linux.command import Terminal, command, script, tcp_mem
+from engines.linux.command import NO_BYTECODE, Terminal, command, script, tcp_mem
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 
@@ -60,6 +63,24 @@ def test_process_1_is_a_valid_script_and_quotes_the_program(tmp_path: Path) -> N
     path.write_text(text)
     subprocess.run(["sh", "-n", path], check=True, timeout=10)
     assert """'/a folder/python' -c 'print('"'"'x; y'"'"')'""" in text
+
+
+@pytest.mark.parametrize("has_bytecode", [True, False])
+def test_programs_use_no_byte_code_of_the_machine(has_bytecode: bool, tmp_path: Path) -> None:
+    # A point had other bytes on a machine that had compiled refabric before.
+    module = tmp_path / "some_module.py"
+    module.write_text("")
+    if has_bytecode:
+        compiled = Path(cache_from_source(str(module)))
+        assert py_compile.compile(str(module), cfile=str(compiled))
+    exports = [line for line in script(["true"], 1024).splitlines() if line.startswith("export PYTHON")]
+    load = "import some_module; print(some_module.__spec__.cached)"
+    program = f"cd {tmp_path}; {'; '.join(exports)}; {sys.executable} -v -c '{load}'"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith(NO_BYTECODE)
+    loaded = [line for line in done.stderr.splitlines() if "code object from" in line]
+    assert any(line.endswith("some_module.py") for line in loaded)
+    assert not [line for line in loaded if ".pyc" in line]
 
 
 def test_sockets_of_all_hosts_may_have_half_of_the_memory() -> None:
