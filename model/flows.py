@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,9 +136,8 @@ def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
     address = topology.addresses
     sent = dict.fromkeys(address, 0)
     received = dict.fromkeys(address, 0)
-    usual = spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows)
     planned = []
-    for number, flow in enumerate(flows):
+    for number, (flow, transport) in enumerate(zip(flows, _transports(spec, flows), strict=True)):
         port, cport = FIRST_PORT + received[flow.dst] % _PORTS, FIRST_CPORT + sent[flow.src] % STRIDE
         received[flow.dst] += 1
         sent[flow.src] += 1
@@ -153,7 +152,7 @@ def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
                 cport,
                 flow.size_bytes,
                 flow.start_s,
-                *(_transport(spec, flow) if flow.rate_mbps or flow.plain or flow.subflows else usual),
+                *transport,
                 flow.after,
                 flow.rate_mbps,
                 flow.dscp,
@@ -162,30 +161,28 @@ def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
     return tuple(planned)
 
 
-def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
-    """Return the flow's number of subflows and its congestion control."""
-    if flow.rate_mbps:
-        return 0, NO_CC
-    if flow.plain:
-        return 1, BASELINE
-    subflows = flow.subflows or spec.transport.subflows
-    return subflows, in_force(spec.transport.cc, subflows)
+def _transports(spec: RunSpec, flows: Iterable[Flow]) -> Iterator[tuple[int, str]]:
+    """Yield each flow's number of subflows and its congestion control."""
+    usual = spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows)
+    for flow in flows:
+        if flow.rate_mbps:
+            yield 0, NO_CC
+        elif flow.plain:
+            yield 1, BASELINE
+        elif flow.subflows:
+            yield flow.subflows, in_force(spec.transport.cc, flow.subflows)
+        else:
+            yield usual
 
 
-def subflow_counts(spec: RunSpec, flows: Sequence[Flow]) -> list[int]:
+def subflow_counts(spec: RunSpec, flows: Iterable[Flow]) -> list[int]:
     """Return each flow's number of subflows, 0 for flows of constant rate."""
-    usual = spec.transport.subflows
-    return [
-        _transport(spec, flow)[0] if flow.rate_mbps or flow.plain or flow.subflows else usual
-        for flow in flows
-    ]
+    return [subflows for subflows, _ in _transports(spec, flows)]
 
 
-def congestion_controls(spec: RunSpec, flows: Sequence[Flow]) -> frozenset[str]:
+def congestion_controls(spec: RunSpec, flows: Iterable[Flow]) -> frozenset[str]:
     """Return the congestion controls of these flows of the workload; flows of constant rate have none."""
-    own = [_transport(spec, flow)[1] for flow in flows if flow.rate_mbps or flow.plain or flow.subflows]
-    usual = () if len(own) == len(flows) else (in_force(spec.transport.cc, spec.transport.subflows),)
-    return frozenset(own).union(usual) - {NO_CC}
+    return frozenset(cc for _, cc in _transports(spec, flows)) - {NO_CC}
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:

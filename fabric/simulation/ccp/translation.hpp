@@ -38,7 +38,7 @@ class Translation {
     bool immediate = true;
     ccp_u64 value = 0;  // or the register's number
   };
-  struct Comparison {  // UNLESS and STOP go on if all of theirs hold
+  struct Comparison {  // UNLESS and STOP go on if all their comparisons hold
     std::uint8_t code = kUnlessEqual;
     Operand left, right;
   };
