@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tests.support import coupled_model as model
-from tests.support.compiled_arithmetic import (
+from tests.support.compiled.arithmetic import (
     ONE_PACKET,
     CPath,
     balia_after_loss,

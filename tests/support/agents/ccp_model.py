@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import shutil
 import struct
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from ccp.language.instructions import (
     CONTROL,
@@ -29,6 +25,7 @@ from ccp.language.instructions import (
     Operand,
     Program,
 )
+from tests.support.compiled import library as compiled
 
 HEADER = Path(__file__).resolve().parents[3] / "fabric/ccp/datapath.h"
 MOST = 2**64
@@ -147,14 +144,13 @@ def _later(a: int, b: int) -> int:
     return b % 2**32 if ahead <= 2**31 else a % 2**32
 
 
-class Native:
-    """The same model, but run by the header that the C compiler compiles, with a table of programs."""
+class CompiledFlow:
+    """A flow in a library whose t_ack takes two places in memory first; the flow is in the first."""
 
-    def __init__(self, *programs: Program, window: int = 0, now_us: int = 0) -> None:
-        self._library = library()
-        self._program = b"".join(program.packed() for program in programs)
-        self._flow = ctypes.create_string_buffer(self._library.t_size())
-        self._library.t_begin(self._flow, self._program, window, now_us)
+    def __init__(self, library: ctypes.CDLL, *places: Any) -> None:
+        self._library = library
+        self._places = places
+        self._flow = places[0]
 
     def acknowledge(
         self,
@@ -165,20 +161,28 @@ class Native:
         srtt_us: int = 0,
         silent: bool = False,
     ) -> list[int] | None:
+        """Return all 16 fields, None without a report."""
         given, fields = (ctypes.c_uint64 * 16)(*primitives), (ctypes.c_uint64 * 16)()
-        done = self._library.t_ack(
-            self._flow, self._program, given, mss, now_us, srtt_us, int(silent), fields
-        )
+        done = self._library.t_ack(*self._places, given, mss, now_us, srtt_us, int(silent), fields)
         return list(fields) if done else None
-
-    def time_out(self, mss: int = 1000) -> None:
-        self._library.t_timeout(self._flow, mss)
 
     def set_program(self, number: int) -> None:
         self._library.t_set_program(self._flow, number)
 
     def set_control(self, number: int, value: int) -> None:
         self._library.t_set_control(self._flow, number, value)
+
+
+class Native(CompiledFlow):
+    """The same model, but run by the header that the C compiler compiles, with a table of programs."""
+
+    def __init__(self, *programs: Program, window: int = 0, now_us: int = 0) -> None:
+        table = b"".join(program.packed() for program in programs)
+        super().__init__(library(), ctypes.create_string_buffer(library().t_size()), table)
+        self._library.t_begin(*self._places, window, now_us)
+
+    def time_out(self, mss: int = 1000) -> None:
+        self._library.t_timeout(self._flow, mss)
 
     @property
     def registers(self) -> list[int]:
@@ -204,15 +208,7 @@ class Native:
 @functools.cache
 def library() -> ctypes.CDLL:
     """Compile the header. Skips the test where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "t.c"), Path(folder, "t.so")
-        source.write_text(_WRAPPER)
-        flags = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{HEADER.parent}"]
-        subprocess.run([compiler, *flags, "-o", str(target), str(source)], check=True, timeout=60)
-        loaded = ctypes.CDLL(str(target))
+    loaded = compiled.loaded(_WRAPPER, ".c", "-O2", "-Werror", f"-I{HEADER.parent}")
     u64, pointer = ctypes.c_uint64, ctypes.c_void_p
     for of_u64 in (loaded.t_size, loaded.t_window, loaded.t_errors, loaded.t_rate):
         of_u64.restype = u64

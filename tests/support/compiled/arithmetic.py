@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
+from tests.support.compiled import library
 from tests.support.coupled_model import Path as ModelPath
 
-HEADER = Path(__file__).resolve().parents[2] / "engines/emulation/congestion/bpf/arithmetic.h"
+HEADER = Path(__file__).resolve().parents[3] / "engines/emulation/congestion/bpf/arithmetic.h"
 ONE_PACKET = 2.0**32
 MOST = 64
 _WRAPPER = """
@@ -62,18 +58,9 @@ class CPath(ctypes.Structure):
 @functools.cache
 def compiled() -> ctypes.CDLL:
     """Return the compiled library. Skips the test if there is no C compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "arithmetic.c"), Path(folder, "arithmetic.lib")
-        source.write_text(_WRAPPER)
-        flags = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fsanitize=undefined")
-        trap = ("-fno-sanitize-recover=all", "-fsanitize-undefined-trap-on-error")
-        argv = (compiler, *flags, *trap, f"-I{HEADER.parent}", str(source), "-o", str(library))
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        loaded = ctypes.CDLL(str(library))
+    flags = ("-O1", "-g", "-Werror", f"-I{HEADER.parent}", "-fsanitize=undefined")
+    trap = ("-fno-sanitize-recover=all", "-fsanitize-undefined-trap-on-error")
+    loaded = library.loaded(_WRAPPER, ".c", *flags, *trap)
     for name in ("lia", "ewtcp", "balia", "olia", "reno"):
         getattr(loaded, f"t_{name}").restype = ctypes.c_int64
     loaded.t_whole_packets.restype = ctypes.c_int64
