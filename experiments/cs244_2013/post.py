@@ -14,7 +14,7 @@ from harness.experiment import Experiment, Figure
 from harness.options.options import QUEUE_SAMPLE_MS, Defaults
 from harness.options.rates import Auto
 from harness.plan.sweeps import Variant, fat_trees, points_on
-from model.spec import SamplingSpec, StackSpec, TopologySpec
+from model.spec import STRICT, SamplingSpec, StackSpec, TopologySpec
 
 FOLDER = "cs244"
 POST_MBPS = 1.0
@@ -54,6 +54,14 @@ def _figure(number: int, title: str, about: str, defaults: Defaults, charts: tup
 
 def _one_to_one(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Defaults:
     return Defaults(ks=ks, workloads=("one_to_one",), subflows=subflows)
+
+
+def _overloaded(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Defaults:
+    """Return the defaults of a figure that shows what too little CPU time costs.
+
+    The links of the post's emulator ran by real time. The elastic clock would wait for the CPUs instead.
+    """
+    return replace(_one_to_one(*ks, subflows=subflows), pins={"clock": STRICT})
 
 
 UNBOUNDED = replace(
@@ -101,7 +109,7 @@ FIGURES_OF_THE_POST = (
         "CPU utilisation by network size and subflows",
         "CPU utilisation of the machine for trees of 16 to 432 hosts at one link rate, at which 128 hosts "
         "need about all of it. Beyond that size the CPU is saturated, and every further subflow costs more.",
-        replace(_one_to_one(4, 6, 8, 10, 12, subflows=(1, 2, 4, 6, 8)), auto=TWICE_K8),
+        replace(_overloaded(4, 6, 8, 10, 12, subflows=(1, 2, 4, 6, 8)), auto=TWICE_K8),
         ("cpu",),
         cpu_bound=True,
     ),
@@ -110,7 +118,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=8",
         "Links have four times the rate that the machine carries at k=8. The CPU limits goodput, not the "
         "transport: goodput stops rising with subflows, and falls where the CPU is saturated.",
-        replace(_one_to_one(8), auto=Auto(overload=4.0)),
+        replace(_overloaded(8), auto=Auto(overload=4.0)),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -119,7 +127,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=10 and k=12",
         "250 and 432 hosts at a rate that is slightly too high for 128. Goodput falls with every "
         "further subflow, because each needs CPU time that packet forwarding then lacks.",
-        replace(_one_to_one(10, 12), auto=TWICE_K8),
+        replace(_overloaded(10, 12), auto=TWICE_K8),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -128,7 +136,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=4 at 1 Gb/s",
         "16 hosts with links that software on a small machine cannot fill. TCP needs less CPU time per "
         "packet and so gets more goodput than MPTCP. The result says nothing about the transports.",
-        replace(_one_to_one(4), rate_mbps=1000.0),
+        replace(_overloaded(4), rate_mbps=1000.0),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),

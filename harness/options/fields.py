@@ -303,7 +303,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "clock", "NAME",
         f"Run the fabric by this clock: {CLOCKS[0]} (stops while the machine stalls) or {CLOCKS[1]}. "
-        f"[default: {_SPEC.clock}]",
+        f"[default: {_SPEC.clock} or the figure's]",
         parsers.choice(lambda: CLOCKS),
         path="clock",
     ),

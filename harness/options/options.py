@@ -29,6 +29,7 @@ from harness.options.windows import AS_CHOSEN, Window
 from model.congestion import COUPLED_DEFAULT
 from model.fields.ranges import MIN_QUEUE_BYTES
 from model.spec import (
+    ELASTIC,
     QDISC,
     LinkSpec,
     OpenFlowSpec,
@@ -279,7 +280,7 @@ def _base(
     simulated = SIMULATED_HOSTS.issuperset(engines)
     values = {f.path: _value(f, given, pinned, simulated) for f in SPEC_FIELDS}
     if given.settings.get("dataplane") == OVS:
-        values["link.host_queue"] = _ovs_host_queue(given)
+        values |= {"link.host_queue": _ovs_host_queue(given), "clock": ELASTIC}
     warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}

@@ -28,7 +28,7 @@ from harness.plan.parts import Plan
 from harness.results import manifest
 from model.reasons import of_text
 from model.result import RunResult, Status
-from model.spec import RunSpec, SamplingSpec, TopologySpec
+from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
 from plots.registry import CHARTS
 
 POST = EXPERIMENTS["cs244"]
@@ -291,13 +291,25 @@ class TestCpuBound:
         assert done.exit_code == 1
         assert "as intended" not in done.stdout
 
-    def test_a_point_shared_with_an_ordinary_figure_is_ordinary(self) -> None:
+    def test_they_run_by_the_strict_clock_and_what_they_share_is_ordinary(self) -> None:
+        """The elastic clock would hide what too little CPU time costs."""
         plan = plan_of("cs244", rate="10")
         meant = {job.name for job in plan.jobs if job.cpu_bound}
+        strict = {job.name for job in plan.jobs if job.spec.clock == STRICT}
         names = {part.figure.name: part.names for part in plan.parts}
-        assert meant <= names["cs244-fig5"] | names["cs244-fig7"] | names["cs244-fig8"]
-        assert not meant & names["cs244-fig3"]
-        assert names["cs244-fig8"] & meant, "k=4 belongs to CPU-bound figures alone"
+        overloaded = set().union(*(names[f"cs244-fig{n}"] for n in (5, 6, 7, 8)))
+        shared = overloaded & set().union(*(names[f"cs244-fig{n}"] for n in (1, 2, 3, 4, 13)))
+        assert shared and not shared & meant, "baselines"
+        assert strict and strict <= meant <= overloaded
+        assert names["cs244-fig3"].isdisjoint(strict)
+
+    def test_the_user_may_choose_the_elastic_clock(self) -> None:
+        jobs = plan_of("cs244-fig8", clock="elastic").jobs
+        assert {job.spec.clock for job in jobs} == {ELASTIC}
+
+    def test_open_vswitch_has_no_clock(self) -> None:
+        jobs = plan_of("cs244-fig8", dataplane="ovs", rate="1").jobs
+        assert {job.spec.clock for job in jobs} == {ELASTIC}
 
     def test_a_machine_that_carries_it_gets_advice(self, results: Path) -> None:
         done = run(results, "cs244-fig8", "--json")
