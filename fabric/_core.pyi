@@ -137,6 +137,29 @@ def srpt_ends(flows: Sequence[tuple[int, int, int, int]], hosts: int, limit_ps: 
     A flow is its arrival and the time that it needs at full rate, both in ps, and the numbers of its source
     and destination. Raises ValueError for flows that are not in the order of arrivals, or without work."""
 
+class Crossings:
+    """The ports that every subflow crosses. Subflows are numbered from 0, in the order of `paths`.
+
+    Methods raise ValueError if an array has not one value for each subflow, or none for a port that is
+    crossed."""
+    def __init__(self, paths: Sequence[Sequence[int]]) -> None:
+        """Raise ValueError for a path without ports."""
+    def __len__(self) -> int: ...
+    def path(self, subflow: int) -> list[int]: ...
+    def only(self, subflows: npt.NDArray[np.bool_]) -> Crossings:
+        """Return the crossings of the chosen subflows, which are numbered anew."""
+    def sums(self, of_port: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return for every subflow the sum over the ports that it crosses."""
+    def least(self, of_port: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return for every subflow the minimum over the ports that it crosses."""
+    def load(self, of_subflow: npt.NDArray[np.float64], ports: int) -> npt.NDArray[np.float64]:
+        """Return for every port the sum over the subflows that cross it."""
+    def least_at_ports(self, of_subflow: npt.NDArray[np.float64], ports: int) -> npt.NDArray[np.float64]:
+        """Return for every port the minimum over the subflows that cross it; infinity without any."""
+
+def crossings(simulation: Simulation) -> tuple[Crossings, Crossings]:
+    """Return what the data of all subflows crosses, and what their acknowledgements cross."""
+
 class RealtimeFabric:
     def __init__(
         self,

@@ -24,9 +24,10 @@ from engines.engine import Observer, OnePointPerCpu
 from engines.flow_level.checks import check_equilibrium, check_steady
 from engines.flow_level.equilibrium import equilibrium
 from engines.flow_level.max_min import max_min
-from engines.flow_level.network import Crossings, Floats, FluidNetwork
+from engines.flow_level.network import Floats, FluidNetwork
 from engines.flow_level.summarise import ack_share, summarise
 from engines.provenance import free_memory_mb, origin
+from fabric._core import crossings
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows
 from model.machine.capacity import demand
@@ -125,12 +126,12 @@ def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow
     not depend on congestion control."""
     simulation = prepared(spec, topology, [dataclasses.replace(flow, cc=BASELINE) for flow in flows])
     counts = [flow.subflows for flow in flows]
-    subflows = range(sum(counts))
     connection = np.repeat(np.arange(len(flows), dtype=np.int64), counts)
+    there, back = crossings(simulation)
     return FluidNetwork(
         capacity=port_rates_bps(topology, spec.link) / 1e6,
-        there=Crossings.of([simulation.path(subflow) for subflow in subflows]),
-        back=Crossings.of([simulation.back_path(subflow) for subflow in subflows]),
+        there=there,
+        back=back,
         ack_share=np.array([ack_share(spec.stack, flow) for flow in flows])[connection],
         connection=connection,
         cc=tuple(flow.cc for flow in flows for _ in range(flow.subflows)),

@@ -130,7 +130,7 @@ def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[
 
 def _first_prices(network: FluidNetwork) -> Floats:
     """Return prices as if the subflows that cross a link shared it evenly."""
-    crossing = np.bincount(network.there.port, minlength=len(network.capacity))
+    crossing = network.there.load(np.ones(len(network.there)), len(network.capacity))
     share: Floats = crossing / network.capacity
     return share * share
 
@@ -148,6 +148,9 @@ class _Demand:
         self.step = min(algorithm.step for algorithm, *_ in self._groups)
 
     def rates(self, loss: Floats) -> Floats:
+        if len(self._groups) == 1:
+            algorithm, _, connection, first = self._groups[0]
+            return algorithm.rates(Paths(loss, connection, first))
         rates = np.empty_like(loss)
         for algorithm, chosen, connection, first in self._groups:
             rates[chosen] = algorithm.rates(Paths(loss[chosen], connection, first))
@@ -158,19 +161,15 @@ class _Shares:
     """Computes how much each price contributes to the loss of paths."""
 
     def __init__(self, network: FluidNetwork) -> None:
-        there = network.there
-        order = np.argsort(there.port, kind="stable")
-        self._subflow = there.subflow[order]
-        self._first = firsts(there.port[order])
-        self._ports = there.port[order][self._first]
-        self._count = len(network.capacity)
+        self._there, self._count = network.there, len(network.capacity)
 
     def lowest(self, loss: Floats) -> Floats:
         """Return the minimum loss of the paths through each port; 0 without paths."""
-        lowest = np.zeros(self._count)
-        lowest[self._ports] = np.minimum.reduceat(loss[self._subflow], self._first)
+        lowest = self._there.least_at_ports(loss, self._count)
+        lowest[np.isinf(lowest)] = 0.0
         return lowest
 
     def settled(self, prices: Floats, lowest: Floats, fill: Floats) -> bool:
-        used, share = fill[self._ports], prices[self._ports] / lowest[self._ports]
+        crossed = lowest > 0
+        used, share = fill[crossed], prices[crossed] / lowest[crossed]
         return bool(used.max() < 1 + FULL and np.minimum(1 - used, share).max() < SPARE)

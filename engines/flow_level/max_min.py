@@ -51,20 +51,15 @@ def fill(network: FluidNetwork, room: Floats, weight: Floats) -> Floats:
     What others receive later can only raise the level at which such a port is full.
     """
     ports = len(room)
-    rates, growing, crossings = np.zeros(len(weight)), np.ones(len(weight), bool), network.there
-    while growing.any():
-        demand = crossings.load(weight, ports)
+    rates, growing, crossings = np.zeros(len(weight)), np.arange(len(weight)), network.there
+    while len(growing):
+        demand = crossings.load(weight[growing], ports)
         level = np.divide(room, demand, out=np.full(ports, np.inf), where=demand > 0)
-        subflows = np.flatnonzero(growing)
-        stops_at = np.zeros(len(weight))
-        stops_at[subflows] = crossings.least(level)
-        earliest = np.full(ports, np.inf)
-        np.minimum.at(earliest, crossings.port, stops_at[crossings.subflow])
-        bottleneck = (demand > 0) & (earliest >= level)
-        stopped = np.zeros(len(weight), bool)
-        stopped[crossings.subflow[bottleneck[crossings.port]]] = True
-        rates[stopped] = weight[stopped] * stops_at[stopped]
-        room = np.maximum(room - crossings.only(stopped).load(rates, ports), 0.0)
-        growing &= ~stopped
-        crossings = crossings.only(growing)
+        stops_at = crossings.least(level)
+        bottleneck = (demand > 0) & (crossings.least_at_ports(stops_at, ports) >= level)
+        stopped = crossings.least(np.where(bottleneck, 0.0, 1.0)) == 0
+        ended = growing[stopped]
+        rates[ended] = weight[ended] * stops_at[stopped]
+        room = np.maximum(room - crossings.only(stopped).load(rates[ended], ports), 0.0)
+        growing, crossings = growing[~stopped], crossings.only(~stopped)
     return rates

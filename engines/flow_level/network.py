@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from fabric._core import Crossings
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -19,45 +19,6 @@ FULL = 2e-3
 def firsts(ascending: Ints) -> Ints:
     """Return the indices at which runs of equal numbers begin."""
     return np.flatnonzero(np.diff(ascending, prepend=-1)).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Crossings:
-    """Pairs of subflow and port that it crosses, ordered by subflow."""
-
-    subflow: Ints
-    port: Ints
-
-    @classmethod
-    def of(cls, paths: Sequence[Sequence[int]]) -> Crossings:
-        """Return the crossings of one path (a sequence of ports) per subflow."""
-        lengths = [len(path) for path in paths]
-        ports = np.fromiter((port for path in paths for port in path), np.int64, sum(lengths))
-        return cls(np.repeat(np.arange(len(paths), dtype=np.int64), lengths), ports)
-
-    @cached_property
-    def _first(self) -> Ints:
-        return firsts(self.subflow)
-
-    def load(self, rates: Floats, ports: int) -> Floats:
-        """Return what every port carries if each subflow sends at its rate."""
-        carried: Floats = np.bincount(self.port, rates[self.subflow], ports).astype(np.float64)
-        return carried
-
-    def sums(self, of_port: Floats) -> Floats:
-        """Return for every subflow the sum over the ports it crosses."""
-        sums: Floats = np.add.reduceat(of_port[self.port], self._first)
-        return sums
-
-    def least(self, of_port: Floats) -> Floats:
-        """Return for every subflow the minimum over the ports it crosses."""
-        least: Floats = np.minimum.reduceat(of_port[self.port], self._first)
-        return least
-
-    def only(self, subflows: npt.NDArray[np.bool_]) -> Crossings:
-        """Return the crossings of the chosen subflows."""
-        chosen = subflows[self.subflow]
-        return Crossings(self.subflow[chosen], self.port[chosen])
 
 
 @dataclass(frozen=True, eq=False)

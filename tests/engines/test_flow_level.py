@@ -19,7 +19,8 @@ from engines.engine import Silent
 from engines.flow_level.engine import fluid_network
 from engines.flow_level.equilibrium import SPARE, equilibrium
 from engines.flow_level.max_min import max_min
-from engines.flow_level.network import FULL, Crossings, FluidNetwork
+from engines.flow_level.network import FULL, FluidNetwork
+from fabric._core import Crossings
 from engines.registry import make
 from model.flows import planned_flows
 from model.result import RunResult
@@ -66,8 +67,8 @@ def network(
     connection = [number for number, (_, subflows) in enumerate(flows) for _ in subflows]
     return FluidNetwork(
         np.array(capacity, float),
-        Crossings.of(paths),
-        Crossings.of([[0]] * len(paths)),
+        Crossings(paths),
+        Crossings([[0]] * len(paths)),
         np.full(len(paths), ack),
         np.array(connection),
         tuple(flows[number][0] for number in connection),
@@ -171,8 +172,8 @@ def test_flows_take_the_simulators_paths() -> None:
     flows = planned_flows(point, topology)
     simulation = prepared(dataclasses.replace(point, engine="simulator"), topology, flows)
     there = fluid_network(point, topology, flows).there
-    ports = np.split(there.port, np.flatnonzero(np.diff(there.subflow)) + 1)
-    assert [path.tolist() for path in ports] == [simulation.path(i) for i in range(len(ports))]
+    assert [there.path(i) for i in range(len(there))] == [simulation.path(i) for i in range(len(there))]
+    assert len(there) == sum(flow.subflows for flow in flows)
 
 
 @pytest.mark.parametrize("engine", MODELS)
