@@ -32,7 +32,7 @@ ENGINE = "mininet"
 BOTH = "both"
 BY_MACHINE: Literal["auto"] = "auto"
 MAX_K = 80
-"""128 000 hosts, which the flow-level models carry in about a minute. What an engine cannot carry, it refuses."""
+"""128 000 hosts, which the flow-level models carry. What an engine cannot carry, it refuses."""
 _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 _ENDLESS = 10**15
 TRACE = f"{trace.NAME}:"

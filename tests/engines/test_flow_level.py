@@ -20,8 +20,8 @@ from engines.flow_level.engine import fluid_network
 from engines.flow_level.equilibrium import SPARE, equilibrium
 from engines.flow_level.max_min import max_min
 from engines.flow_level.network import FULL, FluidNetwork
-from fabric._core import Crossings
 from engines.registry import make
+from fabric._core import Crossings
 from model.flows import planned_flows
 from model.result import RunResult
 from model.spec import (
