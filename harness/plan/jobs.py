@@ -16,6 +16,9 @@ from harness.points.baseline import baseline_of, is_baseline
 from harness.results.store import Entry, point_name
 from model.spec import RunSpec, TopologySpec
 
+PRIOR = 0.1
+"""Weight of the expected times of remaining jobs beside observed times."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -140,7 +143,13 @@ def waves_of(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
 
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
     """Return the seconds that `pending` will take: expected ones, scaled by observed / expected seconds of
-    finished jobs."""
+    finished jobs.
+
+    Short jobs say little of long ones, so a tenth of what remains counts as if it had been observed to take
+    as long as expected.
+    """
     expected = wall_s(pending)
-    planned = sum(pair[0] for pair in observed)
-    return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
+    prior = PRIOR * expected
+    if not prior:
+        return expected
+    return expected * (prior + sum(o for _, o in observed)) / (prior + sum(e for e, _ in observed))
