@@ -71,6 +71,8 @@ class Point:
     goodput_pct: Spread | None = None
     only_transfers: bool = False
     """Whether all flows have a size and begin at their own times. Goodput then says nothing and is None."""
+    overloads: bool = False
+    """Whether the machine lacked CPU time, as its figure intends. `status` does not count that."""
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
     """Reads a sample table by its name in `model.result.SAMPLE_COLUMNS`; returns None where it was not
     sampled or cannot be read. Every call reads anew: the samples of a sweep do not fit into memory."""

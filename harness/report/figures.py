@@ -16,7 +16,7 @@ from common.side_by_side import side_by_side
 from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.results.summary import Judged
-from model.result import Table, under_test
+from model.result import Status, Table, under_test
 from plots.shared.settings_folder import settings_folder
 
 if TYPE_CHECKING:
@@ -70,9 +70,10 @@ def loaded(judged: Judged) -> Point:
 
     return Point(
         spec=judged.spec,
-        status=judged.status,
+        status=Status.OK if judged.as_intended else judged.status,
         hosts=judged.point.hosts,
         reasons=judged.reasons,
+        overloads=judged.as_intended,
         flows=under_test(judged.point.flows),
         ports=judged.point.ports,
         metrics=judged.point.metrics,

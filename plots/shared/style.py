@@ -257,16 +257,20 @@ def definition(panel: Panel) -> str:
 
 
 def doubts(points: Iterable[Point]) -> list[str]:
-    """Return a sentence on suspect points with the first one's reasons; nothing where there are none."""
+    """Return a sentence on points that lack CPU time as intended, and one on suspect points with the first
+    one's reasons; nothing where there are none."""
+    points = list(points)
     doubtful = [point for point in points if point.suspect]
+    lacking = sum(point.overloads for point in points)
+    purpose = [f"{lacking} of {len(points)} points lack CPU time, as intended."] if lacking else []
     if not doubtful:
-        return []
+        return purpose
     reasons = [plain(texts(point.reasons)) for point in doubtful]
     others = sum(reason != reasons[0] for reason in reasons)
     first = textwrap.shorten(reasons[0], MAX_REASON, placeholder=" ...") or "no reason was given"
     more = f" ({others} more for other reasons)" if others else ""
     words = f"Suspect, not in means: {first}{more}"
-    return [words if words.endswith("...") else f"{words}."]
+    return [*purpose, words if words.endswith("...") else f"{words}."]
 
 
 def name(point: Point) -> str:

@@ -100,6 +100,13 @@ def test_gaps_and_doubts_are_shown(name: str, tmp_path: Path) -> None:
         assert words in text, words
 
 
+def test_a_machine_overloaded_on_purpose_is_named_and_its_points_count(tmp_path: Path) -> None:
+    points = [changed(sampled(n), overloads=True) for n in (1, 8)]
+    text = words_of(CHARTS["cpu"].draw([*points, sampled(2)], tmp_path)[0])
+    assert "2 of 3 points lack CPU time, as intended." in text
+    assert "suspect" not in text.lower()
+
+
 @pytest.mark.parametrize("name", ("queues", "queue_cdf", "cwnd"))
 def test_a_transport_without_samples_makes_room_for_one_with(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2), sampled(8, without=("queues", "sockets"))]
