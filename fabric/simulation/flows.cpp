@@ -102,6 +102,7 @@ void add_flows(Tables& tables, Network& network, const std::vector<FlowConfig>& 
   for (const FlowConfig& flow : flows) add_flow(tables, network, flow);
   const auto by_time = [](const Connection& connection) { return connection.control->by_time; };
   if (std::ranges::any_of(tables.connections, by_time)) tables.cubics.resize(subflows);
+  if (std::ranges::any_of(tables.connections, &Connection::multipath)) tables.views.resize(subflows);
 }
 
 std::size_t partition_of(const Stack& stack, std::uint32_t connection) {

@@ -78,6 +78,7 @@ struct Stack {
   std::span<Connection> connections;
   std::span<Subflow> subflows;
   std::span<PathState> paths;
+  std::span<SubflowView> views;
   std::span<SocketClock> clocks;
   std::span<CubicPath> cubics;
   std::span<DatagramSource> datagrams;
@@ -86,7 +87,6 @@ struct Stack {
   std::vector<std::uint32_t> lost_datagrams;  // of each source, in this partition of the network
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle;  // persistent connections by their hosts
   std::unique_ptr<Agents> agents;       // of subflows whose windows an agent sets
-  std::vector<SubflowView> views;       // scratch memory of the data scheduler
 };
 
 }  // namespace fabric

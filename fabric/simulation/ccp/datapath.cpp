@@ -187,6 +187,7 @@ void Datapath::pace(std::uint32_t bytes, Time now) {
 
 void Datapath::carry_out(const AgentCommand& command, Time now) {
   if (!connection_.open) return;
+  connection_.unsettle(number_);
   ++agents_.counters.commands;
   agents_.load(number_);
   agents_.load_staged(number_);

@@ -8,11 +8,10 @@
 namespace fabric {
 
 inline std::uint32_t first_to_drain(std::span<const SubflowView> subflows, std::uint32_t /*last*/) {
-  const auto linger = [](const SubflowView& of) { return of.rate_pps > 0 ? of.held_pkts / of.rate_pps : 0.0; };
   std::uint32_t best = kNone;
   for (std::uint32_t i = 0; i < subflows.size(); ++i) {
     if (!subflows[i].joined) continue;
-    if (best == kNone || linger(subflows[i]) < linger(subflows[best])) best = i;
+    if (best == kNone || subflows[i].drain_s < subflows[best].drain_s) best = i;
   }
   return best != kNone && subflows[best].takes ? best : kNone;
 }

@@ -1,6 +1,7 @@
 #include "simulation/schedulers/data_scheduler.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "simulation/transport/sender.hpp"
 #include "simulation/transport/socket_info.hpp"
@@ -21,9 +22,12 @@ constexpr double kPaced = 1.2;
 void DataScheduler::distribute(Time now) {
   if (!connection_.multipath()) return Sender(stack_, connection_.first).send_all(now);
   connection_.blocked = false;
-  std::vector<SubflowView>& views = stack_.views;
-  views.resize(connection_.count);
-  for (std::uint32_t i = 0; i < connection_.count; ++i) views[i] = view(connection_.first + i);
+  const std::span<SubflowView> views = stack_.views.subspan(connection_.first, connection_.count);
+  for (std::uint32_t i = 0; i < connection_.count; ++i) {
+    const std::uint32_t subflow = connection_.first + i;
+    if (!connection_.is_settled(subflow)) views[i] = view(subflow);
+    assert(views[i] == view(subflow));
+  }
   if (binds_early()) return distribute_early(now);
   for (;;) {
     const std::uint32_t chosen = stack_.options.scheduler->choose(views, connection_.last_chosen);
@@ -39,14 +43,27 @@ void DataScheduler::distribute(Time now) {
 void DataScheduler::distribute_early(Time now) {
   bind();
   for (std::uint32_t i = connection_.first; i < connection_.first + connection_.count; ++i) {
-    if (!stack_.subflows[i].sender.busy) SocketInfo(stack_, i).update(now);
-    Sender(stack_, i).send_all(now);
+    if (!connection_.is_settled(i)) {
+      serve(i, now);
+    } else {
+      assert(!Sender(stack_, i).send_one(now, false));
+    }
   }
+}
+
+// A subflow that had no window at once, and waits for nothing else, would have none until something happens to it.
+void DataScheduler::serve(std::uint32_t subflow, Time now) {
+  const SenderState& sender = stack_.subflows[subflow].sender;
+  if (!sender.busy) SocketInfo(stack_, subflow).update(now);
+  const std::uint32_t before = sender.transmissions;
+  Sender(stack_, subflow).send_all(now);
+  const bool sends = connection_.open && sender.established && !sender.probing && sender.busy;
+  if (sends && sender.limited_by_window && sender.transmissions == before) connection_.settle(subflow);
 }
 
 // Binds data to subflows as long as they have room in their buffers.
 void DataScheduler::bind() {
-  std::vector<SubflowView>& views = stack_.views;
+  const std::span<SubflowView> views = stack_.views.subspan(connection_.first, connection_.count);
   const Scheduler& scheduler = *stack_.options.scheduler;
   while (connection_.has_new(stack_.options.send_buffer_pkts)) {
     if (connection_.burst_left == 0 || !views[connection_.last_chosen].takes) {
@@ -59,7 +76,7 @@ void DataScheduler::bind() {
     SenderState& sender = stack_.subflows[connection_.first + connection_.last_chosen].sender;
     sender.bound.push(connection_.next++);
     --connection_.burst_left;
-    chosen.held_pkts += 1;
+    chosen.hold(chosen.held_pkts + 1);
     chosen.takes = chosen.held_pkts < sender.max_held_pkts;
   }
 }
@@ -68,15 +85,15 @@ SubflowView DataScheduler::view(std::uint32_t subflow) {
   const TransportOptions& options = stack_.options;
   SenderState& sender = stack_.subflows[subflow].sender;
   const PathState& path = stack_.paths[subflow];
-  SubflowView out{.takes = sender.established, .srtt_s = path.rtt_s, .joined = sender.established};
+  SubflowView out{.takes = sender.established, .joined = sender.established, .srtt_s = path.rtt_s};
   if (options.scheduler->burst_bytes == 0) return out;
   sender.max_held_pkts = std::max(sender.max_held_pkts, kWindowsHeld * std::max(path.window, options.initial_window));
   if (options.subflow_buffer_pkts != 0) {
     sender.max_held_pkts = std::min(sender.max_held_pkts, static_cast<double>(options.subflow_buffer_pkts));
   }
   const double pacing = sender.in_slow_start(path.window) ? kPacedInSlowStart : kPaced;
-  out.held_pkts = static_cast<double>(sender.bound.size()) + sender.board.outstanding();
   out.rate_pps = path.rtt_s > 0 ? pacing * path.window / path.rtt_s : 0;
+  out.hold(static_cast<double>(sender.bound.size()) + sender.board.outstanding());
   out.takes = sender.established && out.held_pkts < sender.max_held_pkts;
   return out;
 }

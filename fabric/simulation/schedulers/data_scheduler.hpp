@@ -24,6 +24,7 @@ class DataScheduler {
 
  private:
   void distribute_early(Time now);
+  void serve(std::uint32_t subflow, Time now);
   void bind();
   [[nodiscard]] SubflowView view(std::uint32_t subflow);
 

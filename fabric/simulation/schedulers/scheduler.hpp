@@ -13,10 +13,17 @@ namespace fabric {
 // What a scheduler knows about a subflow.
 struct SubflowView {
   bool takes = false;    // whether it accepts more data now
+  bool joined = true;    // whether it can send at all
   double srtt_s = 0;     // 0: not known yet
   double held_pkts = 0;  // given to it and not acknowledged
   double rate_pps = 0;   // its pacing rate; 0: not known yet
-  bool joined = true;    // whether it can send at all
+  double drain_s = 0;    // the time in which it sends what it holds; 0 if the rate is not known
+
+  void hold(double pkts) {
+    held_pkts = pkts;
+    drain_s = rate_pps > 0 ? held_pkts / rate_pps : 0.0;
+  }
+  bool operator==(const SubflowView&) const = default;
 };
 
 struct Scheduler {

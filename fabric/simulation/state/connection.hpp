@@ -40,6 +40,7 @@ struct alignas(64) Connection {
   bool blocked = false;           // a subflow had room and there was no data for it
   std::uint32_t last_chosen = 0;  // subflow
   std::uint32_t burst_left = 0;   // segments it gets before another is chosen
+  std::uint32_t settled = 0;      // bit i: subflow i was found without window, and nothing has happened to it since
   // State of the receiver.
   alignas(64) Arrivals arrivals;
   Time completed = kNever;
@@ -71,9 +72,19 @@ struct alignas(64) Connection {
     return size_bytes == 0 ? whole : std::min(whole, size_bytes);
   }
   [[nodiscard]] bool multipath() const { return count > 1; }
+  // Of one of its subflows. Those beyond the last bit never settle.
+  [[nodiscard]] bool is_settled(std::uint32_t subflow) const { return (settled & bit_of(subflow)) != 0; }
+  void settle(std::uint32_t subflow) { settled |= bit_of(subflow); }
+  void unsettle(std::uint32_t subflow) { settled &= ~bit_of(subflow); }
   [[nodiscard]] std::uint16_t payload_of(Seq dsn) const {
     if (size_bytes == 0 || dsn + 1 != segments) return payload_bytes;
     return static_cast<std::uint16_t>(size_bytes - std::uint64_t{dsn} * payload_bytes);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t bit_of(std::uint32_t subflow) const {
+    const std::uint32_t place = subflow - first;
+    return place < 32 ? 1U << place : 0;
   }
 };
 

@@ -11,6 +11,7 @@
 #include "simulation/datagrams.hpp"
 #include "simulation/host_queue.hpp"
 #include "simulation/options.hpp"
+#include "simulation/schedulers/scheduler.hpp"
 #include "simulation/state/connection.hpp"
 #include "simulation/state/segment.hpp"
 #include "simulation/state/subflow.hpp"
@@ -32,6 +33,7 @@ struct Tables {
   Table<Connection> connections;
   Table<Subflow> subflows;
   Table<PathState> paths;     // of each subflow
+  Table<SubflowView> views;   // of each subflow; empty unless a connection has several
   Table<SocketClock> clocks;  // of each subflow
   Table<CubicPath> cubics;    // of each subflow; empty unless a connection has CUBIC
   std::vector<DatagramSource> datagrams;

@@ -58,6 +58,7 @@ void Lifecycle::first_established(Time now) {
 void Lifecycle::join(Time now) {
   if (!connection_.open || !connection_.alone) return;
   connection_.alone = false;
+  connection_.settled = 0;
   const std::uint32_t end = connection_.first + connection_.count;
   if (stack_.options.handshake) {
     for (std::uint32_t i = connection_.first + 1; i < end; ++i) Handshake(stack_, i).connect(now);
@@ -89,6 +90,7 @@ void Lifecycle::begin_anew(std::uint32_t number) {
   SenderState& sender = subflow.sender;
   const TransportOptions& options = stack_.options;
   const Seq next = sender.board.next();
+  connection_.unsettle(number);
   sender.ssthresh = options.initial_ssthresh;
   sender.rtt = {};
   sender.rto = first_rto(options, stack_.network, subflow);
@@ -115,6 +117,7 @@ bool Lifecycle::close_subflow(std::uint32_t number, Time now) {
   const bool connecting = !sender.established && sender.retransmission.at != kNever;
   const bool there = sender.established || connecting;
   if (!connection_.open || number == connection_.first || !there) return false;
+  connection_.unsettle(number);
   sender.established = false;
   sender.retransmission.at = kNever;
   stack_.paths[number] = {.window = stack_.options.initial_window};  // the others' windows no longer depend on it

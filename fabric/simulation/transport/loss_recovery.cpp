@@ -168,6 +168,7 @@ void LossRecovery::undo() {
 
 void LossRecovery::timed_out(Time now) {
   if (!connection_.open) return;
+  connection_.unsettle(number_);
   if (!sender_.established) return Handshake(*this).retry(now);
   if (sender_.board.outstanding() == 0) return;
   ++sender_.timeouts;

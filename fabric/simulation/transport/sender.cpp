@@ -30,6 +30,7 @@ bool Sender::send_one(Time now, bool has_turn) {
       return false;
     }
   }
+  connection_.unsettle(number_);
   ++sender_.transmissions;
   --sender_.reduction.quota;
   ++sender_.reduction.sent;
@@ -100,6 +101,7 @@ std::uint32_t Sender::rank() const {
 
 void Sender::acknowledged(const Acknowledgement& ack, Time now) {
   if (!connection_.open) return;
+  connection_.unsettle(number_);
   const bool moved = advance_connection(ack);
   if (connection_.una == connection_.segments) return Lifecycle(stack_, subflow_.connection).close(now);
   if (moved) join_if_enough_acknowledged(now);
