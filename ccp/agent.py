@@ -52,6 +52,9 @@ class Agent:
     def __init__(self, algorithm: Algorithm, programs: Programs) -> None:
         self._algorithm = algorithm
         self._programs = programs
+        self._kinds = [
+            (each.fields, name) for each, name in zip(programs.programs, programs.names, strict=True)
+        ]
         self._flows: dict[int, Flow] = {}
         self._lost: set[int] = set()
         self._touched: dict[int, Flow] = {}  # flows that the current callback has set
@@ -84,9 +87,15 @@ class Agent:
         if known is None or flow in self._lost:
             return []
         self.reports += 1
-        values = dict(zip(self._programs.programs[program].fields, fields, strict=False))
-        report = Report(t_us, values, self._programs.names[program])
-        return self._call(flow, self._algorithm.on_report, known, report)
+        names, name = self._kinds[program]
+        report = Report(t_us, dict(zip(names, fields, strict=False)), name)
+        try:  # as in `_call`, which takes a tenth longer
+            self._algorithm.on_report(known, report)
+            commands = self._taken()
+        except Exception:
+            commands = self._lose(flow)
+        self._touched.clear()
+        return commands
 
     def poll(self) -> list[Command]:
         """Return the commands that the algorithm gives on its own. If it raises, it loses all flows."""
@@ -105,11 +114,15 @@ class Agent:
             callback(*given)
             commands = self._taken()
         except Exception:
-            self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
-            self._lost.add(number)
-            commands = [Command(number, fall_back=True)]
+            commands = self._lose(number)
         self._touched.clear()
         return commands
+
+    def _lose(self, number: int) -> list[Command]:
+        """Note the error being handled; the flow falls back."""
+        self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
+        self._lost.add(number)
+        return [Command(number, fall_back=True)]
 
     def _taken(self) -> list[Command]:
         commands = []

@@ -148,6 +148,10 @@ class Flow:
             self._pending.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
         if rate_bps is not None:
             self._pending.rate_bps = _number("rate_bps", rate_bps)
+        if controls:
+            self._set_controls(controls)
+
+    def _set_controls(self, controls: Mapping[str, int]) -> None:
         known = self._programs[self.program].controls
         for name, value in controls.items():
             if name not in known:
@@ -177,7 +181,7 @@ class Flow:
     def take(self) -> Command | None:
         """Return what was set since the last call, None if nothing was. For agents, not for algorithms."""
         taken = self._pending
-        if taken.sets_nothing:
+        if taken.cwnd_bytes is None and taken.sets_nothing:
             return None
         self._pending = Command(self.number)
         return taken

@@ -91,16 +91,19 @@ class SimulatedAgent:
 
     def _answer(self, events: list[AgentEventTuple]) -> list[AgentCommandTuple]:
         assert self._agent is not None
-        packed = []
+        measured, packed = self._agent.measured, []
         for position, event in enumerate(events):
-            for command in self._commands(self._agent, event):
+            if event[0] == MEASURED:
+                _, subflow, at_ps, _, _, program, fields = event
+                commands = measured(subflow, at_ps // PS_PER_US, fields, program)
+            else:
+                commands = self._begun_or_ended(self._agent, event)
+            for command in commands:
                 packed.append(_packed(position, command))
         return packed
 
-    def _commands(self, agent: Agent, event: AgentEventTuple) -> Sequence[Command]:
-        kind, subflow, at_ps, window, mss, program, fields = event
-        if kind == MEASURED:
-            return agent.measured(subflow, at_ps // PS_PER_US, fields, program)
+    def _begun_or_ended(self, agent: Agent, event: AgentEventTuple) -> list[Command]:
+        kind, subflow, at_ps, window, mss, _, _ = event
         if kind == CLOSED:
             return agent.handle(Closed(subflow))
         ends = self._pairs[subflow]
@@ -108,10 +111,15 @@ class SimulatedAgent:
 
 
 def _packed(position: int, command: Command) -> AgentCommandTuple:
-    rate = None if command.rate_bps is None else command.rate_bps // BITS
+    rate, controls = command.rate_bps, command.controls
     return (
-        *(position, command.flow, command.cwnd_bytes, rate),
-        *(command.program, list(command.controls.items()), command.fall_back),
+        position,
+        command.flow,
+        command.cwnd_bytes,
+        None if rate is None else rate // BITS,
+        command.program,
+        list(controls.items()) if controls else [],
+        command.fall_back,
     )
 
 
