@@ -20,7 +20,7 @@ from workloads.flow import Flow
 
 MB = 1 << 20
 _PROGRAM = 40 * MB
-_PORT, _SUBFLOW, _PACKET, _BLOCKS = 320, 900, 104, 24
+_PORT, _SUBFLOW, _PACKET, _BLOCKS = 320, 940, 104, 24
 """Bytes in the core: per port; per subflow with its data in flight; per packet with segment and event;
 per packet with selective acknowledgements."""
 _TABLE_ENTRY = 8
