@@ -50,7 +50,7 @@ NETWORKS = (
     _network("fat_tree", range(5, 11), k=12),
     _network("fat_tree", range(5, 11), k=16),
     _network("fat_tree", range(6, 11), k=24),
-    _network("fat_tree", range(7, 11), k=LARGEST_K),
+    _network("fat_tree", range(7, 12), k=LARGEST_K),
     Network(TopologySpec("fat_tree", {"k": 48}), tuple(range(7, 12)), with_seeds=True),
     _network("vl2", range(1, 4), True, da=6, di=6),
     _network("vl2", range(1, 4), da=10, di=10),
