@@ -45,6 +45,14 @@ class Silent:
         del text
 
 
+@runtime_checkable
+class NeedsMachine(Protocol):
+    """An engine whose points need the machine to themselves."""
+
+    def take_machine(self) -> None:
+        """Take the machine until this process ends. Raises BusyError that names the process that has it."""
+
+
 class OnePointPerCpu:
     """An engine whose points are one thread each and share nothing."""
 

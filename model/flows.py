@@ -182,7 +182,8 @@ def subflow_counts(spec: RunSpec, flows: Iterable[Flow]) -> list[int]:
 
 def congestion_controls(spec: RunSpec, flows: Iterable[Flow]) -> frozenset[str]:
     """Return the congestion controls of these flows of the workload; flows of constant rate have none."""
-    return frozenset(cc for _, cc in _transports(spec, flows)) - {NO_CC}
+    different = {(flow.rate_mbps > 0, flow.plain, flow.subflows): flow for flow in flows}
+    return frozenset(cc for _, cc in _transports(spec, different.values())) - {NO_CC}
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:

@@ -1,6 +1,7 @@
 """Topologies: pure graphs, by registry name.
 
 topology.py             Topology, its parts, shortest paths
+distances.py            distances between nodes
 fat_tree.py             the FatTree
 vl2.py                  VL2
 bcube.py                BCube

@@ -14,6 +14,7 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 
 from common.errors import UsageError
+from topos.distances import Distances
 
 
 class Kind(StrEnum):
@@ -127,6 +128,11 @@ class Topology:
     def attachment(self, nic: Nic) -> int:
         """Return the node where forwarding to `nic` ends: its switch, or the host if hosts forward."""
         return nic.host if self.hosts_forward else nic.switch
+
+    @cached_property
+    def distances(self) -> Distances:
+        """Distances between nodes in links, found when they are asked for."""
+        return Distances(self.adjacency, self.forwarders)
 
     @cached_property
     def adjacency(self) -> tuple[tuple[int, ...], ...]:

@@ -6,9 +6,9 @@ from the seed, by comparisons and basic arithmetic, so every machine draws the s
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from common.draws import exponential
 from common.errors import UsageError
@@ -187,23 +187,8 @@ def short_and_long(
     Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. Long flows come first.
     Raises UsageError for fewer than two hosts or invalid percentages.
     """
-    within("short_and_long", "long", long, 0, 100)
-    within("short_and_long", "size", size, 1, 10**12)
-    within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
     within("short_and_long", "dscp", dscp, 0, MAX_DSCP)
-    rng = random.Random(seed)
-    receiver = permuted("short_and_long", hosts, rng)
-    chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
-    short = [host for host in hosts if host not in chosen]
-    endless = tuple(Flow(host, receiver[host]) for host in hosts if host in chosen)
-    per_s = len(short) * 1000 / gap_ms
-    not_too_many("short_and_long", per_s * traffic.seconds, "make gap_ms longer")
-    if not short:
-        return endless
-    starts = ((rng.choice(short), start_s) for start_s in arrivals(rng, per_s, traffic.seconds))
-    return endless + tuple(
-        Flow(src, receiver[src], size, start_s, plain=True, dscp=dscp) for src, start_s in starts
-    )
+    return _short_and_long(hosts, seed, traffic, long, gap_ms, _Short(size, True, dscp))
 
 
 def short_and_long_alike(
@@ -216,8 +201,37 @@ def short_and_long_alike(
     gap_ms: int = 200,
 ) -> tuple[Flow, ...]:
     """Return the flows of `short_and_long`, with the short ones over the transport under test too."""
-    drawn = short_and_long(hosts, seed, traffic, long=long, size=size, gap_ms=gap_ms)
-    return tuple(dataclasses.replace(flow, plain=False) for flow in drawn)
+    return _short_and_long(hosts, seed, traffic, long, gap_ms, _Short(size, False))
+
+
+class _Short(NamedTuple):
+    """What all short flows have in common: bytes, whether they use plain TCP, and class of service."""
+
+    size: int
+    plain: bool
+    dscp: int = 0
+
+
+def _short_and_long(
+    hosts: Sequence[str], seed: int, traffic: Traffic, long: int, gap_ms: int, kind: _Short
+) -> tuple[Flow, ...]:
+    within("short_and_long", "long", long, 0, 100)
+    within("short_and_long", "size", kind.size, 1, 10**12)
+    within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
+    rng = random.Random(seed)
+    receiver = permuted("short_and_long", hosts, rng)
+    chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
+    short = [host for host in hosts if host not in chosen]
+    endless = tuple(Flow(host, receiver[host]) for host in hosts if host in chosen)
+    per_s = len(short) * 1000 / gap_ms
+    not_too_many("short_and_long", per_s * traffic.seconds, "make gap_ms longer")
+    if not short:
+        return endless
+    starts = ((rng.choice(short), start_s) for start_s in arrivals(rng, per_s, traffic.seconds))
+    return endless + tuple(
+        Flow(src, receiver[src], kind.size, start_s, plain=kind.plain, dscp=kind.dscp)
+        for src, start_s in starts
+    )
 
 
 def constant_rate(

@@ -1,11 +1,13 @@
 """CPU time of simulated hosts under an agent, and under a datapath without one, beside the core's own Reno.
 
-    python benchmarks/ccp/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--runs 5] [--json]
+    python benchmarks/ccp/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--slice-ms 20] [--runs 5]
+        [--json]
 
-Three variants run in turn, each in a process of its own, so that each repetition gives one ratio to the
-core's Reno: `ccp:reno`, whose agent gets a report per round trip; and `fold`, whose program sets the window
-on every acknowledgement and never reports (benchmarks/ccp/fold_reno.py). Networks are FatTrees with a random
-permutation at 100 Mb/s, hosts those of Linux.
+Each repetition compares three variants: the core's Reno; `ccp:reno`, whose agent gets a report per round
+trip; and `fold`, whose program sets the window on every acknowledgement and never reports
+(benchmarks/ccp/fold_reno.py). Networks are FatTrees with a random permutation at 100 Mb/s, hosts those of
+Linux. A repetition is a process in which the three simulations take turns of `--slice-ms` of simulated time,
+so that all meet the same changes of the machine's speed.
 
 `run_cpu_s` is the CPU time of the events, `cpu_s` that of the whole point, set-up included. A ratio divides
 the time per packet-hop, because the variants do not send exactly the same. Ratios are medians with their
@@ -16,6 +18,7 @@ average at the beginning.
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import statistics
@@ -25,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -45,6 +48,7 @@ from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 CORE, FOLD, AGENT = "reno", "fold", f"{PREFIX}reno"
 VARIANTS = (CORE, FOLD, AGENT)
+T = TypeVar("T")
 PROGRAM = Path(__file__).with_name("fold_reno.py")
 
 
@@ -67,28 +71,57 @@ class Cost:
         return float(getattr(self, name)) / self.packet_hops
 
 
-def measure(spec: RunSpec, variant: str) -> Cost:
-    """Run the point once in this process. Raises RefabricError."""
-    began, busy = time.process_time(), BusyTime()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
-    flows = planned_flows(spec, topology)
-    agent = SimulatedAgent(spec, topology, flows)
-    simulation = built(spec, topology, flows, plan_of(spec, topology), stack_of(spec), agent)
-    ready = time.process_time()
-    simulation.run_until(round((spec.warmup_s + spec.seconds) * PS_PER_S))
-    ended = time.process_time()
-    did = agent.metrics(simulation)
-    return Cost(
-        variant,
-        ended - ready,
-        ended - began,
-        simulation.ports()["hops"],
-        float(simulation.flows()["delivered_bytes"].sum()) / 1e6,
-        acks=int(did.get("agent_acks", 0)),
-        reports=int(did.get("agent_reports", 0)),
-        errors=int(did.get("agent_errors", 0)),
-        others_pct=busy.others_pct(),
-    )
+class Turns:
+    """One variant's simulation, which runs in turn with others."""
+
+    def __init__(self, spec: RunSpec, variant: str) -> None:
+        began = time.process_time()
+        self._variant = variant
+        topology = topos.build(spec.topology.kind, spec.topology.params)
+        flows = planned_flows(spec, topology)
+        self._agent = SimulatedAgent(spec, topology, flows)
+        plan, stack = plan_of(spec, topology), stack_of(spec)
+        self._simulation = built(spec, topology, flows, plan, stack, self._agent)
+        self._set_up_s, self._run_s = time.process_time() - began, 0.0
+
+    def run_until(self, seconds: float) -> None:
+        began = time.process_time()
+        self._simulation.run_until(round(seconds * PS_PER_S))
+        self._run_s += time.process_time() - began
+
+    def cost(self, others_pct: float) -> Cost:
+        did = self._agent.metrics(self._simulation)
+        return Cost(
+            self._variant,
+            self._run_s,
+            self._set_up_s + self._run_s,
+            self._simulation.ports()["hops"],
+            float(self._simulation.flows()["delivered_bytes"].sum()) / 1e6,
+            acks=int(did.get("agent_acks", 0)),
+            reports=int(did.get("agent_reports", 0)),
+            errors=int(did.get("agent_errors", 0)),
+            others_pct=others_pct,
+        )
+
+
+def measure(point: Mapping[str, Any], slice_ms: float, first: int) -> list[Cost]:
+    """Run all variants in this process; variant number `first` begins. Raises RefabricError."""
+    specs = {variant: spec_of(variant, **point) for variant in VARIANTS}
+    for spec in specs.values():
+        topos.build(spec.topology.kind, spec.topology.params)  # none of them is charged for it
+    busy = BusyTime()
+    running = [Turns(specs[variant], variant) for variant in rotated(VARIANTS, first)]
+    slices = math.ceil(point["seconds"] * 1000 / slice_ms)
+    for number in range(slices):
+        for each in rotated(running, number):
+            each.run_until(min(point["seconds"], (number + 1) * slice_ms / 1000))
+    return [each.cost(busy.others_pct()) for each in running]
+
+
+def rotated(items: Sequence[T], start: int) -> list[T]:
+    """Return the items in their order, the one with number `start` first."""
+    start %= len(items)
+    return [*items[start:], *items[:start]]
 
 
 def spec_of(variant: str, k: int, subflows: int, seconds: float, seed: int) -> RunSpec:
@@ -125,14 +158,12 @@ def row(of: Sequence[Cost], core: Sequence[Cost]) -> dict[str, Any]:
     }
 
 
-def measured(point: Mapping[str, Any], runs: int) -> list[Cost]:
-    """Run the variants in turn, with a different one first in each repetition. Raises RefabricError."""
+def measured(point: Mapping[str, Any], slice_ms: float, runs: int) -> list[Cost]:
+    """Repeat the comparison in new processes. Raises RefabricError."""
     found = []
     for repetition in range(runs):
-        start = repetition % len(VARIANTS)
-        for variant in (*VARIANTS[start:], *VARIANTS[:start]):
-            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
-                found.append(alone.submit(measure, spec_of(variant, **point), variant).result())
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+            found += alone.submit(measure, point, slice_ms, repetition).result()
     return found
 
 
@@ -142,21 +173,31 @@ def measured(point: Mapping[str, Any], runs: int) -> list[Cost]:
 @click.option("--seconds", default=2.0, show_default=True, help="Simulated time, in seconds.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the point.")
 @click.option(
+    "--slice-ms", default=20.0, show_default=True, type=click.FloatRange(0.1),
+    help="Simulated time of a turn, in ms.",
+)  # fmt: skip
+@click.option(
     "--runs", default=5, show_default=True, type=click.IntRange(1), help="Repetitions of every variant."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def main(runs: int, as_json: bool, **point: Any) -> None:
+def main(runs: int, slice_ms: float, as_json: bool, **point: Any) -> None:
     """Measure what an agent and a datapath cost in the simulator, and print it."""
     load = os.getloadavg()[0]
     try:
-        costs = measured(point, runs)
+        costs = measured(point, slice_ms, runs)
     except RefabricError as error:
         click.echo(f"simulated_agents: {error}", err=True)
         sys.exit(error.exit_code)
     by_variant = {name: [cost for cost in costs if cost.variant == name] for name in VARIANTS}
     rows = [row(of, by_variant[CORE]) for of in by_variant.values()]
     if as_json:
-        head = {"benchmark": "simulated_agents", **point, "runs": runs, "load": round(load, 2)}
+        head = {
+            "benchmark": "simulated_agents",
+            **point,
+            "slice_ms": slice_ms,
+            "runs": runs,
+            "load": round(load, 2),
+        }
         each = [asdict(cost) for cost in costs]
         click.echo(json.dumps({**head, "rows": rows, "costs": each, "machine": machine()}))
         return

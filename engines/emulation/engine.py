@@ -70,14 +70,10 @@ class MininetEngine:
         self._locked = False
 
     def check(self, spec: RunSpec) -> None:
-        """Raise UsageError for a spec this engine does not support, HostUnfitError for an unfit machine.
-
-        Takes and keeps the machine's emulation lock; BusyError names the process that holds it.
-        """
+        """Raise UsageError for a spec this engine does not support, HostUnfitError for an unfit machine."""
         if is_ims(spec):
             ims.check(spec)
             require_root("refabric run ...")
-            self._take_machine()
             return
         check_limits(spec)
         check_marks(spec)
@@ -102,7 +98,6 @@ class MininetEngine:
             iperf3_program()
         if spec.transport.subflows > 1:
             _check_mptcp(spec, flows)
-        self._take_machine()
 
     def memory_mb(self, spec: RunSpec) -> float:
         """See `Engine.memory_mb`: an upper bound, the hosts' kernel memory included."""
@@ -154,7 +149,7 @@ class MininetEngine:
         self, spec: RunSpec, observer: Observer, raw: Path, target: str, deadline_s: float
     ) -> RunResult:
         outcome = Outcome(observer)
-        self._take_machine()
+        self.take_machine()
         lent = None if raw == UNKEPT else raw
         with _named_as_outside(raw), reachable(spec) as given:
             spawn_inside(
@@ -174,7 +169,8 @@ class MininetEngine:
         result = self._spawned(spec, observer, raw, RUN_IMS, ims.expected_s(spec) + ims.SLACK_S)
         return dataclasses.replace(result, provenance={**origin(), "tools": _tools(), **result.provenance})
 
-    def _take_machine(self) -> None:
+    def take_machine(self) -> None:
+        """See `NeedsMachine`: two emulations would compete for the CPUs."""
         if not self._locked:
             self._lock.enter_context(emulation_lock())
             self._locked = True

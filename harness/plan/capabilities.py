@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from common.errors import HostUnfitError, NoKernelError
-from engines.dispatch import only
+from common.errors import BusyError, HostUnfitError, NoKernelError
+from engines.dispatch import only, take_machine
 from engines.engine import Engine, Observer
 from harness.options.rates import RateChoice
 from harness.plan import rate
@@ -83,9 +83,10 @@ class LocalCapabilities:
         return rate.choose_rate(topology, names, self.engine, observer, highest_mbps)
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-        """Check every point with its engine on this machine; build the kernel that guests lack."""
+        """Check every point with its engine on this machine, and build the kernel that guests lack. Take the
+        machine for points that need it to themselves."""
         asked = tuple(specs)
-        unfit = unfit_here(self.engine, asked)
+        unfit = self._unfit(asked)
         lacking = [name for name, error in unfit.items() if isinstance(error, NoKernelError)]
         if not lacking or self._build_kernel is None:
             return unfit
@@ -93,7 +94,16 @@ class LocalCapabilities:
             self._build_kernel()
         except HostUnfitError as error:
             return {**unfit, **dict.fromkeys(lacking, error)}
-        return unfit_here(self.engine, asked)
+        return self._unfit(asked)
+
+    def _unfit(self, specs: Sequence[RunSpec]) -> dict[str, HostUnfitError]:
+        unfit = unfit_here(self.engine, specs)
+        for name in {spec.engine for spec in specs} - unfit.keys():
+            try:
+                take_machine(self.engine, name)
+            except BusyError as error:
+                unfit[name] = error
+        return unfit
 
 
 def unfit_here(engine: Engine, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:

@@ -203,28 +203,5 @@ def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
     least, most = _SAMPLED_FLOWS
     count = min(most, max(least, _SAMPLED_LINKS // len(topology.links)))
     sampled = flows[:: max(1, len(flows) // count)]
-    forwarders = frozenset(topology.forwarders)
-    return sum(_distance(topology, forwarders, flow) for flow in sampled) / len(sampled)
-
-
-def _distance(topology: Topology, forwarders: frozenset[int], flow: Flow) -> int:
-    """Return the number of links from source to destination, by a breadth-first search from both ends."""
-    start, end = topology.index(flow.src), topology.index(flow.dst)
-    ends = {start, end}
-    growing, waiting = {start}, {end}
-    reached, reached_by_other = {start}, {end}
-    links = 0
-    while growing and growing.isdisjoint(waiting):
-        if len(growing) > len(waiting):
-            growing, waiting = waiting, growing
-            reached, reached_by_other = reached_by_other, reached
-        growing = {
-            there
-            for here in growing
-            for there in topology.adjacency[here]
-            if there in forwarders or there in ends
-        }
-        growing -= reached
-        reached |= growing
-        links += 1
-    return links
+    ends = ((topology.index(flow.src), topology.index(flow.dst)) for flow in sampled)
+    return sum(topology.distances.between(*each) for each in ends) / len(sampled)
