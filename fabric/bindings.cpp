@@ -1,4 +1,5 @@
 #include "network_bindings.hpp"
+#include "sources.hpp"
 
 #include <string>
 
@@ -328,7 +329,7 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
 }  // namespace fabric
 
 NB_MODULE(_core, module) {
-  module.attr("SOURCES") = FABRIC_SOURCES;
+  module.attr("SOURCES") = fabric::sources_digest();
   module.def("flow_hash", [](std::uint32_t src, std::uint32_t dst, std::uint8_t proto, std::uint16_t sport,
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
   module.def("mix", &fabric::mix, "hash"_a, "seed"_a);

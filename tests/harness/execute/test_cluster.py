@@ -44,7 +44,6 @@ pytestmark = pytest.mark.builds
 POST = "cs244-one-to-one"
 SIMULATE = ("--engine", "simulator", "--k", "4", "--rate", "20", "--warmup", "0.2")
 OFFER = ("--nthreads", "1", "--resources", "emulation=1")
-OFFER_TWO = ("--nthreads", "2", "--resources", "emulation=1")
 ONE = ("--nthreads", "1")
 
 
@@ -266,14 +265,20 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(
     assert outcome.exit_code == 1
 
 
-def test_an_emulated_point_has_its_machine_for_itself(lab: Lab, tmp_path: Path) -> None:
+def test_an_emulated_point_has_its_machine_for_itself(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine, points = FakeEngine(), specs("fake", 1, 2)
     lab.have(OFFER)
     assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
     assert len(load(tmp_path / "results" / POST)) == 3
-    for workers, why in (((OFFER, ONE), "shares its machine"), ((OFFER, ONE, OFFER_TWO), "with 2 threads")):
-        lab.have(*workers)
-        with connected(lab.address, engine) as machines:
+    with connected(lab.address, engine) as machines:
+        (offering,) = machines._workers
+        assert (offering.offers, offering.threads) == (True, 1)
+        beside = dataclasses.replace(offering, address="tcp://10.0.0.1:1", offers=False)
+        several = dataclasses.replace(offering, threads=2)
+        for workers, why in (([offering, beside], "shares its machine"), ([several], "with 2 threads")):
+            monkeypatch.setattr(machines, "_workers", workers)
             assert why in str(machines.unfit(points)["fake"])
 
 

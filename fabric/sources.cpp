@@ -1,0 +1,7 @@
+#include "sources.hpp"
+
+namespace fabric {
+
+const char* sources_digest() { return FABRIC_SOURCES; }
+
+}  // namespace fabric
