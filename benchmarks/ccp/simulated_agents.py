@@ -1,6 +1,6 @@
 """CPU time of simulated hosts under an agent, and under a datapath without one, beside the core's own Reno.
 
-    python benchmarks/ccp/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--slice-ms 20] [--runs 5]
+    python benchmarks/ccp/simulated_agents.py [--k 8] [--subflows 8] [--seconds 2] [--slice-ms 200] [--runs 5]
         [--json]
 
 Each repetition compares three variants: the core's Reno; `ccp:reno`, whose agent gets a report per round
@@ -173,7 +173,7 @@ def measured(point: Mapping[str, Any], slice_ms: float, runs: int) -> list[Cost]
 @click.option("--seconds", default=2.0, show_default=True, help="Simulated time, in seconds.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the point.")
 @click.option(
-    "--slice-ms", default=20.0, show_default=True, type=click.FloatRange(0.1),
+    "--slice-ms", default=200.0, show_default=True, type=click.FloatRange(0.1),
     help="Simulated time of a turn, in ms.",
 )  # fmt: skip
 @click.option(
