@@ -9,7 +9,7 @@ host_io/        sockets of real hosts: traffic, pings, socket dumps
 CMakeLists.txt  the build of the core
 _core.pyi       types of the core for Python
 bindings.cpp    Python bindings, with bindings.hpp and network_bindings.hpp
-sources.cpp     what identifies the sources of a core
+sources.cpp     what identifies the sources of a core, with sources.hpp
 ccp/            the datapath of a congestion control plane
 flow_level/     rates and completion times without packets
 ims/            servers of a simulated IMS

@@ -85,8 +85,8 @@ def point(cc: str, subflows: int = 1) -> RunSpec:
         transport=TransportSpec(subflows, cc),
         workload=WorkloadSpec("reference"),
         traffic="native",
-        warmup_s=2.0,
-        seconds=4.0,
+        warmup_s=1.0,
+        seconds=2.5,
         sampling=SamplingSpec(sockets_ms=100),
     )
 
