@@ -66,7 +66,9 @@ class Report:
     program: str
 
     def __init__(self, t_us: int, values: Mapping[str, int], program: str = ONLY) -> None:
-        self.__dict__.update(values, t_us=t_us, values=values, program=program)
+        attributes = self.__dict__
+        attributes.update(values)
+        attributes["t_us"], attributes["values"], attributes["program"] = t_us, values, program
 
     def __repr__(self) -> str:
         return f"Report({self.t_us}, {self.values}, {self.program!r})"
@@ -145,7 +147,9 @@ class Flow:
         """
         self._touched[self.number] = self
         if cwnd_bytes is not None:
-            self._pending.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
+            if not 0 <= cwnd_bytes <= MAX_COMMAND:
+                raise _out_of_range("cwnd_bytes", cwnd_bytes)
+            self._pending.cwnd_bytes = self.cwnd_bytes = int(cwnd_bytes)
         if rate_bps is not None:
             self._pending.rate_bps = _number("rate_bps", rate_bps)
         if controls:
@@ -189,5 +193,9 @@ class Flow:
 
 def _number(name: str, value: float) -> int:
     if not 0 <= value <= MAX_COMMAND:
-        raise ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")
+        raise _out_of_range(name, value)
     return int(value)
+
+
+def _out_of_range(name: str, value: float) -> ValueError:
+    return ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")

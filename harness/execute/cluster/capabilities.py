@@ -15,7 +15,7 @@ from common.errors import HostUnfitError, RefabricError
 from engines.dispatch import only
 from engines.engine import Engine
 from engines.registry import real_time
-from harness.plan.capabilities import unfit_here
+from harness.plan.capabilities import LocalCapabilities
 from harness.results.build import Build, build
 from model.spec import RunSpec, TopologySpec
 
@@ -52,8 +52,8 @@ def _rates(names: Collection[str]) -> tuple[tuple[TopologySpec, float], ...]:
 
 
 def check(engine: Engine, specs: Sequence[RunSpec]) -> dict[str, HostUnfitError]:
-    """Return the engines that cannot run these points on this machine. Raises UsageError."""
-    return unfit_here(engine, specs)
+    """Return the engines that cannot run these points on this machine now. Raises UsageError."""
+    return LocalCapabilities(engine).unfit(specs)
 
 
 def main() -> None:
