@@ -169,7 +169,7 @@ TWINS = ("twin-tcp", "twin-mintcp", "twin-bands")
 ON_STAR = ("star-tcp", "star-mintcp", "star-bands")
 STAR_PARTS = ("star-mintcp", "star-exact", "star-short-bands", "star-bands", "star-patient-bands")
 """What lies between pFabric's queue and that of the reproduction, one step at a time."""
-_PATHS = ("transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "routing", "stack")
+_PATHS = ("transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "routing")
 
 
 def arm_of(spec: RunSpec) -> str:
@@ -185,7 +185,9 @@ def words_of(spec: RunSpec) -> str:
 
 def _is(spec: RunSpec, arm: Arm) -> bool:
     link, stack = spec.link, spec.stack
+    here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing)
+    if any(arm.settings[path] != value for path, value in zip(_PATHS, here, strict=True)):
+        return False
     if arm.paced_rto:
         stack = replace(stack, min_rto_ms=arm.settings["stack"].min_rto_ms)
-    here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing, stack)
-    return all(arm.settings[path] == value for path, value in zip(_PATHS, here, strict=True))
+    return bool(arm.settings["stack"] == stack)

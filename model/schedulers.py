@@ -10,6 +10,7 @@ from ccp.loading import is_agents
 from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
+from controllers.hedera.candidates import check_steerable
 from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
@@ -117,7 +118,7 @@ def check_scheduler(spec: RunSpec, topology: Topology) -> None:
         _check_responsive(spec, words)
         responsive.loop_of(spec, topology)
     else:
-        application_of(spec, topology)
+        check_steerable(topology)
 
 
 def _check_responsive(spec: RunSpec, words: str) -> None:

@@ -34,16 +34,21 @@ class Choices:
         return [[int(link) for link in row] for row in self.links]
 
 
+def check_steerable(topology: Topology) -> None:
+    """Raise UsageError if hosts forward, because they route at the source."""
+    if topology.hosts_forward:
+        raise UsageError(f"{topology.kind}: its hosts forward, but a scheduler can steer switches only")
+
+
 class Candidates:
     """Candidate paths of a multi-rooted tree, or of any network whose hosts do not forward.
 
     Link 2i leads from the `a` end of the topology's link i to its `b` end, link 2i + 1 back. Rates are
-    multiples of a link of speed 1. Raises UsageError if hosts forward, because they route at the source.
+    multiples of a link of speed 1. Raises UsageError as `check_steerable` does.
     """
 
     def __init__(self, topology: Topology) -> None:
-        if topology.hosts_forward:
-            raise UsageError(f"{topology.kind}: its hosts forward, but a scheduler can steer switches only")
+        check_steerable(topology)
         self._topology = topology
         self._tables = ecmp_groups(topology)
         self._position = {node: i for i, node in enumerate(self._tables.attach)}
