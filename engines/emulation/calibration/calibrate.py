@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import topos
 from common.errors import HostUnfitError, RunError, StoreError
+from engines.dispatch import take_machine
 from engines.emulation.calibration import calibration_file
 from engines.emulation.calibration.calibration_file import Entry
 from engines.emulation.engine import UNKEPT, MininetEngine
@@ -121,10 +122,12 @@ def calibrate(
     """Measure the rate (Mb/s), report it in one line, and store it; takes at most two minutes.
 
     Tries no rate above `highest_mbps`. Raises HostUnfitError if the machine does not sustain the lowest rate
-    or cannot emulate at all.
+    or cannot emulate at all, or if another emulation is running.
     """
     engine = engine or MininetEngine()
-    engine.check(_spec(topology, MIN_RATE_MBPS))  # Takes the lock: no other emulation disturbs `measure`.
+    lowest = _spec(topology, MIN_RATE_MBPS)
+    engine.check(lowest)
+    take_machine(engine, lowest.engine)  # no other emulation disturbs what follows
     observer.note(f"measuring the link rate that this machine sustains at {_name(topology)}: {HOW_LONG}")
     observer.phase("measuring the machine's noise", NOISE_S)
     noise = measure(NOISE_S)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import HostUnfitError, RunError
+from common.errors import BusyError, HostUnfitError, RunError
 from engines.emulation.calibration import calibrate
 from engines.engine import Observer
 from model.machine.capacity import FIT_PCT, Measured
@@ -85,6 +85,21 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SUDO_UID", raising=False)
     monkeypatch.setattr(calibrate, "measure", lambda _seconds: QUIET)
     return tmp_path / "cache" / "refabric"
+
+
+class Taken(Trial):
+    """An engine whose machine another process has."""
+
+    def take_machine(self) -> None:
+        raise BusyError("pid 7 emulates")
+
+
+def test_another_emulation_is_named_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "measure", lambda _seconds: pytest.fail("noise of the other emulation"))
+    engine = Taken(10.0, no_connection)
+    with pytest.raises(BusyError, match="pid 7"):
+        calibrate.calibrate(TREE, Notes(), engine)
+    assert engine.tried == []
 
 
 @pytest.mark.parametrize("overloaded", [lambda: result(99.0), lambda: result(40.0, LATE), no_connection])
