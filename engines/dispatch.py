@@ -63,9 +63,11 @@ class Dispatch:
         """Call `run` of the point's engine."""
         return self._of(spec).run(spec, observer, raw)
 
-    def take_machine(self, name: str) -> None:
-        """See the function `take_machine`."""
-        take_machine(self._engines[name], name)
+    def take_machine(self) -> None:
+        """Take the machine if one of the engines needs it. Raises BusyError."""
+        for engine in self._engines.values():
+            if isinstance(engine, NeedsMachine):
+                engine.take_machine()
 
     def _of(self, spec: RunSpec) -> Engine:
         return self._engines[spec.engine]
@@ -87,11 +89,3 @@ def waves(engine: Engine) -> tuple[Engine, ...]:
 def runs(engine: Engine, name: str) -> bool:
     """Return whether `engine` runs points of the engine `name`."""
     return name in engine if isinstance(engine, Dispatch) else True
-
-
-def take_machine(engine: Engine, name: str) -> None:
-    """Take the machine for points of the engine `name` if they need it to themselves. Raises BusyError."""
-    if isinstance(engine, Dispatch):
-        engine.take_machine(name)
-    elif isinstance(engine, NeedsMachine):
-        engine.take_machine()

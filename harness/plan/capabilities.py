@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from common.errors import BusyError, HostUnfitError, NoKernelError
-from engines.dispatch import only, take_machine
-from engines.engine import Engine, Observer
+from engines.dispatch import only
+from engines.engine import Engine, NeedsMachine, Observer
 from harness.options.rates import RateChoice
 from harness.plan import rate
 from model.spec import RunSpec, TopologySpec
@@ -99,8 +99,10 @@ class LocalCapabilities:
     def _unfit(self, specs: Sequence[RunSpec]) -> dict[str, HostUnfitError]:
         unfit = unfit_here(self.engine, specs)
         for name in {spec.engine for spec in specs} - unfit.keys():
+            alone = only(self.engine, {name})
             try:
-                take_machine(self.engine, name)
+                if isinstance(alone, NeedsMachine):
+                    alone.take_machine()
             except BusyError as error:
                 unfit[name] = error
         return unfit

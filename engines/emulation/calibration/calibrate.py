@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 import topos
 from common.errors import HostUnfitError, RunError, StoreError
-from engines.dispatch import take_machine
 from engines.emulation.calibration import calibration_file
 from engines.emulation.calibration.calibration_file import Entry
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.verdict.idle_probe import measure
-from engines.engine import Engine, Observer, Silent
+from engines.engine import Engine, NeedsMachine, Observer, Silent
 from model.machine.capacity import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Measured
 from model.machine.idle_noise import differs
 from model.noise import queue_us
@@ -125,9 +124,9 @@ def calibrate(
     or cannot emulate at all, or if another emulation is running.
     """
     engine = engine or MininetEngine()
-    lowest = _spec(topology, MIN_RATE_MBPS)
-    engine.check(lowest)
-    take_machine(engine, lowest.engine)  # no other emulation disturbs what follows
+    engine.check(_spec(topology, MIN_RATE_MBPS))
+    if isinstance(engine, NeedsMachine):
+        engine.take_machine()  # no other emulation disturbs what follows
     observer.note(f"measuring the link rate that this machine sustains at {_name(topology)}: {HOW_LONG}")
     observer.phase("measuring the machine's noise", NOISE_S)
     noise = measure(NOISE_S)
