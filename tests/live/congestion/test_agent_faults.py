@@ -69,6 +69,7 @@ def test_thousands_of_flows_have_an_agent_each(tmp_path: Path) -> None:
         link=LinkSpec(20.0, delay_us=1000.0),
         topology=TopologySpec("star", {"n": 6}),
         workload=WorkloadSpec("to_one", {"load": 50, "sizes": "fixed-3000"}),
+        seconds=5.0,
     )
     result = run(spec, tmp_path)
     done = [flow for flow in result.flows if flow.completed_s < 100]
