@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engines.engine import Observer
 from engines.fake import FakeEngine
+from harness.points.baseline import is_baseline
 from model.result import RunResult
 from model.spec import RunSpec
 
@@ -38,6 +39,24 @@ class Deadly(FakeEngine):
         if spec.transport.subflows == 4:
             os.kill(os.getppid(), signal.SIGKILL)
         return super().run(spec, observer, raw)
+
+
+class Endless(FakeEngine):
+    """Ends no point but the baseline before the test does. A simulation would take all CPUs meanwhile."""
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        self.sleep_s = 0.0 if is_baseline(spec) else 4 * DEADLINE_S
+        return super().run(spec, observer, raw)
+
+
+ENDLESS = """
+from engines import registry
+from tests.support.dask_cluster import Endless
+registry.ENGINES["fake"] = lambda: Endless(parallel=2)
+from refabric.command import main
+main()
+"""
+"""The command with this engine."""
 
 
 @dataclass
