@@ -90,16 +90,12 @@ class Agent:
         self.reports += 1
         names, name = self._kinds[program]
         report = Report(t_us, dict(zip(names, fields)), name)  # noqa: B905 - a keyword would take a tenth longer
-        touched = self._touched
         try:  # as in `_call`, which takes a tenth longer
             self._on_report(known, report)
-            commands = []
-            for each in touched.values():
-                if (command := each.take()) is not None:
-                    commands.append(command)
+            commands = self._taken()
         except Exception:
             commands = self._lose(flow)
-        touched.clear()
+        self._touched.clear()
         return commands
 
     def poll(self) -> list[Command]:

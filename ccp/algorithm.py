@@ -147,9 +147,7 @@ class Flow:
         """
         self._touched[self.number] = self
         if cwnd_bytes is not None:
-            if not 0 <= cwnd_bytes <= MAX_COMMAND:
-                raise _out_of_range("cwnd_bytes", cwnd_bytes)
-            self._pending.cwnd_bytes = self.cwnd_bytes = int(cwnd_bytes)
+            self._pending.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
         if rate_bps is not None:
             self._pending.rate_bps = _number("rate_bps", rate_bps)
         if controls:
@@ -193,9 +191,5 @@ class Flow:
 
 def _number(name: str, value: float) -> int:
     if not 0 <= value <= MAX_COMMAND:
-        raise _out_of_range(name, value)
+        raise ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")
     return int(value)
-
-
-def _out_of_range(name: str, value: float) -> ValueError:
-    return ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")

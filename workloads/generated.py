@@ -187,7 +187,6 @@ def short_and_long(
     Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. Long flows come first.
     Raises UsageError for fewer than two hosts or invalid percentages.
     """
-    within("short_and_long", "dscp", dscp, 0, MAX_DSCP)
     return _short_and_long(hosts, seed, traffic, long, gap_ms, _Short(size, True, dscp))
 
 
@@ -218,6 +217,7 @@ def _short_and_long(
     within("short_and_long", "long", long, 0, 100)
     within("short_and_long", "size", kind.size, 1, 10**12)
     within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
+    within("short_and_long", "dscp", kind.dscp, 0, MAX_DSCP)
     rng = random.Random(seed)
     receiver = permuted("short_and_long", hosts, rng)
     chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))

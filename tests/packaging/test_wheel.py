@@ -109,7 +109,7 @@ def test_the_command_runs_the_simulator_beside_modules_of_the_same_names(
     assert run([refabric, "--version"], tmp_path) == f"refabric, version {VERSION}\n"
     run([refabric, "run", "cs244-one-to-one", *QUICK], tmp_path)
     assert (tmp_path / "results/cs244-one-to-one/report.html").is_file()
-    assert "validation-wait" in run([refabric, "list"], tmp_path)
+    run([refabric, "run", "validation-wait", "--profile", "smoke"], tmp_path)
 
 
 def test_python_imports_it_and_its_workers_do_too(environment: Path, tmp_path: Path) -> None:
