@@ -41,7 +41,8 @@ def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:
 
 
 def test_a_recorded_agent_changes_between_its_programs(tmp_path: Path) -> None:
-    check_windows(controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), SOCKET, "two"))
+    agent = (sys.executable, str(SUPPORT / "fake_agent.py"), SOCKET, "two", "7")
+    check_windows(controlled(tmp_path, *agent))
 
 
 def test_a_program_that_was_not_installed_leaves_reno(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""An agent for tests that answers as the recorded ones do: python fake_agent.py SOCKET [how].
+"""An agent for tests that answers as the recorded ones do: python fake_agent.py SOCKET [how [reports]].
 
-Without `how` it has one program; with `two` it has two, between which it changes after each report; with
-`unknown` it changes to a program that it did not install. `silent` and `dies` are what they say.
+Without `how` it has one program; with `two` it has two, between which it changes after this number of reports
+(1 unless given, 10 in the recorded agent); with `unknown` it changes to a program that it did not install.
+`silent` and `dies` are what they say.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.support.portus.messages import (
     TWENTY,
 )
 
-CREATE, READY = 0, 5
+CREATE, MEASURE, READY = 0, 1, 5
 WINDOW = 20 * 1448
 
 
@@ -35,8 +36,9 @@ def addressed(message: bytes, flow: int) -> bytes:
     return message[:4] + struct.pack("<I", flow) + message[8:]
 
 
-def answers(how: str, data: bytes) -> list[bytes]:
-    """Return what the agent answers to a message of the datapath."""
+def answers(how: str, data: bytes, changes: bool) -> list[bytes]:
+    """Return what the agent answers to a message of the datapath; `changes` says if a report changes the
+    program of an agent that has two."""
     kind, _, flow = struct.unpack_from("<HHI", data)
     if kind == READY:
         return {"silent": [], "two": [PROBE, HOLD]}.get(how, [INSTALL])
@@ -49,19 +51,21 @@ def answers(how: str, data: bytes) -> list[bytes]:
     if how == "dies":
         os._exit(3)
     if how == "two":
-        back = [BACK_TO_PROBE, TWENTY]
-        return [addressed(message, flow) for message in ([TO_HOLD] if program == 1 else back)]
+        sent = [TO_HOLD] if program == 1 else [BACK_TO_PROBE, TWENTY]
+        return [addressed(message, flow) for message in sent] if changes else []
     return [addressed(GROWN[:-8] + struct.pack("<Q", WINDOW), flow)]
 
 
 def main() -> None:
     ours = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    path, how = (*sys.argv[1:], "")[:2]
+    path, how, reports = (*sys.argv[1:], *("", "", "1")[len(sys.argv) - 1 :])
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     ours.bind(path)
+    measured = 0
     while True:
         data, sender = ours.recvfrom(32_768)
-        for answer in answers(how, data):
+        measured += int.from_bytes(data[:2], "little") == MEASURE
+        for answer in answers(how, data, changes=measured % int(reports) == 0):
             ours.sendto(answer, sender)
 
 
