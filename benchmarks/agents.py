@@ -32,7 +32,8 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.other_programs import MAX_PCT, BusyTime, OtherPrograms
-from ccp.loading import PREFIX, load
+from ccp.loading import load
+from ccp.names import PREFIX
 from common.errors import HostUnfitError, RefabricError, RunError
 from docs.tools.agents_chart import KERNEL, draw
 from engines.emulation.agent.datapath import Account, AgentDatapath

@@ -2,7 +2,8 @@
 
 agent.py      an agent: hands events to an algorithm and returns its commands
 algorithm.py  the interface of an algorithm
-loading.py    find an algorithm by its name, or in a user's file
+loading.py    make an algorithm from its name, or from a user's file
+names.py      names of algorithms and of users' files
 algorithms/   congestion controls that come with refabric
 language/     the language of datapath programs
 portus/       agents of portus, the CCP authors' library

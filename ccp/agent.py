@@ -9,10 +9,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVarTuple
+from typing import TYPE_CHECKING, TypeVarTuple
 
 from ccp.algorithm import Algorithm, Command, Flow, Report
-from ccp.language.programs import Programs
+
+if TYPE_CHECKING:
+    from ccp.language.programs import Programs
 
 MAX_TRACEBACK = 4000
 Given = TypeVarTuple("Given")

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ccp.language.programs import ONLY, Programs
+from ccp.names import ONLY
+
+if TYPE_CHECKING:
+    from ccp.language.programs import Programs
 
 MAX_COMMAND = 2**63 - 1
 

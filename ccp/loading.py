@@ -1,4 +1,4 @@
-"""Find an algorithm by its name (`ccp:reno`), or in the text of a user's file."""
+"""Make an algorithm from its name (`ccp:reno`), or from the text of a user's file."""
 
 from __future__ import annotations
 
@@ -15,34 +15,13 @@ from ccp.algorithm import Algorithm
 from ccp.language.compiler import compiled
 from ccp.language.instructions import Program
 from ccp.language.programs import EMPTY, Programs, all_compiled, only
+from ccp.names import PREFIX, SHIPPED, SUFFIX
 from ccp.portus.algorithm import PortusAlgorithm
 from common import user_code
 from common.errors import UsageError
 
-PREFIX = "ccp:"
-SUFFIX = ".py"
-SHIPPED: dict[str, str] = {
-    "reno": "Reno in an agent: slow start and AIMD once per round trip",
-    "cubic": "CUBIC (RFC 9438) in an agent",
-    "bbr": "BBR version 1 in an agent",
-    "copa": "Copa (Arun and Balakrishnan, NSDI 2018) in an agent",
-    "vegas": "Vegas in an agent: keeps a few packets in the queue",
-    "aggregate": "one Reno window for all flows to a destination, in an agent",
-}
-"""Titles by name; each is ccp/algorithms/<name>.py."""
 MAX_FILE_BYTES = 100_000
 _OWN = "own_algorithm."
-
-
-class OwnAlgorithm(str):
-    """The name of a user's file, with its text."""
-
-    text: str
-
-    def __new__(cls, name: str, text: str) -> OwnAlgorithm:
-        made = super().__new__(cls, name)
-        made.text = text
-        return made
 
 
 @dataclass(frozen=True)
@@ -56,11 +35,6 @@ class Loaded:
     def program(self) -> Program:
         """The program with which flows begin."""
         return self.programs.programs[0]
-
-
-def is_agents(cc: str) -> bool:
-    """Return whether a congestion control of this name runs in an agent."""
-    return cc.startswith(PREFIX) or cc.endswith(SUFFIX)
 
 
 def load(cc: str, text: str = "") -> Loaded:

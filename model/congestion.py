@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ccp.loading import PREFIX, SHIPPED, is_agents
+from ccp.names import PREFIX, SHIPPED, is_agents
 
 BASELINE = "reno"
 """The algorithm of plain TCP beside a coupled one, which equals it with a single subflow (RFC 6356)."""

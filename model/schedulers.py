@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ccp.loading import is_agents
+from ccp.names import is_agents
 from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ccp.loading import SUFFIX, OwnAlgorithm
+from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.records import as_floats, default_of, plain, record
 from model.fields.ranges import (

@@ -36,7 +36,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import topos
 from benchmarks.other_programs import BusyTime
-from ccp.loading import PREFIX, OwnAlgorithm
+from ccp.names import PREFIX, OwnAlgorithm
 from common.errors import RefabricError
 from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.setup import built, plan_of

@@ -8,5 +8,5 @@ programs.py       the programs that an agent installs, by name and by number
 python_syntax.py  programs in a small part of Python's syntax
 tree.py           the syntax tree of both notations
 
-May import `common`.
+May import `common` and `ccp.names`.
 """

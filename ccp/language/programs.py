@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from ccp.language.compiler import compiled
 from ccp.language.instructions import SIZE, Program
 from ccp.language.tree import ProgramError
+from ccp.names import ONLY
 from common.errors import UsageError
 
 MAX_PROGRAMS = 16
 """Programs of one agent; CCP_PROGRAMS of fabric/ccp/datapath.h."""
-ONLY = "main"
-"""The name of a program that is alone."""
 EMPTY = Program((), (), (), (), ())
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ccp.agent import Agent, Closed, Created
 from ccp.algorithm import Command
-from ccp.loading import is_agents, load
+from ccp.names import is_agents
 from common.errors import UsageError
 from fabric._core import Simulation
 from fabric.plan import PS_PER_US
@@ -16,6 +17,9 @@ from model.reasons import AGENT, Reason
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
+if TYPE_CHECKING:
+    from ccp.loading import Loaded
+
 CREATED, MEASURED, CLOSED = 0, 1, 2
 """Kinds of events of the core."""
 BITS = 8
@@ -24,11 +28,18 @@ BITS = 8
 def check_agent(spec: RunSpec) -> None:
     """Raise UsageError for an algorithm that hosts in virtual time cannot use."""
     cc = spec.transport.cc
-    if is_agents(cc) and load(cc, spec.transport.algorithm_text).algorithm.real_hosts_only:
+    if is_agents(cc) and loaded(spec).algorithm.real_hosts_only:
         raise UsageError(
             f"--cc {cc}: its agent answers in real time, which the engine {spec.engine} does not have: "
             "choose --engine mininet"
         )
+
+
+def loaded(spec: RunSpec) -> Loaded:
+    """Return the algorithm of a point whose congestion control is an agent's. Raises UsageError."""
+    from ccp.loading import load  # noqa: PLC0415 -- with its compilers, which few points need
+
+    return load(spec.transport.cc, spec.transport.algorithm_text)
 
 
 class SimulatedAgent:
@@ -41,9 +52,9 @@ class SimulatedAgent:
         self._agent: Agent | None = None
         if not any(is_agents(flow.cc) for flow in flows):
             return
-        loaded = load(spec.transport.cc, spec.transport.algorithm_text)
-        self._programs = loaded.programs
-        self._agent = Agent(loaded.algorithm, loaded.programs)
+        chosen = loaded(spec)
+        self._programs = chosen.programs
+        self._agent = Agent(chosen.algorithm, chosen.programs)
         self._pairs = [pair for flow in flows if not flow.rate_mbps for pair in subflow_pairs(topology, flow)]
 
     @property

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import topos
-from ccp.loading import is_agents
+from ccp.names import is_agents
 from common.errors import HostUnfitError, RefabricError, StalledFlowError, UsageError
 from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes.ovs.own_controller import reachable

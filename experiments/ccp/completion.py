@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from analysis.completion import completions, percentile
 from analysis.quantities import Quantity
-from ccp.loading import PREFIX
+from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
 from harness.experiment import Figure, RateOf

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.quantities import Quantity
-from ccp.loading import PREFIX
+from ccp.names import PREFIX
 from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
 from experiments.coupled.metrics import SHARE_OF_BOTTLENECK

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ccp.loading import PREFIX
+from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.completion import FIGURE as COMPLETION
 from experiments.ccp.fidelity import FAIRNESS, FIDELITY

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from analysis.completion import tail_ms
 from analysis.quantities import Quantity
-from ccp.loading import PREFIX, is_agents
+from ccp.names import PREFIX, is_agents
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
 from harness.experiment import Figure, RateOf

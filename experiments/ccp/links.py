@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ccp.loading import PREFIX
+from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.network import LINK, bottleneck, compared
 from experiments.ccp.statements import NEARLY

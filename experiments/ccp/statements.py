@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from analysis.quantities import Quantity
-from ccp.loading import PREFIX
+from ccp.names import PREFIX
 from harness.metrics.measures import Measured, Subject, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
+from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.suggest import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
@@ -178,6 +178,8 @@ def _cc(option: str, name: str) -> str:
     """Return a registered name, or a user's algorithm with its text, loaded once to find its errors."""
     if not name.endswith(SUFFIX):
         return one_of(option, name, CONGESTION_CONTROLS)
+    from ccp.loading import load, text_of  # noqa: PLC0415 -- with its compilers, which few runs need
+
     own = OwnAlgorithm(Path(name).name, text_of(Path(name)))
     load(own, own.text)
     return own

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import platform
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
@@ -65,8 +64,14 @@ def digest_of(packages: Iterable[str], suffixes: Container[str]) -> str:
     return digest.hexdigest()
 
 
+def _version(distribution: str) -> str:
+    import importlib.metadata  # noqa: PLC0415 -- takes longer to import than all else here
+
+    return importlib.metadata.version(distribution)
+
+
 def build() -> Build:
     """Return the build of this machine from the files as they are now, uncommitted edits included."""
     python = ".".join(platform.python_version_tuple()[:2])
-    dask = importlib.metadata.version("distributed")
+    dask = _version("distributed")
     return Build(digest_of(DECIDING, {".py"}), _core.SOURCES, python, np.__version__, dask, revision())

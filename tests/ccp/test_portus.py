@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ccp.agent import Agent, Created, Measured
 from ccp.algorithm import Command
 from ccp.language.compiler import compiled
-from ccp.loading import OwnAlgorithm, load
+from ccp.loading import load
+from ccp.names import OwnAlgorithm
 from ccp.portus import PortusAlgorithm
 from ccp.portus.messages import Install, Set, create, decoded, measure, ready
 from ccp.portus.program import translated

@@ -11,7 +11,8 @@ from ccp.algorithm import Algorithm, Command, Flow, Report
 from ccp.language.compiler import compiled
 from ccp.language.programs import EMPTY, MAX_PROGRAMS, all_compiled
 from ccp.language.tree import ProgramError
-from ccp.loading import OwnAlgorithm, load
+from ccp.loading import load
+from ccp.names import OwnAlgorithm
 from common.errors import UsageError
 from engines.emulation.agent.maps import _COMMAND, _Given
 from tests.support.agents.ccp_model import Native, primitives

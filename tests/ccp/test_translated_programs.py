@@ -28,7 +28,8 @@ from ccp.language.instructions import (
     Operand,
     Program,
 )
-from ccp.loading import PREFIX, SHIPPED, OwnAlgorithm, load
+from ccp.loading import load
+from ccp.names import PREFIX, SHIPPED, OwnAlgorithm
 from tests.ccp.test_fold_programs import LARGEST, SUMS_LISP, SUMS_PYTHON, stream
 from tests.support.agents.ccp_model import Native, primitives
 from tests.support.agents.translated import Translated, operations

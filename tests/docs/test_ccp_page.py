@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ccp.loading import OwnAlgorithm, load
+from ccp.loading import load
+from ccp.names import OwnAlgorithm
 from model.result import Status
 from tests.engines.simulation.congestion.test_agents import RATE_MBPS, goodput, mine, run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.figures import FIGURES

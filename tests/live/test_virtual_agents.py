@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from engines.linux.kernel.store import current
 from model.spec import AgentSpec, RunSpec, TransportSpec
 from tests.live.test_virtual_linux import rows, run

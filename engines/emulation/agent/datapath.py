@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ccp.loading import is_agents, load
+from ccp.loading import load
+from ccp.names import is_agents
 from engines.core_setup.agent import raised
 from engines.emulation.agent.built_in import BuiltInActivity, Delays, FileChannel, activity
 from engines.emulation.agent.maps import Descriptors, MapChannel, Shared, install

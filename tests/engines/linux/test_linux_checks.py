@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from common.errors import HostUnfitError, UsageError
 from engines.linux import cpus, engine
 from engines.linux.checks import check_congestion_controls, check_machine, check_objects, check_spec

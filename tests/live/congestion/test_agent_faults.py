@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from common.errors import RunError
 from engines.emulation.agent.datapath import AgentDatapath
 from engines.emulation.congestion.support import support

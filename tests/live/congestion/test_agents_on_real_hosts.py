@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from engines.emulation.congestion.support import support
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from engines.emulation.congestion.support import support
 from model.result import RunResult, Status
 from tests.live.congestion.test_agents_on_real_hosts import run

@@ -3,7 +3,7 @@ either kernel."""
 
 from __future__ import annotations
 
-from ccp.loading import OwnAlgorithm
+from ccp.names import OwnAlgorithm
 from model.reasons import AGENT
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from analysis.quantities import DROPS
-from ccp.loading import is_agents
+from ccp.names import is_agents
 from model import transports
 from model.spec import AgentSpec
 from plots.data import TRANSPORT, Inputs, Panel, Point, panels

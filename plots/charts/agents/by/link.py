@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ccp.loading import is_agents
+from ccp.names import is_agents
 from model import transports
 from model.link_traces import CELL, DROP, FIXED, link_kind
 from plots.data import TRANSPORT, Inputs, Panel, Point, panels

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from analysis.completion import tail_ms
-from ccp.loading import is_agents
+from ccp.names import is_agents
 from model import transports
 from plots.data import TRANSPORT, Inputs, Panel, Point, panels
 from plots.shared import saving, style

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ccp.algorithm import Flow, Report
-from ccp.loading import PREFIX, SHIPPED, load
+from ccp.loading import load
+from ccp.names import PREFIX, SHIPPED
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
