@@ -29,7 +29,10 @@ pytestmark = pytest.mark.builds
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 1800.0
-QUICK = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--seconds", "1", "--warmup", "0.2")
+QUICK = (
+    "--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10", "--seconds", "1", "--warmup",
+    "0.2",
+)  # fmt: skip
 STUDY = "cs244-one-to-one"
 POINT = (
     "--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10", "--seconds", "2",
@@ -115,7 +118,7 @@ def test_the_command_runs_the_simulator_beside_modules_of_the_same_names(
 def test_python_imports_it_and_its_workers_do_too(environment: Path, tmp_path: Path) -> None:
     program = (
         "import refabric; r = refabric.run('cs244-one-to-one', engine='simulator', k=4, subflows=[1, 2], "
-        "seconds=1, warmup=0.2, quiet=True); print(len(r), refabric.__file__)"
+        "seconds=1, warmup=0.2, rate=10, quiet=True); print(len(r), refabric.__file__)"
     )
     count, where = run([environment / "bin" / "python", "-c", program], tmp_path).split()
     assert count == "3"
