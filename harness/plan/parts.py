@@ -18,6 +18,7 @@ from model.spec import RunSpec, TopologySpec
 
 NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
 NO_LINUX_HOSTS = "its hosts are simulated; leave --engine out"
+NOT_ITS_ENGINES = "it has no points for these engines; leave --engine out"
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,10 @@ class Part:
     @property
     def why_idle(self) -> str:
         """Why its engines have no point of it."""
+        if self.figure.cpu_bound:
+            return NO_CPU_TO_SATURATE
         linux = any(name in engines.LINUX_HOSTS for name in self.options.engines)
-        return NO_LINUX_HOSTS if linux and not self.figure.cpu_bound else NO_CPU_TO_SATURATE
+        return NO_LINUX_HOSTS if linux else NOT_ITS_ENGINES
 
     @functools.cached_property
     def names(self) -> frozenset[str]:

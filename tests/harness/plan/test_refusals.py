@@ -125,3 +125,9 @@ def test_a_figure_that_overloads_the_machine_says_so_in_virtual_time() -> None:
     assert done.exit_code == 2
     assert "an overloaded machine show only in real time" in done.stderr
     assert "simulated" not in done.stderr
+
+
+def test_a_figure_without_points_for_an_engine_says_so() -> None:
+    done = CliRunner().invoke(main, ["plan", "pfabric-overall", "--engine", "flow-level"])
+    assert done.exit_code == 2
+    assert "pfabric-overall: it has no points for these engines; leave --engine out" in done.stderr
