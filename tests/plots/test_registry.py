@@ -17,7 +17,7 @@ from engines.simulation.engine import SimulatorEngine
 from harness.options.fields import changed as with_values
 from model.arms import ARMS, MINTCP, ON_LINUX, TCP, TWINS
 from model.noise import stalls_of
-from model.result import FlowRow, Status
+from model.result import NO_VALUE, FlowRow, Status
 from model.spec import (
     OF_ALL,
     AgentSpec,
@@ -165,6 +165,24 @@ def test_every_chart_is_drawn(name: str, tmp_path: Path) -> None:
         captions = re.findall(r"<text[^>]*font-size: 8px[^>]*(?:translate\(| x=\")7\.2\b", path.read_text())
         assert 1 <= len(captions) <= MAX_CAPTION_LINES
         assert not re.search(r"Linux \d|\blanes?\b|sent again|reference", words)
+
+
+def unended(flows: Sequence[FlowRow]) -> tuple[FlowRow, ...]:
+    return tuple(dataclasses.replace(flow, completed_s=NO_VALUE) for flow in flows)
+
+
+def endless(flows: Sequence[FlowRow]) -> tuple[FlowRow, ...]:
+    return tuple(dataclasses.replace(flow, size_bytes=0) for flow in unended(flows))
+
+
+@pytest.mark.parametrize("left", [unended, endless, lambda _: ()], ids=["unended", "endless", "none"])
+@pytest.mark.parametrize("name", CHARTS)
+def test_no_chart_fails_for_want_of_flows(
+    name: str, left: Callable[[Sequence[FlowRow]], tuple[FlowRow, ...]], tmp_path: Path
+) -> None:
+    points = [changed(each, flows=left(each.flows)) for each in points_for(name)]
+    for path in CHARTS[name].draw(points, tmp_path, expected=(1, 8)):
+        assert not re.search(r"\b(nan|inf)\b", words_of(path))
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -114,7 +114,7 @@ def finding(row: Row) -> str:
     title = SCHEDULERS[name].title.capitalize()
     parts = [
         f"{100 * means[ms] / max(mptcp):.0f} % {_often(ms)}"
-        for ms in (dict.fromkeys((min(means), max(means))) if means and mptcp else ())
+        for ms in (dict.fromkeys((min(means), max(means))) if means and any(mptcp) else ())
     ]
     return f"{title} carries {', '.join(parts)} of what MPTCP does" if parts else f"{title} by its interval"
 

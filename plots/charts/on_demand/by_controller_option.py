@@ -85,8 +85,8 @@ PANELS: tuple[tuple[str, ValueOf], ...] = (
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    ours = (point for point in inputs.points if not point.failed and is_responsive(point.spec.scheduler))
-    of = panels(ours, ignoring=APART)
+    ran = (point for point in inputs.points if point.flows and not point.failed)
+    of = panels((point for point in ran if is_responsive(point.spec.scheduler)), ignoring=APART)
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
@@ -159,7 +159,7 @@ def _column(axes: Axes, of: Sequence[Row], value_of: ValueOf) -> None:
 
 
 def _values(row: Row, value_of: ValueOf) -> list[float]:
-    return [value for point in row.points if point.flows and (value := value_of(point)) is not None]
+    return [value for point in row.points if (value := value_of(point)) is not None]
 
 
 def finding(of: Sequence[Row]) -> str:

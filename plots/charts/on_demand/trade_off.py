@@ -52,7 +52,7 @@ class Mark:
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
+    of = panels((point for point in inputs.points if point.flows and not point.failed), ignoring=APART)
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 

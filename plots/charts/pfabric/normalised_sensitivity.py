@@ -43,15 +43,15 @@ def rto_us(point: Point) -> float:
 def _chart(study: arms.Study) -> Figure | None:
     buffers = [p for p in study.points if p.spec.stack.min_rto_ms == PFABRIC_RTO_MS]
     timeouts = [p for p in study.points if p.spec.link.queue_bytes == PFABRIC_QUEUE_BYTES]
-    if not buffers or not timeouts:
+    read = _CURVES[0][4]
+    means = [value for point in study.points if (value := read(point)) is not None]
+    if not buffers or not timeouts or not means:
         return None
     sheet = Sheet((_HEIGHT_IN, 1), (_HEIGHT_IN, 1))
     _curves(sheet.axes[0][0], buffers, buffer_kb)
     _curves(sheet.axes[1][0], timeouts, rto_us)
     sheet.axes[0][0].set_xlabel("buffer of a port (kB of 1024 bytes)")
     sheet.axes[1][0].set_xlabel("timeout (us)")
-    read = _CURVES[0][4]
-    means = [value for point in study.points if (value := read(point)) is not None]
     words = Text(
         f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times the time alone",
         f"{arms.network_words(study)}: load {study.loads[-1]} %, minTCP + pFabric",
