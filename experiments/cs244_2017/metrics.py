@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from analysis.agreement import rank_correlation
 from analysis.normalised import ALL, LARGE, ended_times
 from analysis.quantities import Quantity
-from experiments.pfabric.metrics import Reading, growth, is_low, mean_of, over, p99_of, setting
+from experiments.pfabric.metrics import Reading, growth, low_of, mean_of, over, p99_of, setting
 from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
@@ -45,7 +45,7 @@ def with_load(arm: str, value_of: Reading) -> Measure:
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         mine = [point for point in points if arm_of(point.spec) == arm]
-        low = {point.spec.seed: point for point in mine if is_low(point, points, subject)}
+        low = {p.spec.seed: p for p in low_of(points, subject) if arm_of(p.spec) == arm}
         rows = [
             (ratio(value_of(point), value_of(low[point.spec.seed])), [point, low[point.spec.seed]])
             for point in mine

@@ -61,7 +61,7 @@ def over(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` arm `one` over `value_of` arm `other`, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        seeds = _seeds([point for point in points if is_about(subject, point)])
+        seeds = _seeds(_about(points, subject))
         rows = (_ratio(arms, one, other, value_of) for arms in seeds.values())
         return measured_over(rows, value_of.unfinished_pct)
 
@@ -72,8 +72,7 @@ def growth(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `over` at the subject's load, divided by `over` at a load of 20 %."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        here = _seeds([point for point in points if is_about(subject, point)])
-        low = _seeds([point for point in points if is_low(point, points, subject)])
+        here, low = _seeds(_about(points, subject)), _seeds(low_of(points, subject))
         rows = []
         for seed in here.keys() & low.keys():
             at, behind = _ratio(here[seed], one, other, value_of)
@@ -84,15 +83,24 @@ def growth(one: str, other: str, value_of: Reading) -> Measure:
     return measure
 
 
-def is_low(point: Judged, points: Sequence[Judged], subject: Subject) -> bool:
-    """Return whether the point has the subject's network and flow sizes at the low load."""
-    sizes = {p.spec.workload.params.get("sizes") for p in points if is_about(subject, p)}
-    params = point.spec.workload.params
-    return (
-        subject.is_on(point.spec.topology)
-        and params.get("load") == _LOW_LOAD
-        and params.get("sizes") in sizes
-    )
+def low_of(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+    """Return the points that have the subject's network and flow sizes at the low load."""
+    sizes = {_sizes(point) for point in _about(points, subject)}
+    return [
+        point
+        for point in points
+        if point.spec.workload.params.get("load") == _LOW_LOAD
+        and _sizes(point) in sizes
+        and subject.is_on(point.spec.topology)
+    ]
+
+
+def _about(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+    return [point for point in points if is_about(subject, point)]
+
+
+def _sizes(point: Judged) -> int | str | None:
+    return point.spec.workload.params.get("sizes")
 
 
 def _seeds(points: Sequence[Judged]) -> dict[int, dict[str, Judged]]:
