@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
@@ -30,19 +31,21 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True)
 class _Done(Generic[T]):
-    """Outcome of task `number`: its result or its error, and `said`, what it wrote to stderr."""
+    """Outcome of task `number`: its result or its error, and `said`, what it wrote to stderr. A `fault` is
+    the traceback of an error that is none of RefabricError."""
 
     number: int
     said: str
     result: T | None = None
     error: RefabricError | None = None
+    fault: str = ""
 
 
 def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run the tasks in parallel, one per CPU, and return their results in order.
 
     Identical lines that several tasks write to stderr are printed once. Raises the first RefabricError of a
-    task, and RunError if a process dies.
+    task, RuntimeError with the traceback of another error, and RunError if a process dies.
     """
     at_once = min(len(tasks), len(os.sched_getaffinity(0)))
     if at_once < 2:
@@ -57,10 +60,12 @@ def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     for number in sorted(done):
         if (error := done[number].error) is not None:
             raise error
-    if len(done) < len(tasks):
+        if done[number].fault:
+            raise RuntimeError(f"one of {len(tasks)} tasks in parallel failed:\n{done[number].fault}")
+    if lost := len(tasks) - len(done):
         raise RunError(
-            f"running {len(tasks)} tasks in parallel: {len(tasks) - len(done)} were lost because a process "
-            "died; run the command again"
+            f"running {len(tasks)} tasks in parallel: {lost} {'was' if lost == 1 else 'were'} lost because a "
+            "process died; run the command again"
         )
     return [done[number].result for number in range(len(tasks))]  # type: ignore[misc]
 
@@ -110,6 +115,8 @@ def _carried_out(number: int, task: Callable[[], Any]) -> _Done[Any]:
             result = task()
     except RefabricError as error:
         return _Done(number, said.getvalue(), error=error)
+    except Exception:
+        return _Done(number, said.getvalue(), fault=traceback.format_exc())
     return _Done(number, said.getvalue(), result)
 
 

@@ -422,7 +422,16 @@ class RunSpec:
 
         A path is a field (`seed`, `topology`) or a field of a part (`transport.subflows`). Raises ValueError
         for a path that leads to no field."""
-        return functools.reduce(_neutral, paths, self)
+        whole: dict[str, Any] = {}
+        parts: dict[str, dict[str, Any]] = {}
+        for path in paths:
+            name, _, inner = path.partition(".")
+            if inner:
+                parts.setdefault(name, {})[inner] = default_of(getattr(self, name), inner)
+            else:
+                whole[name] = default_of(self, name)
+        changed = {name: dataclasses.replace(getattr(self, name), **inner) for name, inner in parts.items()}
+        return dataclasses.replace(self, **(changed | whole))
 
     def key(self, *, ignoring: Iterable[str] = ()) -> str:
         """Return a text that is equal for specs that differ at most in sampling and the fields `ignoring`,
@@ -479,15 +488,6 @@ def _later(kind: Any) -> dict[str, Any]:
     """Return the defaults of the later fields of a class; empty for a class that is not part of a spec."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {f.name: default_of(kind, f.name) for f in fields if f.metadata.get("later")}
-
-
-def _neutral(spec: RunSpec, path: str) -> RunSpec:
-    name, _, inner = path.partition(".")
-    changed: dict[str, Any] = {name: default_of(spec, name)}
-    if inner:
-        part = getattr(spec, name)
-        changed = {name: dataclasses.replace(part, **{inner: default_of(part, inner)})}
-    return dataclasses.replace(spec, **changed)
 
 
 def sub_seed(seed: int, name: str) -> int:

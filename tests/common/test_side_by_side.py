@@ -52,8 +52,14 @@ def test_the_first_refusal_is_raised_when_the_others_are_done() -> None:
 
 
 def test_a_process_that_dies_is_no_result() -> None:
-    with pytest.raises(RunError, match="running 3 tasks in parallel: 1 were lost"):
+    with pytest.raises(RunError, match="running 3 tasks in parallel: 1 was lost"):
         side_by_side([lambda: 1, lambda: os._exit(3), lambda: 2])
+
+
+def test_a_fault_of_a_task_is_raised_with_its_traceback() -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)one of 3 tasks.*in squared.*TypeError"):
+        side_by_side([lambda: 1, functools.partial(squared, None), lambda: 2])  # type: ignore[arg-type]
+    assert not multiprocessing.active_children()
 
 
 def test_repeated_warnings_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
