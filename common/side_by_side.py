@@ -31,21 +31,19 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True)
 class _Done(Generic[T]):
-    """Outcome of task `number`: its result or its error, and `said`, what it wrote to stderr. A `fault` is
-    the traceback of an error that is none of RefabricError."""
+    """Outcome of task `number`: its result or its error, and `said`, what it wrote to stderr."""
 
     number: int
     said: str
     result: T | None = None
-    error: RefabricError | None = None
-    fault: str = ""
+    error: Exception | None = None
 
 
 def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run the tasks in parallel, one per CPU, and return their results in order.
 
     Identical lines that several tasks write to stderr are printed once. Raises the first RefabricError of a
-    task, RuntimeError with the traceback of another error, and RunError if a process dies.
+    task, or RuntimeError with the traceback of another error, and RunError if a process dies.
     """
     at_once = min(len(tasks), len(os.sched_getaffinity(0)))
     if at_once < 2:
@@ -60,8 +58,6 @@ def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     for number in sorted(done):
         if (error := done[number].error) is not None:
             raise error
-        if done[number].fault:
-            raise RuntimeError(f"one of {len(tasks)} tasks in parallel failed:\n{done[number].fault}")
     if lost := len(tasks) - len(done):
         raise RunError(
             f"running {len(tasks)} tasks in parallel: {lost} {'was' if lost == 1 else 'were'} lost because a "
@@ -98,7 +94,7 @@ def _serve(tasks: Sequence[Callable[[], Any]], following: Any, here: Connection,
     follow_parent()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while (number := _next(following)) < len(tasks):
-        pipe.send(_carried_out(number, tasks[number]))
+        pipe.send(_carried_out(number, tasks))
 
 
 def _next(following: Any) -> int:
@@ -108,15 +104,16 @@ def _next(following: Any) -> int:
     return number
 
 
-def _carried_out(number: int, task: Callable[[], Any]) -> _Done[Any]:
+def _carried_out(number: int, tasks: Sequence[Callable[[], Any]]) -> _Done[Any]:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            result = task()
+            result = tasks[number]()
     except RefabricError as error:
         return _Done(number, said.getvalue(), error=error)
     except Exception:
-        return _Done(number, said.getvalue(), fault=traceback.format_exc())
+        words = f"one of {len(tasks)} tasks in parallel failed:\n{traceback.format_exc()}"
+        return _Done(number, said.getvalue(), error=RuntimeError(words))
     return _Done(number, said.getvalue(), result)
 
 

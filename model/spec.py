@@ -431,7 +431,7 @@ class RunSpec:
             else:
                 whole[name] = default_of(self, name)
         changed = {name: dataclasses.replace(getattr(self, name), **inner) for name, inner in parts.items()}
-        return dataclasses.replace(self, **(changed | whole))
+        return dataclasses.replace(self, **(changed | whole)) if paths else self
 
     def key(self, *, ignoring: Iterable[str] = ()) -> str:
         """Return a text that is equal for specs that differ at most in sampling and the fields `ignoring`,

@@ -17,7 +17,7 @@ from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
 from harness.experiment import Figure, RateOf
-from harness.metrics.measures import Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.measures import Measured, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
@@ -112,7 +112,7 @@ def _beside(
     read: Callable[[Judged, Judged], float | None],
 ) -> Callable[[Sequence[Judged], Subject], Measured | None]:
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        chosen = [p for p in points if is_about(subject, p)]
+        chosen = points_about(points, subject)
         return measured_over((read(*pair), pair) for pair in paired(chosen, BASELINE))
 
     return measure

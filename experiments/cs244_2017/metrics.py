@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from analysis.agreement import rank_correlation
 from analysis.normalised import ALL, LARGE, ended_times
 from analysis.quantities import Quantity
-from experiments.pfabric.metrics import Reading, growth, low_of, mean_of, over, p99_of, setting
-from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from experiments.pfabric.metrics import Reading, growth, low_of, mean_of, of_sizes, over, p99_of, setting
+from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.arms import arm_of
@@ -60,7 +60,7 @@ def flows_alike(one: str, other: str) -> Measure:
     """Return a measure: the rank correlation of the times of the flows that ended in both arms."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        about = [point for point in points if is_about(subject, point)]
+        about = points_about(points, subject)
         arms = {(arm_of(point.spec), point.spec.seed): point for point in about}
         pairs = [
             (point, arms[(other, seed)])
@@ -85,11 +85,9 @@ def p99_against_mean(arm: str) -> Measure:
     percentile of the times move in opposite directions."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        sizes = {point.spec.workload.params.get("sizes") for point in points if is_about(subject, point)}
         seeds: dict[int, list[Judged]] = {}
-        for point in points:
-            fits = point.spec.workload.params.get("sizes") in sizes and subject.is_on(point.spec.topology)
-            if fits and arm_of(point.spec) == arm:
+        for point in of_sizes(points, subject):
+            if arm_of(point.spec) == arm:
                 seeds.setdefault(point.spec.seed, []).append(point)
         return measured_over(((_opposite_pct(of), of) for of in seeds.values()), MEAN.unfinished_pct)
 

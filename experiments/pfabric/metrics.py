@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.normalised import ALL, LARGE, SMALL, Normalised, Range, normalised
 from analysis.quantities import Quantity
-from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.arms import DCTCP, IDEAL, LINERATE, MINTCP, TCP, arm_of
@@ -61,7 +61,7 @@ def over(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` arm `one` over `value_of` arm `other`, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        seeds = _seeds(_about(points, subject))
+        seeds = _seeds(points_about(points, subject))
         rows = (_ratio(arms, one, other, value_of) for arms in seeds.values())
         return measured_over(rows, value_of.unfinished_pct)
 
@@ -72,7 +72,7 @@ def growth(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `over` at the subject's load, divided by `over` at a load of 20 %."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        here, low = _seeds(_about(points, subject)), _seeds(low_of(points, subject))
+        here, low = _seeds(points_about(points, subject)), _seeds(low_of(points, subject))
         rows = []
         for seed in here.keys() & low.keys():
             at, behind = _ratio(here[seed], one, other, value_of)
@@ -85,18 +85,13 @@ def growth(one: str, other: str, value_of: Reading) -> Measure:
 
 def low_of(points: Sequence[Judged], subject: Subject) -> list[Judged]:
     """Return the points that have the subject's network and flow sizes at the low load."""
-    sizes = {_sizes(point) for point in _about(points, subject)}
-    return [
-        point
-        for point in points
-        if point.spec.workload.params.get("load") == _LOW_LOAD
-        and _sizes(point) in sizes
-        and subject.is_on(point.spec.topology)
-    ]
+    return [p for p in of_sizes(points, subject) if p.spec.workload.params.get("load") == _LOW_LOAD]
 
 
-def _about(points: Sequence[Judged], subject: Subject) -> list[Judged]:
-    return [point for point in points if is_about(subject, point)]
+def of_sizes(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+    """Return the points that have the subject's network and flow sizes, at any load."""
+    sizes = {_sizes(point) for point in points_about(points, subject)}
+    return [point for point in points if _sizes(point) in sizes and subject.is_on(point.spec.topology)]
 
 
 def _sizes(point: Judged) -> int | str | None:

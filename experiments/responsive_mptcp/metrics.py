@@ -9,7 +9,7 @@ from analysis.jobs import mean_job_s
 from analysis.quantities import Quantity
 from experiments.responsive_mptcp.schemes import Scheme, scheme_of
 from harness.metrics import readings
-from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
+from harness.metrics.measures import Measure, Measured, OfPoint, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.result import under_test
@@ -39,7 +39,7 @@ def job_ms(point: Judged) -> float | None:
 
 
 def _at(points: Sequence[Judged], subject: Subject, scheme: Scheme) -> dict[int, Judged]:
-    about = [point for point in points if is_about(subject, point)]
+    about = points_about(points, subject)
     return {point.spec.seed: point for point in about if scheme_of(point.spec) == scheme}
 
 

@@ -69,6 +69,11 @@ def is_about(subject: Subject, point: Judged) -> bool:
     return subject.is_on(point.spec.topology) and _has_workload(subject, point)
 
 
+def points_about(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+    """Return the points that have the subject's network and workload."""
+    return [point for point in points if is_about(subject, point)]
+
+
 def _has_workload(subject: Subject, point: Judged) -> bool:
     workload = point.spec.workload
     return matrices.label(workload.matrix, workload.params) == subject.workload
@@ -176,7 +181,7 @@ def across(value_of: Callable[[Pair], float | None]) -> Measure:
     """`value_of` each point with the subject's number of subflows that two engines ran."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        about = [p for p in points if is_about(subject, p)]
+        about = points_about(points, subject)
         chosen = [p for p in about if p.spec.transport.subflows == subject.subflows]
         return measured_over((value_of(pair), (pair.emulated, pair.simulated)) for pair in pairs(chosen))
 

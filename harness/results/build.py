@@ -64,14 +64,10 @@ def digest_of(packages: Iterable[str], suffixes: Container[str]) -> str:
     return digest.hexdigest()
 
 
-def _version(distribution: str) -> str:
-    import importlib.metadata  # noqa: PLC0415 -- takes longer to import than all else here
-
-    return importlib.metadata.version(distribution)
-
-
 def build() -> Build:
     """Return the build of this machine from the files as they are now, uncommitted edits included."""
+    import importlib.metadata  # noqa: PLC0415 -- most processes never need it
+
     python = ".".join(platform.python_version_tuple()[:2])
-    dask = _version("distributed")
+    dask = importlib.metadata.version("distributed")
     return Build(digest_of(DECIDING, {".py"}), _core.SOURCES, python, np.__version__, dask, revision())

@@ -29,15 +29,10 @@ pytestmark = pytest.mark.builds
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 1800.0
-QUICK = (
-    "--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10", "--seconds", "1", "--warmup",
-    "0.2",
-)  # fmt: skip
 STUDY = "cs244-one-to-one"
-POINT = (
-    "--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10", "--seconds", "2",
-    "--warmup", "0.5",
-)  # fmt: skip
+SIMULATE = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10")
+QUICK = (*SIMULATE, "--seconds", "1", "--warmup", "0.2")
+POINT = (*SIMULATE, "--seconds", "2", "--warmup", "0.5")
 LIMIT_PKTS = 100
 """What queues hold unless an option or a figure says otherwise."""
 QUICKLY = ("build-type=Debug", "define.CMAKE_CXX_FLAGS_DEBUG=-O0", "define.CMAKE_UNITY_BUILD_BATCH_SIZE=0")

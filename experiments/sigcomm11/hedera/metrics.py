@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from analysis.quantities import Quantity
-from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
 from harness.results.summary import Judged
 from model.result import under_test
@@ -30,7 +30,7 @@ def _over_scheduled_tcp(chosen: SchedulerSpec) -> Measure:
     the same seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        about = [point for point in points if is_about(subject, point)]
+        about = points_about(points, subject)
         with_scheduler = {point.spec.seed: point for point in about if point.spec.scheduler == chosen}
         without = [
             point

@@ -7,6 +7,7 @@ Without `how` it has one program; with `two` it has two, between which it change
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import struct
@@ -58,14 +59,18 @@ def answers(how: str, data: bytes, changes: bool) -> list[bytes]:
 
 def main() -> None:
     ours = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    path, how, reports = (*sys.argv[1:], *("", "", "1")[len(sys.argv) - 1 :])
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    ours.bind(path)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("path")
+    parser.add_argument("how", nargs="?", default="")
+    parser.add_argument("reports", nargs="?", type=int, default=1)
+    given = parser.parse_args()
+    Path(given.path).parent.mkdir(parents=True, exist_ok=True)
+    ours.bind(given.path)
     measured = 0
     while True:
         data, sender = ours.recvfrom(32_768)
         measured += int.from_bytes(data[:2], "little") == MEASURE
-        for answer in answers(how, data, changes=measured % int(reports) == 0):
+        for answer in answers(given.how, data, changes=measured % given.reports == 0):
             ours.sendto(answer, sender)
 
 
