@@ -123,7 +123,7 @@ class VirtualFabric {
                   std::uint32_t rank) {
     if (source >= network_.router().nics().size()) throw std::invalid_argument("there is no such NIC");
     if (size_bytes == 0) throw std::invalid_argument("a packet has at least one byte");
-    network_.run_until(when, *this);
+    carry_until(when);
     const NicId destination = network_.router().find_nic(flow.dst);
     if (destination == kNone) throw std::invalid_argument("no host has the destination address");
     const Path path = network_.router().path(source, destination, flow);
@@ -141,9 +141,13 @@ class VirtualFabric {
   }
 
   std::vector<Delivery> run_until(Time limit) {
-    network_.run_until(limit, *this);
-    network_.settle(limit);
+    carry_until(limit);
     return std::exchange(log_, {});
+  }
+
+  void carry_until(Time limit) {
+    network_.run_until(limit, *this);
+    now_ = limit;
   }
 
   void deliver(PacketId id, Time due) { finish(id, network_.pool()[id].owner, due, false); }
@@ -151,6 +155,11 @@ class VirtualFabric {
   void dropped(PacketId id, PortId port, Time when) { finish(id, port, when, true); }
 
   Network& network() { return network_; }
+  // For reading queues and counters.
+  const Network& settled() {
+    network_.settle(now_);
+    return network_;
+  }
 
  private:
   void finish(PacketId id, std::uint32_t where, Time when, bool dropped) {
@@ -159,6 +168,7 @@ class VirtualFabric {
   }
 
   Network network_;
+  Time now_ = 0;
   std::vector<Delivery> log_;
 };
 
@@ -187,15 +197,14 @@ void bind_virtual(nb::module_& module) {
       .def(
           "set_port_up",
           [](VirtualFabric& self, PortId port, bool up, Time when_ps) {
-            self.network().run_until(when_ps, self);
+            self.carry_until(when_ps);
             self.network().set_port_up(port, up, when_ps);
           },
           "port"_a, "up"_a, "when_ps"_a)
       .def(
           "set_port_rate",
           [](VirtualFabric& self, PortId port, std::int64_t rate_bps, Time when_ps) {
-            self.network().run_until(when_ps, self);
-            self.network().settle(when_ps);
+            self.carry_until(when_ps);
             self.network().set_port_rate(port, rate_bps);
           },
           "port"_a, "rate_bps"_a, "when_ps"_a)
@@ -214,7 +223,7 @@ void bind_virtual(nb::module_& module) {
       .def("next_due_ps", [](VirtualFabric& self) { return self.network().next_due(); })
       .def("counters", [](VirtualFabric& self) {
         nb::dict out;
-        const Network& network = self.network();
+        const Network& network = self.settled();
         std::vector<PortCounters> counters;
         std::vector<std::uint32_t> queued;
         for (PortId port = 0; port < network.ports().size(); ++port) {

@@ -57,11 +57,16 @@ class alignas(64) Port {
   // Returns whether the FIFO takes the packet, and sets when it arrives at the far end. The queue may be full or the
   // link down. The packet in transmission counts as queued. A scheduled port always returns false.
   [[nodiscard]] bool enqueue(Packet& packet, Time now) {
-    advance(now);
-    if (queued_ >= unusual_from_ && (is_scheduled() || !takes(packet))) [[unlikely]] return false;
+    if (queued_ >= unusual_from_) [[unlikely]] {
+      advance(now);
+      if (queued_ >= unusual_from_ && (is_scheduled() || !takes(packet))) return false;
+    } else if (busy_until_ <= now) {
+      all_depart();
+    }
     busy_until_ = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
     if (queued_ == 0) first_departure_ = busy_until_;
     sizes_.push(departed_ + queued_, queued_, packet.size_bytes);
+    accepted_bytes_ += packet.size_bytes;
     ++queued_;
     packet.due = busy_until_ + delay_;
     packet.epoch = epoch_;
@@ -70,7 +75,27 @@ class alignas(64) Port {
 
   // Brings queue and counters to `now`: packets that have departed by then are no longer queued.
   void advance(Time now) {
-    while (first_departure_ <= now && queued_ != 0) depart();
+    if (first_departure_ > now) return;
+    if (busy_until_ <= now) return all_depart();
+    if (times_written_) [[unlikely]] {
+      while (first_departure_ <= now) depart();
+      return;
+    }
+    std::uint16_t size = size_of(0);
+    do {
+      tx_bytes_ += size;
+      ++departed_;
+      --queued_;
+      size = size_of(0);
+      first_departure_ += transmission_time(size);
+    } while (first_departure_ <= now);
+  }
+
+  // Whether at least so many packets are queued at `now`.
+  [[nodiscard]] bool holds(std::uint32_t packets, Time now) {
+    if (queued_ < packets) return false;
+    advance(now);
+    return queued_ >= packets;
   }
 
   // A cut loses the packets in the queue and on the wire; they are dropped when they would arrive.
@@ -153,7 +178,7 @@ class alignas(64) Port {
 
   void watch_length() {
     const bool always = !up_ || is_scheduled() || !config_.admission.only_counts_packets();
-    unusual_from_ = always ? 0 : std::min(config_.admission.tail.most_pkts(), max_queue_);
+    unusual_from_ = always ? 0 : std::min({config_.admission.tail.most_pkts(), max_queue_, QueuedSizes::kPlaces});
   }
 
   // Whether the queue takes the packet. Counts it.
@@ -164,23 +189,38 @@ class alignas(64) Port {
       return false;
     }
     if (admitted == Admitted::marked) ++marks_;
-    accepted_bytes_ += packet.size_bytes;
     max_queue_ = std::max(max_queue_, queued_ + 1);
     watch_length();
     return true;
   }
 
+  void all_depart() {
+    if (queued_ == 0) return;
+    departed_ += queued_;
+    queued_ = 0;
+    tx_bytes_ = accepted_bytes_;
+    first_departure_ = kNever;
+    forget_departures();
+  }
+
+  // The packet in front, where the departures of the others are written down.
   void depart() {
     tx_bytes_ += size_of(0);
     ++departed_;
     --queued_;
-    if (times_written_) [[unlikely]] {
+    if (times_written_) {
       first_departure_ = written_.back();
       written_.pop_back();
       times_written_ = !written_.empty();
     } else {
-      first_departure_ = queued_ == 0 ? kNever : first_departure_ + transmission_time(size_of(0));
+      first_departure_ += transmission_time(size_of(0));
     }
+  }
+
+  void forget_departures() {
+    if (!times_written_) [[likely]] return;
+    written_.clear();
+    times_written_ = false;
   }
 
   void write_departures_down() {
@@ -204,8 +244,7 @@ class alignas(64) Port {
     waiting_bytes_ = 0;
     busy_until_ = now;
     first_departure_ = kNever;
-    written_.clear();
-    times_written_ = false;
+    forget_departures();
   }
 
   Time busy_until_ = 0;
@@ -220,10 +259,10 @@ class alignas(64) Port {
   bool times_written_ = false;
   std::uint16_t beyond_ = kHere;
   QueuedSizes sizes_;
+  std::uint64_t accepted_bytes_ = 0;  // tx_bytes_ and what is queued
   // Seldom used.
   std::vector<Time> written_;        // departures of queued packets from the second on, the last first
   std::uint64_t cut_ = 0;
-  std::uint64_t accepted_bytes_ = 0;  // kept where every packet is checked
   std::uint64_t waiting_bytes_ = 0;   // of a scheduled port, without the packet in transmission
   std::uint64_t drops_ = 0;
   std::uint64_t losses_ = 0;

@@ -1,25 +1,24 @@
 // The sizes of the packets in a FIFO. Most queues hold packets of very few sizes, those of a full segment and of an
-// acknowledgement: two bits per packet tell them apart, and the whole object is one cache line. A queue that is longer,
+// acknowledgement: two bits per packet tell them apart. A queue that is longer,
 // or has more sizes, keeps them in a separate ring until it is empty.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "core/prefetch.hpp"
 
 namespace fabric {
 
-class alignas(64) QueuedSizes {
+class QueuedSizes {
  public:
   // Places count on from the first packet ever queued. `count` packets are queued, `place` is the next one's.
   void push(std::uint64_t place, std::uint32_t count, std::uint16_t size) {
-    std::size_t code = 0;
-    while (code != known_.size() && known_[code] != size) ++code;
-    if (code == known_.size() || count >= kPlaces) [[unlikely]] return push_other(place, count, size);
+    const unsigned code = code_of(size);
+    if (code == kUnknown || count >= kPlaces) [[unlikely]] return push_other(place, count, size);
     std::uint64_t& word = codes_[place / 32 % codes_.size()];
     const auto shift = static_cast<unsigned>(place % 32 * 2);
     word = (word & ~(std::uint64_t{3} << shift)) | std::uint64_t{code} << shift;
@@ -28,41 +27,54 @@ class alignas(64) QueuedSizes {
   // The size of a packet that is queued.
   [[nodiscard]] std::uint16_t at(std::uint64_t place) const {
     const std::uint16_t size = known_[codes_[place / 32 % codes_.size()] >> (place % 32 * 2) & 3];
-    return size != 0 ? size : ring_[place & (ring_.size() - 1)];
+    return size != 0 ? size : ring_[place & (places_ - 1)];
   }
 
   void prefetch() const { prefetch_to_write(this); }
 
+  static constexpr std::uint32_t kPlaces = 128;  // of packets whose sizes take two bits each
+
  private:
-  static constexpr std::uint32_t kPlaces = 128;
+  static constexpr unsigned kUnknown = 4;
+
+  // Without a branch: sizes come in any order.
+  [[nodiscard]] unsigned code_of(std::uint16_t size) const {
+    unsigned code = kUnknown;
+    for (unsigned i = 4; i-- != 0;) code = known_[i] == size ? i : code;
+    return code;
+  }
 
   void push_other(std::uint64_t place, std::uint32_t count, std::uint16_t size) {
     if (count == 0) {
-      ring_ = {};
+      ring_.reset();
+      places_ = 0;
       known_ = {};
     }
-    if (ring_.empty() && count != kPlaces && size != 0) {
+    if (!ring_ && count != kPlaces && size != 0) {
       const auto free = std::find(known_.begin(), known_.end(), 0);
       if (free != known_.end()) {
         *free = size;
         return push(place, count, size);
       }
     }
-    if (ring_.empty() || count == ring_.size()) grow(place, count);
-    ring_[place & (ring_.size() - 1)] = size;
+    if (count >= places_) grow(place, count);
+    ring_[place & (places_ - 1)] = size;
   }
 
   void grow(std::uint64_t place, std::uint32_t count) {
-    std::vector<std::uint16_t> wider(2 * std::max<std::size_t>(kPlaces, ring_.size()));
-    for (std::uint64_t i = place - count; i != place; ++i) wider[i & (wider.size() - 1)] = at(i);
+    const std::uint32_t places = 2 * std::max(kPlaces, places_);
+    auto wider = std::make_unique<std::uint16_t[]>(places);
+    for (std::uint64_t i = place - count; i != place; ++i) wider[i & (places - 1)] = at(i);
     ring_ = std::move(wider);
+    places_ = places;
     known_ = {};
   }
 
   std::array<std::uint64_t, kPlaces / 32> codes_{};
   std::array<std::uint16_t, 4> known_{};  // none where all are in the ring
-  std::vector<std::uint16_t> ring_;
+  std::unique_ptr<std::uint16_t[]> ring_;
+  std::uint32_t places_ = 0;  // in the ring
 };
-static_assert(sizeof(QueuedSizes) == 64);
+static_assert(sizeof(QueuedSizes) == 56);
 
 }  // namespace fabric

@@ -95,6 +95,7 @@ class ScheduledPort {
   [[nodiscard]] static bool admit(Port& port, Packet& packet) {
     if (!port.takes(packet)) return false;
     ++port.queued_;
+    port.accepted_bytes_ += packet.size_bytes;
     port.waiting_bytes_ += packet.size_bytes;
     packet.epoch = port.epoch_;
     return true;

@@ -363,6 +363,7 @@ void RealtimeFabric::clear_path(const FiveTuple& flow) {
 
 void RealtimeFabric::restart_maxima() {
   on_thread([&] {
+    network_.settle(at_);
     network_.restart_max_queues();
     clock_.restart_longest();
   });

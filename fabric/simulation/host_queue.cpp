@@ -6,9 +6,7 @@
 namespace fabric {
 
 bool HostQueue::is_full(Time now) {
-  Port& port = stack_.network.port(port_);
-  port.advance(now);
-  return port.queued_pkts() >= stack_.options.nic_queue_pkts;
+  return stack_.network.port(port_).holds(stack_.options.nic_queue_pkts, now);
 }
 
 bool HostQueue::is_claimed() const { return stack_.options.smallest_first && stack_.waiting[port_].first != kNone; }
