@@ -25,6 +25,7 @@ class Calendar {
   Calendar(int width_log2, int slots_log2)
       : width_log2_(width_log2),
         slots_(std::size_t{1} << slots_log2),
+        last_slot_(slots_.size() - 1),
         occupied_(std::max<std::size_t>(1, slots_.size() / 64), 0) {}
 
   // From now on the slot after the limit may be sorted, too. That pays where limits are close to one another: the
@@ -35,30 +36,25 @@ class Calendar {
   void push(const PacketPool& pool, PacketId id) { push(pool[id].due, id); }
   void push(Time due, PacketId id) {
     const std::int64_t slot = due >> width_log2_;
-    if (slot <= current_) [[unlikely]] {
-      insert_into_batch({due, id});
-    } else if (slot - current_ < static_cast<std::int64_t>(slots_.size())) [[likely]] {
-      append(due, id, slot);
-    } else {
-      beyond_.push_back({due, far_order_++, id});
-      std::push_heap(beyond_.begin(), beyond_.end(), later);
-    }
     ++size_;
+    if (static_cast<std::uint64_t>(slot - current_ - 1) < last_slot_) [[likely]] return append(due, id, slot);
+    push_elsewhere({due, id}, slot);
   }
 
   // Removes the earliest event due at or before `limit`; kNone if there is none. `limit` must not decrease between
   // calls. Calls `ahead.far(id)` well before an event leaves, and `ahead.near(id)` just before.
   template <class Ahead>
   PacketId pop_until(const PacketPool& pool, Time limit, const Ahead& ahead) {
-    if (batch_.size() - cursor_ <= wanted() && current_ < last_to_sort(limit)) sort_until(limit);
-    const std::size_t left = batch_.size() - cursor_;
-    if (left == 0) return kNone;
+    const bool prefetches = size_ > kInCache;
+    if (end_ - cursor_ <= (prefetches ? kAhead : 0) && current_ < last_to_sort(limit)) sort_until(limit);
+    if (cursor_ == end_) return kNone;
     const Entry* next = batch_.data() + cursor_;
     if (next->due > limit) return kNone;
-    if (size_ > kInCache) {
-      if (left > kAhead) prefetch_to_write(&pool[next[kAhead].id]);
-      if (left > kFar) ahead.far(next[kFar].id);
-      if (left > kNear) ahead.near(next[kNear].id);
+    if (prefetches) {
+      const std::size_t last = end_ - cursor_ - 1;
+      if (kAhead <= last) prefetch_to_write(&pool[next[kAhead].id]);
+      if (kFar <= last) ahead.far(next[kFar].id);
+      if (kNear <= last) ahead.near(next[kNear].id);
     }
     ++cursor_;
     --size_;
@@ -67,7 +63,7 @@ class Calendar {
 
   // Due time of the earliest event, kNever when there is none.
   [[nodiscard]] Time next_due() const {
-    if (cursor_ < batch_.size()) return batch_[cursor_].due;
+    if (cursor_ < end_) return batch_[cursor_].due;
     const std::int64_t next = next_occupied();
     Time earliest = beyond_.empty() ? kNever : beyond_.front().due;
     if (next < 0) return earliest;
@@ -79,7 +75,7 @@ class Calendar {
 
   // A time before which nothing is due, mostly that of the earliest event. It is found at once.
   [[nodiscard]] Time nothing_before() const {
-    if (cursor_ < batch_.size()) return batch_[cursor_].due;
+    if (cursor_ < end_) return batch_[cursor_].due;
     const std::int64_t next = next_occupied();
     const Time slot = next < 0 ? kNever : next << width_log2_;
     return beyond_.empty() ? slot : std::min(slot, beyond_.front().due);
@@ -130,21 +126,28 @@ class Calendar {
   static bool earlier(const Entry& a, const Entry& b) { return a.due < b.due; }
   static bool later(const Far& a, const Far& b) { return a.due != b.due ? a.due > b.due : a.order > b.order; }
 
-  [[nodiscard]] std::size_t index(std::int64_t slot) const {
-    return static_cast<std::size_t>(slot) & (slots_.size() - 1);
+  [[nodiscard]] std::size_t index(std::int64_t slot) const { return static_cast<std::size_t>(slot) & last_slot_; }
+
+  // Seldom called, and apart from `push` so that this stays short.
+  [[gnu::noinline]] void push_elsewhere(const Entry& entry, std::int64_t slot) {
+    if (slot <= current_) return insert_into_batch(entry);
+    beyond_.push_back({entry.due, far_order_++, entry.id});
+    std::push_heap(beyond_.begin(), beyond_.end(), later);
   }
 
   void append(Time due, PacketId id, std::int64_t number) {
     const std::size_t i = index(number);
     Slot& slot = slots_[i];
     const std::uint32_t place = slot.events++ % Chunk::kEvents;
-    if (place == 0) [[unlikely]] {
-      const std::uint32_t fresh = new_chunk();
-      before_[fresh] = slot.chunk;
-      slot.chunk = fresh;
-      occupied_[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
+    if (place == 0) [[unlikely]] begin_chunk(i);
     chunks_[slot.chunk].events[place] = {static_cast<std::uint32_t>(due - (number << width_log2_)), id};
+  }
+
+  [[gnu::noinline]] void begin_chunk(std::size_t slot) {
+    const std::uint32_t fresh = new_chunk();
+    before_[fresh] = slots_[slot].chunk;
+    slots_[slot].chunk = fresh;
+    occupied_[slot / 64] |= std::uint64_t{1} << (slot % 64);
   }
 
   std::uint32_t new_chunk() {
@@ -181,9 +184,18 @@ class Calendar {
   }
 
   void insert_into_batch(const Entry& entry) {
-    if (cursor_ >= kMostPassed && cursor_ * 2 >= batch_.size()) drop_passed();
-    const auto begin = batch_.begin() + static_cast<std::ptrdiff_t>(cursor_);
-    batch_.insert(std::upper_bound(begin, batch_.end(), entry, earlier), entry);
+    if (cursor_ >= kMostPassed && cursor_ * 2 >= end_) drop_passed();
+    Entry* const end = room_for(1);
+    Entry* const place = std::upper_bound(batch_.data() + cursor_, end, entry, earlier);
+    std::move_backward(place, end, end + 1);
+    *place = entry;
+    ++end_;
+  }
+
+  // Where the batch ends, with room for `more` events.
+  Entry* room_for(std::size_t more) {
+    if (end_ + more > batch_.size()) batch_.resize(std::max(2 * batch_.size(), end_ + more));
+    return batch_.data() + end_;
   }
 
   // Absolute number of the next slot after the current one that holds events, -1 when none does.
@@ -209,13 +221,13 @@ class Calendar {
   // The last slot whose events may be in the batch by now.
   [[nodiscard]] std::int64_t last_to_sort(Time limit) const {
     const std::int64_t last = limit >> width_log2_;
-    return cursor_ == batch_.size() ? last : std::min(last + beyond_limit_, (batch_[cursor_].due >> width_log2_) + kSpan);
+    return cursor_ == end_ ? last : std::min(last + beyond_limit_, (batch_[cursor_].due >> width_log2_) + kSpan);
   }
 
   // Fills the batch from the next slots with events.
   void sort_until(Time limit) {
-    if (cursor_ * 2 >= batch_.size()) drop_passed();
-    while (batch_.size() - cursor_ <= wanted()) {
+    if (cursor_ * 2 >= end_) drop_passed();
+    while (end_ - cursor_ <= wanted()) {
       const std::int64_t end = last_to_sort(limit);
       if (current_ >= end) return;
       const std::int64_t next = next_occupied();
@@ -230,7 +242,8 @@ class Calendar {
   }
 
   void drop_passed() {
-    batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(cursor_));
+    std::move(batch_.data() + cursor_, batch_.data() + end_, batch_.data());
+    end_ -= cursor_;
     cursor_ = 0;
   }
 
@@ -239,60 +252,53 @@ class Calendar {
     const std::size_t i = index(current_);
     const Slot slot = slots_[i];
     if (slot.events == 0) return;
-    const std::size_t first = batch_.size();
-    batch_.resize(first + slot.events);
+    Entry* const to = room_for(slot.events);
     if (slot.events <= kFew) {
-      take_few(slot, first);
+      take_few(slot, to);
     } else {
-      take_many(slot, first);
+      take_many(slot, to);
     }
+    end_ += slot.events;
     free_chunks(slot.chunk);
     slots_[i] = {};
     occupied_[i / 64] &= ~(std::uint64_t{1} << (i % 64));
   }
 
-  void take_few(const Slot& slot, std::size_t first) {
+  void take_few(const Slot& slot, Entry* to) {
     const Time start = current_ << width_log2_;
     const Chunk& chunk = chunks_[slot.chunk];
     for (std::size_t i = 0; i < slot.events; ++i) {
-      const Entry entry{start + chunk.events[i].offset, chunk.events[i].id};
-      std::size_t j = first + i;
-      for (; j > first && entry.due < batch_[j - 1].due; --j) batch_[j] = batch_[j - 1];
-      batch_[j] = entry;
+      put_in_order({start + chunk.events[i].offset, chunk.events[i].id}, to, to + i);
     }
   }
 
-  // Distributes events over parts of the slot, about one part per event, then sorts them within the parts.
-  void take_many(const Slot& slot, std::size_t first) {
-    events_.resize(slot.events);
-    auto to = events_.end();
-    each_backwards(slot, [&](const Event& event) { *--to = event; });
-    const int shift = std::max(0, width_log2_ - static_cast<int>(std::bit_width(events_.size())));
-    counts_.assign((std::size_t{1} << (width_log2_ - shift)) + 1, 0);
-    for (const Event& event : events_) ++counts_[(event.offset >> shift) + 1];
+  // Distributes events over parts of the slot, about one part per event, then sorts them within the parts. The last
+  // come first, so each part is filled from its end.
+  void take_many(const Slot& slot, Entry* to) {
+    const int shift = std::max(0, width_log2_ - static_cast<int>(std::bit_width(slot.events)));
+    counts_.assign(std::size_t{1} << (width_log2_ - shift), 0);
+    each_backwards(slot, [&](const Event& event) { ++counts_[event.offset >> shift]; });
     std::uint32_t most = 0;
-    for (std::size_t part = 1; part < counts_.size(); ++part) {
-      most = std::max(most, counts_[part]);
-      counts_[part] += counts_[part - 1];
+    std::uint32_t end = 0;
+    for (std::uint32_t& count : counts_) {
+      most = std::max(most, count);
+      count = end += count;
     }
     const Time start = current_ << width_log2_;
-    for (const Event& event : events_) {
-      batch_[first + counts_[event.offset >> shift]++] = {start + event.offset, event.id};
-    }
+    each_backwards(slot, [&](const Event& event) {
+      to[--counts_[event.offset >> shift]] = {start + event.offset, event.id};
+    });
     if (most > kMostAtOnce) {
-      std::stable_sort(batch_.begin() + static_cast<std::ptrdiff_t>(first), batch_.end(), earlier);
+      std::stable_sort(to, to + slot.events, earlier);
     } else {
-      put_in_order(first);
+      for (Entry* at = to + 1; at < to + slot.events; ++at) put_in_order(*at, to, at);
     }
   }
 
-  void put_in_order(std::size_t first) {
-    for (std::size_t i = first + 1; i < batch_.size(); ++i) {
-      const Entry entry = batch_[i];
-      std::size_t j = i;
-      for (; j > first && entry.due < batch_[j - 1].due; --j) batch_[j] = batch_[j - 1];
-      batch_[j] = entry;
-    }
+  // Puts the entry into a free place, or into one before that whose entries are not earlier.
+  static void put_in_order(Entry entry, const Entry* first, Entry* place) {
+    for (; place > first && entry.due < place[-1].due; --place) *place = place[-1];
+    *place = entry;
   }
 
   // Moves events that the horizon has reached from the heap into their slots.
@@ -308,18 +314,19 @@ class Calendar {
 
   int width_log2_;
   std::vector<Slot, HugePages<Slot>> slots_;
+  std::size_t last_slot_;
   std::vector<std::uint64_t> occupied_;
   std::vector<Chunk, HugePages<Chunk>> chunks_;
   std::vector<std::uint32_t> before_;  // the chunk of the same slot that was full before this one was begun
   std::uint32_t free_ = kNone;  // chunk
   std::vector<Far> beyond_;
-  std::vector<Entry> batch_;  // of all slots up to the current one, in order
-  std::vector<Event> events_;  // of the slot that is sorted
+  std::vector<Entry> batch_;  // of all slots up to the current one, in order, from `cursor_` to `end_`
   std::vector<std::uint32_t> counts_;
   std::uint64_t far_order_ = 0;
   std::int64_t current_ = -1;
   std::int64_t beyond_limit_ = 0;
   std::size_t cursor_ = 0;
+  std::size_t end_ = 0;
   std::size_t size_ = 0;
 };
 

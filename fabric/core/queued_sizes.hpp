@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -37,11 +38,13 @@ class QueuedSizes {
  private:
   static constexpr unsigned kUnknown = 4;
 
-  // Without a branch: sizes come in any order.
+  // Without a branch, since sizes come in any order: compares all four in one word.
   [[nodiscard]] unsigned code_of(std::uint16_t size) const {
-    unsigned code = kUnknown;
-    for (unsigned i = 4; i-- != 0;) code = known_[i] == size ? i : code;
-    return code;
+    constexpr std::uint64_t kOnes = 0x0001'0001'0001'0001;
+    constexpr std::uint64_t kTops = kOnes << 15;
+    const std::uint64_t differences = std::bit_cast<std::uint64_t>(known_) ^ size * kOnes;
+    const std::uint64_t equal = (differences - kOnes) & ~differences & kTops;  // the lowest bit set is right
+    return static_cast<unsigned>(std::countr_zero(equal)) / 16;
   }
 
   void push_other(std::uint64_t place, std::uint32_t count, std::uint16_t size) {
