@@ -54,7 +54,7 @@ class Calendar {
       const std::size_t last = end_ - cursor_ - 1;
       if (kAhead <= last) prefetch_to_write(&pool[next[kAhead].id]);
       if (kFar <= last) ahead.far(next[kFar].id);
-      if (kNear <= last) ahead.near(next[kNear].id);
+      if (kNear <= last && size_ > kNearEnough) ahead.near(next[kNear].id);
     }
     ++cursor_;
     --size_;
@@ -90,8 +90,10 @@ class Calendar {
   static constexpr std::size_t kNear = 8;
   // No slot is sorted that is more than one after the next event's: new events due before its end are inserted singly.
   static constexpr std::int64_t kSpan = 1;
-  // Up to this many waiting events, all that they need stays in the cache without prefetching.
+  // Up to this many waiting events, all that they need stays in the cache without prefetching; up to the second number,
+  // what that leads to is near enough, and looking for it costs more than it saves.
   static constexpr std::size_t kInCache = 4096;
+  static constexpr std::size_t kNearEnough = 65536;
   static constexpr std::size_t kMostPassed = 512;
   static constexpr std::size_t kMostAtOnce = 32;
   static constexpr std::uint32_t kFew = 12;
