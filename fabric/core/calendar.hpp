@@ -279,7 +279,8 @@ class Calendar {
   void take_many(const Slot& slot, Entry* to) {
     const int shift = std::max(0, width_log2_ - static_cast<int>(std::bit_width(slot.events)));
     counts_.assign(std::size_t{1} << (width_log2_ - shift), 0);
-    each_backwards(slot, [&](const Event& event) { ++counts_[event.offset >> shift]; });
+    std::uint32_t* const counts = counts_.data();
+    each_backwards(slot, [=](const Event& event) { ++counts[event.offset >> shift]; });
     std::uint32_t most = 0;
     std::uint32_t end = 0;
     for (std::uint32_t& count : counts_) {
@@ -287,8 +288,8 @@ class Calendar {
       count = end += count;
     }
     const Time start = current_ << width_log2_;
-    each_backwards(slot, [&](const Event& event) {
-      to[--counts_[event.offset >> shift]] = {start + event.offset, event.id};
+    each_backwards(slot, [=](const Event& event) {
+      to[--counts[event.offset >> shift]] = {start + event.offset, event.id};
     });
     if (most > kMostAtOnce) {
       std::stable_sort(to, to + slot.events, earlier);

@@ -99,7 +99,7 @@ class Network {
       hosts.dropped(id, kNone, now);
       return;
     }
-    send(id, now, hosts);
+    send(id, pool_[id], now, hosts);
   }
 
   // Hands the descriptor back to the hosts at this time. It is an alarm until it is released.
@@ -115,10 +115,11 @@ class Network {
     const Ahead<Hosts> ahead{*this, hosts};
     for (PacketId id = calendar_.pop_until(pool_, limit, ahead); id != kNone;
          id = calendar_.pop_until(pool_, limit, ahead)) {
-      if (pool_[id].kind == Kind::packet) [[likely]] {
-        arrive(id, hosts);
-      } else if (pool_[id].kind == Kind::alarm) {
-        hosts.alarm(id, pool_[id].due);
+      Packet& packet = pool_[id];
+      if (packet.kind == Kind::packet) [[likely]] {
+        arrive(id, packet, hosts);
+      } else if (packet.kind == Kind::alarm) {
+        hosts.alarm(id, packet.due);
       } else {
         depart(id);
       }
@@ -215,8 +216,7 @@ class Network {
   };
 
   template <class Hosts>
-  void arrive(PacketId id, Hosts& hosts) {
-    Packet& packet = pool_[id];
+  void arrive(PacketId id, Packet& packet, Hosts& hosts) {
     ++totals_.hops;
     if (watch_wires_ && !survives(packet)) [[unlikely]] {
       hosts.dropped(id, packet.port(), packet.due);
@@ -228,7 +228,7 @@ class Network {
       return;
     }
     ++packet.hop;
-    send(id, packet.due, hosts);
+    send(id, packet, packet.due, hosts);
   }
 
   // Cut links and random loss are noticed at the far end of the wire.
@@ -246,24 +246,23 @@ class Network {
   }
 
   template <class Hosts>
-  void send(PacketId id, Time now, Hosts& hosts) {
-    Packet& packet = pool_[id];
+  void send(PacketId id, Packet& packet, Time now, Hosts& hosts) {
     const PortId to = packet.port();
-    if (!ports_[to].enqueue(packet, now)) [[unlikely]] {
+    Port& port = ports_[to];
+    if (!port.enqueue(packet, now)) [[unlikely]] {
       const auto drop = [&](PacketId lost) {
         ++totals_.dropped;
         hosts.dropped(lost, to, now);
       };
-      if (!ports_[to].is_scheduled() || !wait(id, to, now, drop)) drop(id);
+      if (!port.is_scheduled() || !wait(id, to, now, drop)) drop(id);
       return;
     }
-    expect_arrival(id, packet);
+    expect_arrival(id, packet.due, port);
   }
 
-  void expect_arrival(PacketId id, const Packet& packet) {
-    const std::uint16_t beyond = ports_[packet.port()].beyond();
-    if (beyond != Port::kHere) [[unlikely]] return out_->send(beyond, {packet.due, id});
-    calendar_.push(packet.due, id);
+  void expect_arrival(PacketId id, Time due, const Port& port) {
+    if (port.beyond() != Port::kHere) [[unlikely]] return out_->send(port.beyond(), {due, id});
+    calendar_.push(due, id);
   }
 
   void add_scheduled(PortId port, const NetworkConfig& config) {
@@ -296,7 +295,7 @@ class Network {
     scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); });
     packet.kind = Kind::packet;
     packet.due += port.delay();
-    expect_arrival(id, packet);
+    expect_arrival(id, packet.due, port);
   }
 
   void cut_waiting(PortId port, Time now) {
