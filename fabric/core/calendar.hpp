@@ -85,9 +85,9 @@ class Calendar {
 
  private:
   // Distances, in events before an event leaves, at which its packet is prefetched, and then what that leads to.
-  static constexpr std::size_t kAhead = 48;
-  static constexpr std::size_t kFar = 24;
-  static constexpr std::size_t kNear = 8;
+  static constexpr std::size_t kAhead = 16;
+  static constexpr std::size_t kFar = 8;
+  static constexpr std::size_t kNear = 4;
   // No slot is sorted that is more than one after the next event's: new events due before its end are inserted singly.
   static constexpr std::int64_t kSpan = 1;
   // Up to this many waiting events, all that they need stays in the cache without prefetching; up to the second number,

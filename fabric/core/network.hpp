@@ -179,6 +179,7 @@ class Network {
  private:
   // Descriptors that a partition keeps although it does not need them.
   static constexpr std::size_t kMostSpare = std::size_t{1} << 14;
+  static constexpr Time kShortPacket = 64;  // in bytes: an acknowledgement
 
   // What all partitions share.
   struct Shared {
@@ -322,7 +323,7 @@ class Network {
     return out;
   }
 
-  // A slot is no longer than the shortest hop, and holds about a thousand events at most when all links are busy: new
+  // A slot is no longer than a short packet's hop, and holds about a thousand events at most when all links are busy: new
   // events are then seldom due before those already sorted, and inserting them is cheap. The horizon covers a full
   // queue, unless the links' rates differ too much for that.
   static Calendar calendar_for(const std::vector<PortConfig>& ports) {
@@ -333,7 +334,7 @@ class Network {
       const std::uint32_t limit = port.admission.tail.limit_pkts;
       const std::uint32_t most = std::min(limit != 0 ? limit : 128U, 1024U);
       longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
-      width = std::min(width, 40 * 8 * kSecond / port.rate_bps + port.delay);
+      width = std::min(width, kShortPacket * 8 * kSecond / port.rate_bps + port.delay);
       packets_a_second += static_cast<double>(port.rate_bps) / (1500 * 8);
     }
     width = std::min({width, longest / 1024, static_cast<Time>(1024 * kSecond / std::max(packets_a_second, 1.0))});
