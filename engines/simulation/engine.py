@@ -39,8 +39,9 @@ from model.schedulers import check_scheduler, ticking_s
 from model.spec import RunSpec
 from topos.topology import Topology
 
-HOPS_PER_CPU_S = 8e6
-"""Packet-hops per CPU second at k=8 on the reference machine (benchmarks/simulator.py), for plans."""
+HOPS_PER_CPU_S = 12e6
+"""Packet-hops per CPU second, for plans: between those at k=8 (20 M) and k=32 (8 M) on the reference machine
+(benchmarks/simulator.py)."""
 STARTING_S = 0.3
 
 
