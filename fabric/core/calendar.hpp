@@ -45,12 +45,11 @@ class Calendar {
   // calls. Calls `ahead.far(id)` well before an event leaves, and `ahead.near(id)` just before.
   template <class Ahead>
   PacketId pop_until(const PacketPool& pool, Time limit, const Ahead& ahead) {
-    const bool prefetches = size_ > kInCache;
-    if (end_ - cursor_ <= (prefetches ? kAhead : 0) && current_ < last_to_sort(limit)) sort_until(limit);
+    if (end_ - cursor_ <= wanted() && current_ < last_to_sort(limit)) sort_until(limit);
     if (cursor_ == end_) return kNone;
     const Entry* next = batch_.data() + cursor_;
     if (next->due > limit) return kNone;
-    if (prefetches) {
+    if (prefetches()) {
       const std::size_t last = end_ - cursor_ - 1;
       if (kAhead <= last) prefetch_to_write(&pool[next[kAhead].id]);
       if (kFar <= last) ahead.far(next[kFar].id);
@@ -218,7 +217,8 @@ class Calendar {
     return -1;
   }
 
-  [[nodiscard]] std::size_t wanted() const { return size_ > kInCache ? kAhead : 0; }
+  [[nodiscard]] bool prefetches() const { return size_ > kInCache; }
+  [[nodiscard]] std::size_t wanted() const { return prefetches() ? kAhead : 0; }
 
   // The last slot whose events may be in the batch by now.
   [[nodiscard]] std::int64_t last_to_sort(Time limit) const {

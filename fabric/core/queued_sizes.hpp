@@ -1,6 +1,6 @@
 // The sizes of the packets in a FIFO. Most queues hold packets of very few sizes, those of a full segment and of an
-// acknowledgement: two bits per packet tell them apart. A queue that is longer,
-// or has more sizes, keeps them in a separate ring until it is empty.
+// acknowledgement: two bits per packet tell them apart. A queue that is longer, or has more sizes, keeps them in a
+// separate ring until it is empty.
 #pragma once
 
 #include <algorithm>
