@@ -77,18 +77,7 @@ class alignas(64) Port {
   void advance(Time now) {
     if (first_departure_ > now) return;
     if (busy_until_ <= now) return all_depart();
-    if (times_written_) [[unlikely]] {
-      while (first_departure_ <= now) depart();
-      return;
-    }
-    std::uint16_t size = size_of(0);
-    do {
-      tx_bytes_ += size;
-      ++departed_;
-      --queued_;
-      size = size_of(0);
-      first_departure_ += transmission_time(size);
-    } while (first_departure_ <= now);
+    while (first_departure_ <= now) depart();
   }
 
   // Whether at least so many packets are queued at `now`.
@@ -203,12 +192,12 @@ class alignas(64) Port {
     forget_departures();
   }
 
-  // The packet in front, where the departures of the others are written down.
+  // The packet in front, which is not the last.
   void depart() {
     tx_bytes_ += size_of(0);
     ++departed_;
     --queued_;
-    if (times_written_) {
+    if (times_written_) [[unlikely]] {
       first_departure_ = written_.back();
       written_.pop_back();
       times_written_ = !written_.empty();
@@ -258,7 +247,7 @@ class alignas(64) Port {
   std::uint16_t epoch_ = 0;
   bool times_written_ = false;
   std::uint16_t beyond_ = kHere;
-  QueuedSizes sizes_;
+  alignas(64) QueuedSizes sizes_;
   std::uint64_t accepted_bytes_ = 0;  // tx_bytes_ and what is queued
   // Seldom used.
   std::vector<Time> written_;        // departures of queued packets from the second on, the last first
