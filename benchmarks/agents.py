@@ -62,6 +62,8 @@ class Cost:
     gbps: float
     cpu_pct: float
     others_pct: float
+    retransmits: int = 0
+    """Segments sent again, those of the time that does not count included."""
     acks: int = 0
     reports: int = 0
     ns_per_ack: float = 0.0
@@ -175,7 +177,8 @@ def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float
     if "error" in result:
         raise RunError(f"iperf3 with {cc}: {result['error']}")
     gbps = result["end"]["sum_received"]["bits_per_second"] / 1e9
-    return Cost(variant, flows, gbps, busy_pct, others_pct)
+    again = sum(interval["sum"]["retransmits"] for interval in result["intervals"])
+    return Cost(variant, flows, gbps, busy_pct, others_pct, again)
 
 
 @contextmanager
@@ -219,6 +222,7 @@ def _row(of: Sequence[Cost], kernel: Sequence[Cost], by_cpu: bool) -> dict[str, 
         "flows": of[0].flows, "variant": of[0].variant, "ratio": round(statistics.median(ratios), 3),
         "ratio_range": [round(min(ratios), 3), round(max(ratios), 3)], "runs": len(good),
         "status": "suspect" if any(cost.suspect for pair in good for cost in pair) else "ok", **medians,
+        "retransmits": sum(a.retransmits for a, _ in good),
         "acks": sum(a.acks for a, _ in good), "reports": sum(a.reports for a, _ in good),
         "fallback_acks": sum(a.fallback_acks for a, _ in good),
     }  # fmt: skip

@@ -25,7 +25,8 @@ def test_throughput_beside_the_kernels_control() -> None:
     assert [row["variant"] for row in (kernel, ack, rare)] == ["kernel", "ack", "10ms"]
     assert all(row["gbps"] > 0.1 for row in (kernel, ack, rare))
     assert ack["reports"] > 0.9 * ack["acks"] > 100, "a report for each acknowledgement"
-    assert 2 <= rare["reports"] <= 2 * 100 * 6, "two flows, 100 a second"
+    every_10_ms = 2 * 100 * 6
+    assert 2 <= rare["reports"] <= every_10_ms + rare["retransmits"], "a loss is reported at once"
     assert ack["ns_per_ack"] > 50
     assert kernel["acks"] == 0
 
