@@ -6,12 +6,14 @@ traceback of the first such error is kept in the point's provenance.
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVarTuple
 
-from ccp.algorithm import Algorithm, Command, Flow, Report
+from ccp.algorithm import Algorithm, Command, Flow
+from ccp.reports import Report, report_kind
 
 if TYPE_CHECKING:
     from ccp.language.programs import Programs
@@ -32,7 +34,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A report; `program` is the number of the program that made it."""
+    """A report; `program` is the number of the program that made it. Further `fields` mean nothing."""
 
     flow: int
     t_us: int
@@ -56,11 +58,12 @@ class Agent:
         self._on_report = algorithm.on_report
         self._programs = programs
         self._kinds = [
-            (each.fields, name) for each, name in zip(programs.programs, programs.names, strict=True)
+            report_kind(each.fields, name)
+            for each, name in zip(programs.programs, programs.names, strict=True)
         ]
         self._flows: dict[int, Flow] = {}
         self._lost: set[int] = set()
-        self._touched: dict[int, Flow] = {}  # flows that the current callback has set
+        self._commands: dict[int, Command] = {}  # what the current callback sets, by flow
         self.reports = 0
         self.traceback = ""
         """The first error of the algorithm; empty if there was none."""
@@ -73,64 +76,62 @@ class Agent:
     def handle(self, event: Event) -> list[Command]:
         """Return the commands that the algorithm gives in answer to one event."""
         if isinstance(event, Measured):
-            return self.measured(event.flow, event.t_us, event.fields, event.program)
-        if event.flow in self._lost:
-            return []
+            fields = event.fields[: len(self._programs.programs[event.program].fields)]
+            return self.measured(event.flow, event.t_us, fields, event.program)
         if isinstance(event, Created):
             ends, programs = (event.source, event.destination), self._programs
-            flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, programs, self._touched)
+            flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, programs, self._commands)
             self._flows[event.flow] = flow
             return self._call(event.flow, self._algorithm.on_create, flow)
         known = self._flows.pop(event.flow, None)
         return [] if known is None else self._call(event.flow, self._algorithm.on_close, known)
 
     def measured(self, flow: int, t_us: int, fields: Sequence[int], program: int) -> list[Command]:
-        """Return the commands in answer to a report, as `handle` does for `Measured`."""
+        """Return the commands in answer to a report, as `handle` does for `Measured`; `fields` are all of the
+        program's."""
         known = self._flows.get(flow)
-        if known is None or flow in self._lost:
+        if known is None:
             return []
         self.reports += 1
-        names, name = self._kinds[program]
-        report = Report(t_us, dict(zip(names, fields)), name)  # noqa: B905 - a keyword would take a tenth longer
+        report = self._kinds[program](t_us, *fields)
         try:  # as in `_call`, which takes a tenth longer
             self._on_report(known, report)
-            commands = self._taken()
         except Exception:
-            commands = self._lose(flow)
-        self._touched.clear()
-        return commands
+            self._lose(flow)
+        return self._taken()
 
     def poll(self) -> list[Command]:
         """Return the commands that the algorithm gives on its own. If it raises, it loses all flows."""
         try:
             self._algorithm.poll()
-            commands = self._taken()
         except Exception:
-            self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
-            commands = [Command(number, fall_back=True) for number in self._flows if number not in self._lost]
-            self._lost.update(self._flows)
-        self._touched.clear()
-        return commands
+            for number in list(self._flows):
+                self._lose(number)
+        return self._taken()
 
     def _call(self, number: int, callback: Callable[[*Given], None], *given: *Given) -> list[Command]:
         try:
             callback(*given)
-            commands = self._taken()
         except Exception:
-            commands = self._lose(number)
-        self._touched.clear()
-        return commands
+            self._lose(number)
+        return self._taken()
 
-    def _lose(self, number: int) -> list[Command]:
-        """Note the error being handled; the flow falls back."""
-        self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
+    def _lose(self, number: int) -> None:
+        """Note the error being handled; the flow falls back, and what was set for it is void."""
+        self.traceback = self.traceback or _error_text()[-MAX_TRACEBACK:]
         self._lost.add(number)
-        return [Command(number, fall_back=True)]
+        self._flows.pop(number, None)
+        self._commands[number] = Command(number, fall_back=True)
 
     def _taken(self) -> list[Command]:
-        commands = []
-        for flow in self._touched.values():
-            command = flow.take()
-            if command is not None:
-                commands.append(command)
-        return commands
+        taken = list(self._commands.values())
+        self._commands.clear()
+        return taken
+
+
+def _error_text() -> str:
+    error = sys.exception()
+    if isinstance(error, AttributeError) and isinstance(error.obj, Report):
+        known = ", ".join(error.obj.values)
+        error.add_note(f"the program reports no {error.name}; it reports: {known}")
+    return traceback.format_exc()

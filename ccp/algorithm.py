@@ -13,10 +13,10 @@ An algorithm may have several `programs`, by name, and change a flow's: flow.set
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ccp.names import ONLY
+from ccp.reports import Report
 
 if TYPE_CHECKING:
     from ccp.language.programs import Programs
@@ -57,49 +57,20 @@ class Algorithm:
         """Act on the end of a flow; its window no longer counts."""
 
 
-class Report:
-    """One report. The program's fields are attributes: `report.acked`; all of them are in `values`.
-
-    `t_us` is the time of the report on the sender's clock. `program` is the name of the program that made it,
-    which is not the flow's any more if the flow's program was changed while the report was on its way.
-    """
-
-    t_us: int
-    values: Mapping[str, int]
-    program: str
-
-    def __init__(self, t_us: int, values: Mapping[str, int], program: str = ONLY) -> None:
-        attributes = self.__dict__
-        attributes.update(values)
-        attributes["t_us"], attributes["values"], attributes["program"] = t_us, values, program
-
-    def __repr__(self) -> str:
-        return f"Report({self.t_us}, {self.values}, {self.program!r})"
-
-    def __getattr__(self, name: str) -> int:
-        known = ", ".join(self.__dict__.get("values", ()))
-        raise AttributeError(f"the program reports no {name}; it reports: {known}")
-
-
 @dataclass(slots=True)
 class Command:
     """What the agent sends to the datapath for one flow; None leaves a value as it is.
 
-    `program` and the keys of `controls` are numbers. A new program comes before the controls.
+    `program` is a number; `controls` are numbers and values, of which the last for a number holds. A new
+    program comes before the controls.
     """
 
     flow: int
     cwnd_bytes: int | None = None
     rate_bps: int | None = None
     program: int | None = None
-    controls: dict[int, int] = field(default_factory=dict)
+    controls: tuple[tuple[int, int], ...] = ()
     fall_back: bool = False
-
-    @property
-    def sets_nothing(self) -> bool:
-        """Whether it leaves everything as it is."""
-        sets = self.cwnd_bytes is not None or self.rate_bps is not None or self.program is not None
-        return not (sets or self.controls or self.fall_back)
 
     def update(self, later: Command) -> None:
         """Take over what `later` sets."""
@@ -107,8 +78,8 @@ class Command:
         self.rate_bps = self.rate_bps if later.rate_bps is None else later.rate_bps
         if later.program is not None:
             self.program = later.program
-            self.controls.clear()  # they were the old program's
-        self.controls.update(later.controls)
+            self.controls = ()  # they were the old program's
+        self.controls = tuple(dict(self.controls + later.controls).items())
         self.fall_back = self.fall_back or later.fall_back
 
 
@@ -120,6 +91,9 @@ class Flow:
     program. `state` is for the algorithm's use.
     """
 
+    __slots__ = ("_commands", "_programs", "created_us", "cwnd_bytes", "destination", "mss", "number",
+                 "program", "source", "state")  # fmt: skip
+
     def __init__(
         self,
         number: int,
@@ -128,8 +102,9 @@ class Flow:
         ends: tuple[str, str],
         t_us: int,
         programs: Programs,
-        touched: dict[int, Flow] | None = None,
+        commands: dict[int, Command] | None = None,
     ) -> None:
+        """Put what is set into `commands`, which the flows of an agent share, by number."""
         self.number = number
         self.mss = mss
         self.cwnd_bytes = cwnd_bytes
@@ -138,8 +113,7 @@ class Flow:
         self.program = programs.names[0]
         self.created_us = t_us
         self.state: Any = None
-        self._pending = Command(number)
-        self._touched = {} if touched is None else touched
+        self._commands = {} if commands is None else commands
 
     def set(self, *, cwnd_bytes: float | None = None, rate_bps: float | None = None, **controls: int) -> None:
         """Set the window in bytes, the pacing rate in bits per second (0: do not pace), or controls of the
@@ -148,21 +122,32 @@ class Flow:
         The datapath keeps windows from 2 to 2^20 packets. Raises ValueError for a number below 0 or
         above 2^63 - 1, and for a control that the program does not declare.
         """
-        self._touched[self.number] = self
+        if cwnd_bytes is None and rate_bps is None and not controls:
+            return
+        command = self._commands.get(self.number) or self._command()
         if cwnd_bytes is not None:
-            self._pending.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
+            if not 0 <= cwnd_bytes <= MAX_COMMAND:
+                raise _out_of_range("cwnd_bytes", cwnd_bytes)
+            command.cwnd_bytes = self.cwnd_bytes = int(cwnd_bytes)
         if rate_bps is not None:
-            self._pending.rate_bps = _number("rate_bps", rate_bps)
+            if not 0 <= rate_bps <= MAX_COMMAND:
+                raise _out_of_range("rate_bps", rate_bps)
+            command.rate_bps = int(rate_bps)
         if controls:
-            self._set_controls(controls)
+            self._set_controls(command, controls)
 
-    def _set_controls(self, controls: Mapping[str, int]) -> None:
+    def _command(self) -> Command:
+        return self._commands.setdefault(self.number, Command(self.number))
+
+    def _set_controls(self, command: Command, controls: Mapping[str, int]) -> None:
         known = self._programs[self.program].controls
         for name, value in controls.items():
             if name not in known:
                 text = ", ".join(known) or "none"
                 raise ValueError(f"flow.set({name}=...): the program's controls are: {text}")
-            self._pending.controls[known.index(name)] = _number(name, value)
+            if not 0 <= value <= MAX_COMMAND:
+                raise _out_of_range(name, value)
+            command.controls += ((known.index(name), int(value)),)
 
     def set_program(
         self,
@@ -178,21 +163,12 @@ class Flow:
         runs from 0; then the controls are set. Window and rate stay unless they are given. What the old
         program had summed up is lost. Raises ValueError for an unknown program, and as `set` does.
         """
-        self._pending.program = self._programs.number(name)
-        self._pending.controls.clear()  # they were the old program's
+        number, command = self._programs.number(name), self._command()
+        command.program = number
+        command.controls = ()  # they were the old program's
         self.program = name
         self.set(cwnd_bytes=cwnd_bytes, rate_bps=rate_bps, **controls)
 
-    def take(self) -> Command | None:
-        """Return what was set since the last call, None if nothing was. For agents, not for algorithms."""
-        taken = self._pending
-        if taken.cwnd_bytes is None and taken.sets_nothing:
-            return None
-        self._pending = Command(self.number)
-        return taken
 
-
-def _number(name: str, value: float) -> int:
-    if not 0 <= value <= MAX_COMMAND:
-        raise ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")
-    return int(value)
+def _out_of_range(name: str, value: float) -> ValueError:
+    return ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")

@@ -12,10 +12,10 @@ Departure = tuple[int, int, int, bool, int]
 """Packet, the NIC it reached (or the port that dropped or lost it), time in ps, whether it was dropped, and
 its ECN field."""
 
-AgentEventTuple = tuple[int, int, int, int, int, int, list[int]]
-"""Kind (0: created, 1: measured, 2: closed), subflow, time in ps, window in bytes, bytes of a full segment,
-number of the program, fields of the report."""
-AgentCommandTuple = tuple[int, int, int | None, int | None, int | None, list[tuple[int, int]], bool]
+AgentEventTuple = tuple[int, int, int, int, tuple[int, ...]]
+"""Kind (0: created, 1: measured, 2: closed), subflow, time in us, number of the program, fields: those of a
+report, or of a flow that begins its window and a full segment, in bytes."""
+AgentCommandTuple = tuple[int, int, int | None, int | None, int | None, tuple[tuple[int, int], ...], bool]
 """Position of its event in the batch, subflow, window in bytes, bytes per second (0: not paced), number of
 the program to change to, numbers and values of controls, whether to fall back to Reno."""
 AgentTuple = tuple[

@@ -17,10 +17,11 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from ccp.algorithm import Algorithm, Flow, Report
+from ccp.algorithm import Algorithm, Flow
 from ccp.language.programs import EMPTY, MAX_PROGRAMS, Programs
 from ccp.portus.messages import MAX_BYTES, Install, Set, create, decoded, measure, ready
 from ccp.portus.program import translated
+from ccp.reports import Report
 from common.errors import RunError
 
 READY_S, QUIET_S, STOP_S = 15.0, 0.3, 3.0

@@ -105,8 +105,8 @@ class SimulatedAgent:
         measured, packed = self._agent.measured, []
         for position, event in enumerate(events):
             if event[0] == MEASURED:
-                _, subflow, at_ps, _, _, program, fields = event
-                commands = measured(subflow, at_ps // PS_PER_US, fields, program)
+                _, subflow, t_us, program, fields = event
+                commands = measured(subflow, t_us, fields, program)
             else:
                 commands = self._begun_or_ended(self._agent, event)
             for command in commands:
@@ -114,22 +114,23 @@ class SimulatedAgent:
         return packed
 
     def _begun_or_ended(self, agent: Agent, event: AgentEventTuple) -> list[Command]:
-        kind, subflow, at_ps, window, mss, _, _ = event
+        kind, subflow, t_us, _, fields = event
         if kind == CLOSED:
             return agent.handle(Closed(subflow))
+        window, mss = fields
         ends = self._pairs[subflow]
-        return agent.handle(Created(subflow, at_ps // PS_PER_US, mss, window, ends.laddr, ends.raddr))
+        return agent.handle(Created(subflow, t_us, mss, window, ends.laddr, ends.raddr))
 
 
 def _packed(position: int, command: Command) -> AgentCommandTuple:
-    rate, controls = command.rate_bps, command.controls
+    rate = command.rate_bps
     return (
         position,
         command.flow,
         command.cwnd_bytes,
         None if rate is None else rate // BITS,
         command.program,
-        list(controls.items()) if controls else [],
+        command.controls,
         command.fall_back,
     )
 

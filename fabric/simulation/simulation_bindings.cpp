@@ -57,31 +57,57 @@ std::optional<NoiseConfig> noise_of(const std::optional<NoiseTuple>& noise) {
 }
 
 // Programs (structs ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed, and the
-// agent: a function from events to commands. An event is (kind, subflow, time in ps, window in bytes, bytes of a full
-// segment, number of the program, fields); a command (position of its event, subflow, window in bytes or None, bytes per
-// second or None, number of the program or None, [(control, value)], whether to fall back).
+// agent: a function from events to commands. An event is (kind, subflow, time in us, number of the program, fields),
+// where a flow that begins has its window and a full segment in bytes as fields; a command (position of its event, subflow, window in bytes or None, bytes per
+// second or None, number of the program or None, ((control, value), ...), whether to fall back).
 using AgentTuple = std::tuple<std::vector<nb::bytes>, Time, Time, std::uint64_t, std::uint32_t, nb::callable>;
-using EventTuple =
-    std::tuple<int, std::uint32_t, Time, std::uint64_t, std::uint32_t, std::uint32_t, std::vector<std::uint64_t>>;
 using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
-using CommandTuple = std::tuple<std::uint32_t, std::uint32_t, std::optional<std::uint64_t>, std::optional<std::uint64_t>,
-                                std::optional<std::uint32_t>, std::vector<ControlTuple>, bool>;
+
+nb::tuple fields_of(const AgentEvent& event, const std::vector<std::uint32_t>& counts) {
+  if (event.kind == AgentEventKind::created) return nb::make_tuple(event.window_bytes, event.mss);
+  if (event.kind == AgentEventKind::closed) return nb::make_tuple();
+  const std::uint32_t count = counts.at(event.program);
+  const auto out = nb::steal<nb::tuple>(PyTuple_New(count));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    PyTuple_SET_ITEM(out.ptr(), i, PyLong_FromUnsignedLongLong(event.fields.at(i)));
+  }
+  return out;
+}
+
+template <class T>
+std::optional<T> given(nb::handle value) {
+  if (value.is_none()) return {};
+  return nb::cast<T>(value);
+}
+
+AgentCommand command_of(nb::handle answer) {
+  const auto parts = nb::cast<nb::tuple>(answer);
+  if (parts.size() != 7) throw std::invalid_argument("a command of the agent has 7 parts");
+  AgentCommand out{.event = nb::cast<std::uint32_t>(parts[0]),
+                   .subflow = nb::cast<std::uint32_t>(parts[1]),
+                   .window_bytes = given<std::uint64_t>(parts[2]),
+                   .rate_bytes_per_s = given<std::uint64_t>(parts[3]),
+                   .program = given<std::uint32_t>(parts[4]),
+                   .controls = {},
+                   .fall_back = nb::cast<bool>(parts[6])};
+  for (const nb::handle each : nb::cast<nb::tuple>(parts[5])) out.controls.push_back(nb::cast<ControlTuple>(each));
+  return out;
+}
 
 std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const AgentEvent> batch,
                                       const std::vector<std::uint32_t>& fields) {
   const nb::gil_scoped_acquire locked;
-  std::vector<EventTuple> events;
-  events.reserve(batch.size());
+  nb::list events;
   for (const AgentEvent& each : batch) {
-    const std::uint32_t count = each.kind == AgentEventKind::measured ? fields.at(each.program) : 0;
-    events.emplace_back(static_cast<int>(each.kind), each.subflow, each.at, each.window_bytes, each.mss, each.program,
-                        std::vector<std::uint64_t>(each.fields.begin(), each.fields.begin() + count));
+    events.append(nb::make_tuple(static_cast<int>(each.kind), each.subflow, each.at / kMicrosecond, each.program,
+                                 fields_of(each, fields)));
   }
   std::vector<AgentCommand> out;
-  for (const auto& each : nb::cast<std::vector<CommandTuple>>(agent(events))) {
-    const auto& [event, subflow, window, rate, program, controls, fall_back] = each;
-    if (program && *program >= fields.size()) throw std::invalid_argument("a command names a program that is not installed");
-    out.push_back({event, subflow, window, rate, program, controls, fall_back});
+  for (const nb::handle answer : nb::cast<nb::list>(agent(events))) {
+    const AgentCommand& command = out.emplace_back(command_of(answer));
+    if (command.program && *command.program >= fields.size()) {
+      throw std::invalid_argument("a command names a program that is not installed");
+    }
   }
   return out;
 }

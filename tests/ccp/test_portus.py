@@ -195,16 +195,16 @@ def test_an_agent_changes_between_its_programs(tmp_path: Path) -> None:
     with running(tmp_path, "two") as (_, agent):
         agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         (begun,) = polled_until(agent, 1)
-        assert (begun.program, begun.cwnd_bytes, begun.controls) == (1, 28_960, {})
+        assert (begun.program, begun.cwnd_bytes, begun.controls) == (1, 28_960, ())
         agent.handle(Measured(4, 100, (1448, 90), program=1))
         (held,) = polled_until(agent, 1)
-        assert (held.program, held.cwnd_bytes, held.controls) == (2, None, {1: 43_440})
+        assert (held.program, held.cwnd_bytes, held.controls) == (2, None, ((1, 43_440),))
         agent.handle(Measured(4, 200, (1448, 0, 9), program=2))
         back = Command(4)
         while back.cwnd_bytes is None:
             for each in polled_until(agent, 1):
                 back.update(each)
-        assert (back.program, back.cwnd_bytes, back.controls) == (1, 28_960, {})
+        assert (back.program, back.cwnd_bytes, back.controls) == (1, 28_960, ())
         assert agent.traceback == ""
 
 

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import pytest
 
+from ccp import Report
 from ccp.agent import Agent, Created, Measured
-from ccp.algorithm import Algorithm, Command, Flow, Report
+from ccp.algorithm import Algorithm, Command, Flow
 from ccp.language.compiler import compiled
 from ccp.language.programs import EMPTY, MAX_PROGRAMS, all_compiled
 from ccp.language.tree import ProgramError
@@ -170,7 +171,7 @@ def agent_of(algorithm: Algorithm) -> Agent:
 
 def test_a_flow_changes_its_program() -> None:
     (command,) = agent_of(Two()).handle(Measured(1, 5, (10, 20), program=0))
-    assert command == Command(1, cwnd_bytes=30_000, program=1, controls={0: 7, 1: 6})
+    assert command == Command(1, cwnd_bytes=30_000, program=1, controls=((0, 7), (1, 6)))
 
 
 def test_a_report_on_its_way_says_which_program_made_it() -> None:
@@ -235,10 +236,20 @@ def numbers_of(given: _Given) -> list[int]:
 
 def test_the_map_of_commands_numbers_each_part() -> None:
     given = _Given(Command(1))
-    given.add(Command(1, cwnd_bytes=5, controls={1: 9}))
+    given.add(Command(1, cwnd_bytes=5, controls=((1, 9),)))
     assert numbers_of(given) == [1, 0, 0, 1, 0, 1]
-    given.add(Command(1, controls={0: 3, 1: 8}))
+    given.add(Command(1, controls=((0, 3), (1, 8))))
     assert numbers_of(given) == [1, 0, 0, 2, 1, 2]
-    given.add(Command(1, program=1, controls={0: 2}))
+    given.add(Command(1, program=1, controls=((0, 2),)))
     assert numbers_of(given) == [1, 0, 1, 3, 1, 0], "the old program's controls are forgotten"
-    assert given.command == Command(1, cwnd_bytes=5, program=1, controls={0: 2})
+    assert given.command == Command(1, cwnd_bytes=5, program=1, controls=((0, 2),))
+
+
+def test_a_report_has_its_fields_as_attributes_and_all_of_them_by_name() -> None:
+    values = {"acked": 3, "of": 4, "values": 5, "lost-pkts": 6, "class": 7}
+    report = Report.of(90, values, "sums")
+    assert (report.t_us, report.program, report.acked) == (90, "sums", 3)
+    assert report.values == values
+    assert repr(report) == f"Report(90, {values}, 'sums')"
+    with pytest.raises(AttributeError, match="marked"):
+        _ = report.marked

@@ -124,8 +124,9 @@ class FileChannel:
             | FALLS_BACK * command.fall_back
             | SETS_PROGRAM * (command.program is not None)
         )
-        bits = sum(1 << number for number in command.controls)
-        values = [command.controls.get(number, 0) for number in range(FIELDS)]
+        controls = dict(command.controls)
+        bits = sum(1 << number for number in controls)
+        values = [controls.get(number, 0) for number in range(FIELDS)]
         window, rate = command.cwnd_bytes or 0, (command.rate_bps or 0) // BITS
         return _COMMAND.pack(due_ns, command.flow, parts, window, rate, command.program or 0, bits, *values)
 

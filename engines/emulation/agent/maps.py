@@ -115,16 +115,16 @@ class _Given:
         if command.program is not None:
             self.program += 1
             self.controls = [0] * FIELDS
-        for number in command.controls:
+        for number, _ in command.controls:
             self.controls[number] += 1
         self.command.update(command)
 
     def packed(self) -> bytes:
-        of = self.command
+        of, controls = self.command, dict(self.command.controls)
         return _COMMAND.pack(
             *(of.cwnd_bytes or 0, (of.rate_bps or 0) // BITS, of.program or 0, of.fall_back),
             *(self.window, self.rate, self.program, self.any_control, *self.controls),
-            *(of.controls.get(number, 0) for number in range(FIELDS)),
+            *(controls.get(number, 0) for number in range(FIELDS)),
         )
 
 

@@ -71,13 +71,14 @@ class AgentLink {
     return events_.empty() ? kNever : events_.front().due;
   }
 
-  // Calls `apply` with each command that has arrived.
-  template <class Apply>
-  void deliver(Time now, Apply apply) {
+  // Calls `apply` with each command that has arrived, and `expect` with the subflow whose command comes after it.
+  template <class Apply, class Expect>
+  void deliver(Time now, Apply apply, Expect expect) {
     if (!events_.empty() && events_.front().due <= now) call_agent();
     while (!commands_.empty() && commands_.front().due <= now) {
       const AgentCommand command = std::move(commands_.front().command);
       commands_.pop_front();
+      if (!commands_.empty()) expect(commands_.front().command.subflow);
       apply(command);
     }
   }
@@ -91,11 +92,11 @@ class AgentLink {
   };
 
   void call_agent() {
-    const std::vector<AgentEvent> batch = std::exchange(events_, {});
-    for (AgentCommand& command : config_.agent(batch)) {
-      const Time due = batch.at(command.event).due;
+    for (AgentCommand& command : config_.agent(events_)) {
+      const Time due = events_.at(command.event).due;
       commands_.push_back({due, std::move(command)});
     }
+    events_.clear();
   }
 
   AgentConfig config_;

@@ -59,7 +59,7 @@ class Agents {
  public:
   Agents(AgentConfig config, std::size_t subflows)
       : read(config.programs), report_us(config.report_us), datapaths(subflows), rest(subflows), unit(config.programs),
-        link(std::move(config)), far_(subflows * unit.far()) {}
+        link(std::move(config)), watches_sending_(read.has_rates()), far_(subflows * unit.far()) {}
 
   // Lets the unit work for this subflow, until `store`.
   void load(std::uint32_t subflow) {
@@ -82,6 +82,7 @@ class Agents {
     unit.store(to.registers, far_.data() + subflow * unit.far());
     to.window = flow.window;
     to.rate = flow.rate;
+    watches_sending_ |= flow.rate != 0;
     to.zero_us = flow.zero_us;
     to.program = static_cast<std::uint8_t>(flow.program);
     if (!to.fallen_back) return;
@@ -111,6 +112,9 @@ class Agents {
     if (unit.far() != 0) prefetch_to_write(&far_[subflow * unit.far()]);
   }
 
+  // Whether datapaths need to know what leaves: some program reads rates, or some flow was ever paced.
+  [[nodiscard]] bool watch_sending() const { return watches_sending_; }
+
   PrimitivesRead read;
   std::uint64_t report_us;
   std::vector<SubflowDatapath, HugePages<SubflowDatapath>> datapaths;  // of each subflow
@@ -120,6 +124,7 @@ class Agents {
   AgentLink link;
 
  private:
+  bool watches_sending_;
   std::vector<ccp_u64> far_;  // registers of each subflow
 };
 

@@ -16,8 +16,8 @@ bool Sender::send_one(Time now, bool has_turn) {
   const bool retransmission = options().sack ? board.something_lost() : before(sender_.retransmit_next, board.next());
   sender_.limited_by_window = !has_window(retransmission);
   if (sender_.limited_by_window) return false;
-  const bool by_agent = connection_.control->by_agent;
-  if (by_agent && !Datapath(*this).may_send(now)) return false;
+  const bool watched = connection_.control->by_agent && stack_.agents->watch_sending();
+  if (watched && !Datapath(*this).may_send(now)) return false;
   if (!retransmission && !DataScheduler(stack_, connection_).has_data_for(number_)) {
     connection_.blocked = true;
     if (board.outstanding() == 0 || options().receive_buffer_pkts != 0) SocketInfo(*this).update(now);
@@ -35,7 +35,7 @@ bool Sender::send_one(Time now, bool has_turn) {
   --sender_.reduction.quota;
   ++sender_.reduction.sent;
   retransmission ? send_lost(now) : send_new(now);
-  if (by_agent) Datapath(*this).sent(connection_.payload_bytes, now);
+  if (watched) Datapath(*this).sent(connection_.payload_bytes, now);
   return true;
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccp.algorithm import Flow, Report
+from ccp import Flow, Report
 from ccp.loading import load
 from ccp.names import PREFIX, SHIPPED
 from common.errors import UsageError
@@ -117,9 +117,9 @@ def test_further_timeouts_leave_renos_threshold() -> None:
     loaded.algorithm.on_create(flow)
     fields = {"acked": 0, "lost": 0, "marked": 0, "rtt_us": 20_000, "inflight": 0}
     for second in (1, 2, 4):
-        loaded.algorithm.on_report(flow, Report(second * 1_000_000, {**fields, "timeout": 1}))
+        loaded.algorithm.on_report(flow, Report.of(second * 1_000_000, {**fields, "timeout": 1}))
         assert flow.state.ssthresh == 50 * 1448
-    loaded.algorithm.on_report(flow, Report(5_000_000, {**fields, "timeout": 1, "acked": 1448}))
+    loaded.algorithm.on_report(flow, Report.of(5_000_000, {**fields, "timeout": 1, "acked": 1448}))
     assert flow.state.ssthresh == 2 * 1448
 
 

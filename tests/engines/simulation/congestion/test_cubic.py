@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccp.algorithm import Flow, Report
+from ccp import Flow, Report
 from ccp.loading import load
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
@@ -109,7 +109,7 @@ class Agents:
         values = {"acked": acked * MSS, "lost": 0, "marked": 0, "timeout": 0, **happened}
         rtt_us, inflight = round(rtt_s * 1e6), round(self.window * MSS)
         fields = {**values, "rtt_us": rtt_us, "inflight": inflight}
-        self._algorithm.on_report(self._flow, Report(round(now_s * 1e6), fields))  # type: ignore[arg-type]
+        self._algorithm.on_report(self._flow, Report.of(round(now_s * 1e6), fields))  # type: ignore[arg-type]
 
 
 class Core:
