@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import pytest
 
-from ccp import Report
 from ccp.agent import Agent, Created, Measured
 from ccp.algorithm import Algorithm, Command, Flow
 from ccp.language.compiler import compiled
@@ -14,6 +13,7 @@ from ccp.language.programs import EMPTY, MAX_PROGRAMS, all_compiled
 from ccp.language.tree import ProgramError
 from ccp.loading import load
 from ccp.names import OwnAlgorithm
+from ccp.reports import Report
 from common.errors import UsageError
 from engines.emulation.agent.maps import _COMMAND, _Given
 from tests.support.agents.ccp_model import Native, primitives
@@ -243,13 +243,3 @@ def test_the_map_of_commands_numbers_each_part() -> None:
     given.add(Command(1, program=1, controls=((0, 2),)))
     assert numbers_of(given) == [1, 0, 1, 3, 1, 0], "the old program's controls are forgotten"
     assert given.command == Command(1, cwnd_bytes=5, program=1, controls=((0, 2),))
-
-
-def test_a_report_has_its_fields_as_attributes_and_all_of_them_by_name() -> None:
-    values = {"acked": 3, "of": 4, "values": 5, "lost-pkts": 6, "class": 7}
-    report = Report.of(90, values, "sums")
-    assert (report.t_us, report.program, report.acked) == (90, "sums", 3)
-    assert report.values == values
-    assert repr(report) == f"Report(90, {values}, 'sums')"
-    with pytest.raises(AttributeError, match="marked"):
-        _ = report.marked
