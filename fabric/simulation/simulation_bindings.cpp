@@ -57,9 +57,10 @@ std::optional<NoiseConfig> noise_of(const std::optional<NoiseTuple>& noise) {
 }
 
 // Programs (structs ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed, and the
-// agent: a function from events to commands. An event is (kind, subflow, time in us, number of the program, fields),
-// where a flow that begins has its window and a full segment in bytes as fields; a command (position of its event, subflow, window in bytes or None, bytes per
-// second or None, number of the program or None, ((control, value), ...), whether to fall back).
+// agent: a function from events to commands. An event is (kind, subflow, time in us, number of the program, fields); the
+// fields of a flow that begins are its window and a full segment, in bytes. A command is (position of its event, subflow,
+// window in bytes or None, bytes per second or None, number of the program or None, ((control, value), ...), whether to
+// fall back).
 using AgentTuple = std::tuple<std::vector<nb::bytes>, Time, Time, std::uint64_t, std::uint32_t, nb::callable>;
 using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
 
@@ -68,6 +69,7 @@ nb::tuple fields_of(const AgentEvent& event, const std::vector<std::uint32_t>& c
   if (event.kind == AgentEventKind::closed) return nb::make_tuple();
   const std::uint32_t count = counts.at(event.program);
   const auto out = nb::steal<nb::tuple>(PyTuple_New(count));
+  if (!out.is_valid()) nb::raise_python_error();
   for (std::uint32_t i = 0; i < count; ++i) {
     PyTuple_SET_ITEM(out.ptr(), i, PyLong_FromUnsignedLongLong(event.fields.at(i)));
   }
