@@ -338,7 +338,6 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
 }  // namespace fabric
 
 NB_MODULE(_core, module) {
-  nb::set_leak_warnings(false);  // of objects that Python itself keeps until it exits; sanitizers find what we lose
   module.attr("SOURCES") = fabric::sources_digest();
   module.def("flow_hash", [](std::uint32_t src, std::uint32_t dst, std::uint8_t proto, std::uint16_t sport,
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
