@@ -63,7 +63,7 @@ class Cost:
     cpu_pct: float
     others_pct: float
     retransmits: int = 0
-    """Segments sent again, those of the time that does not count included."""
+    """Retransmitted segments, those of the time that does not count included."""
     acks: int = 0
     reports: int = 0
     ns_per_ack: float = 0.0

@@ -20,8 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,11 +30,10 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.other_programs import BusyTime
+from benchmarks.stored_results import COMMAND
 from engines.provenance import machine
+from tests.support.dask_cluster import cluster
 
-COMMAND = "from refabric.command import main; main()"
-HOST = "127.0.0.1"
-DEADLINE_S = 60.0
 LOOPBACK = Path("/sys/class/net/lo/statistics/rx_bytes")
 _BEGINS, _LAST = re.compile(r"^(\d+) points?\b"), re.compile(r"^\[(\d+)/\1\]")
 
@@ -52,53 +50,12 @@ class Sweep:
     kb_a_point: float
 
 
-@contextmanager
-def _process(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        started = subprocess.Popen(
-            [sys.executable, "-m", "dask", *arguments],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    try:
-        yield started
-    finally:
-        started.kill()
-        started.wait()
-
-
-@contextmanager
-def cluster(workers: int, folder: Path) -> Iterator[str]:
-    """Yield the address of a scheduler with this many workers. Raises ClickException if one does not come."""
-    file = folder / "scheduler.json"
-    common = ("--host", HOST, "--no-dashboard")
-    with ExitStack() as stack:
-        begun = ("scheduler", *common, "--port", "0", "--scheduler-file", str(file))
-        stack.enter_context(_process(*begun, log=folder / "scheduler.log"))
-        address = str(json.loads(_awaited(file, "}"))["address"])
-        for number in range(workers):
-            log = folder / f"worker{number}.log"
-            options = ("--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
-            stack.enter_context(_process("worker", address, *common, *options, log=log))
-        for number in range(workers):
-            _awaited(folder / f"worker{number}.log", "Registered to")
-        yield address
-
-
-def _awaited(path: Path, text: str) -> str:
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        found = path.read_text() if path.exists() else ""
-        if text in found:
-            return found
-        time.sleep(0.05)
-    raise click.ClickException(f"{path.name} does not say {text!r} within {DEADLINE_S:g} s")
-
-
 def sweep(workers: int, arguments: Sequence[str]) -> Sweep:
     """Run `refabric run ARGUMENTS` on a new cluster. Raises ClickException if it does not run all points."""
-    with tempfile.TemporaryDirectory() as name, cluster(workers, Path(name)) as address:
+    threads = [("--nthreads", "1")] * workers
+    with tempfile.TemporaryDirectory() as name, cluster(Path(name), *threads, quiet=False) as lab:
         moved, busy, began = _moved(), BusyTime(), time.monotonic()
-        command = [*arguments, "--dask", address, "--results", str(Path(name, "results"))]
+        command = [*arguments, "--dask", lab.address, "--results", str(Path(name, "results"))]
         points, points_s = _points(command)
         seconds = time.monotonic() - began
         kb = (_moved() - moved) / 1000
@@ -116,15 +73,16 @@ def _points(arguments: Sequence[str]) -> tuple[int, float]:
         [sys.executable, "-c", COMMAND, "run", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    assert process.stdout is not None
     points, began, ended, said = 0, 0.0, 0.0, ""
-    for line in process.stdout:
-        said = line.strip() or said
-        if found := _BEGINS.match(line):
-            points, began = int(found[1]), time.monotonic()
-        elif _LAST.match(line):
-            ended = time.monotonic()
-    if process.wait() not in (0, 1) or not ended:
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said = line.strip() or said
+            if found := _BEGINS.match(line):
+                points, began = int(found[1]), time.monotonic()
+            elif _LAST.match(line):
+                ended = time.monotonic()
+    if process.returncode not in (0, 1) or not ended:
         raise click.ClickException(f"refabric run did not run all points: {said}")
     return points, ended - began
 

@@ -124,20 +124,19 @@ class Flow:
         """
         if cwnd_bytes is None and rate_bps is None and not controls:
             return
-        command = self._commands.get(self.number) or self._command()
+        command = self._command()
         if cwnd_bytes is not None:
-            if not 0 <= cwnd_bytes <= MAX_COMMAND:
-                raise _out_of_range("cwnd_bytes", cwnd_bytes)
-            command.cwnd_bytes = self.cwnd_bytes = int(cwnd_bytes)
+            command.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
         if rate_bps is not None:
-            if not 0 <= rate_bps <= MAX_COMMAND:
-                raise _out_of_range("rate_bps", rate_bps)
-            command.rate_bps = int(rate_bps)
+            command.rate_bps = _number("rate_bps", rate_bps)
         if controls:
             self._set_controls(command, controls)
 
     def _command(self) -> Command:
-        return self._commands.setdefault(self.number, Command(self.number))
+        command = self._commands.get(self.number)
+        if command is None:
+            command = self._commands[self.number] = Command(self.number)
+        return command
 
     def _set_controls(self, command: Command, controls: Mapping[str, int]) -> None:
         known = self._programs[self.program].controls
@@ -145,9 +144,7 @@ class Flow:
             if name not in known:
                 text = ", ".join(known) or "none"
                 raise ValueError(f"flow.set({name}=...): the program's controls are: {text}")
-            if not 0 <= value <= MAX_COMMAND:
-                raise _out_of_range(name, value)
-            command.controls += ((known.index(name), int(value)),)
+            command.controls += ((known.index(name), _number(name, value)),)
 
     def set_program(
         self,
@@ -170,5 +167,7 @@ class Flow:
         self.set(cwnd_bytes=cwnd_bytes, rate_bps=rate_bps, **controls)
 
 
-def _out_of_range(name: str, value: float) -> ValueError:
-    return ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")
+def _number(name: str, value: float) -> int:
+    if not 0 <= value <= MAX_COMMAND:
+        raise ValueError(f"{name} of {value}: must be from 0 to 2^63 - 1")
+    return int(value)

@@ -28,8 +28,8 @@ class Report:
 
         def __getattr__(self, name: str) -> int: ...
 
-    @classmethod
-    def of(cls, t_us: int, values: Mapping[str, int], program: str = ONLY) -> Report:
+    @staticmethod
+    def of(t_us: int, values: Mapping[str, int], program: str = ONLY) -> Report:
         """Return a report of these fields, as for a test of an algorithm."""
         return report_kind(tuple(values), program)(t_us, *values.values())
 

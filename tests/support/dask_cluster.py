@@ -64,12 +64,14 @@ class Lab:
     """A scheduler and its workers; their ports are the system's choice.
 
     Each process has a log and each worker a folder of its own, numbered in the order in which they started.
+    `quiet` processes do not watch themselves.
     """
 
     folder: Path
     address: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
+    quiet: bool = True
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     scheduler: subprocess.Popen[bytes] | None = None
     workers: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -173,7 +175,7 @@ class Lab:
             [sys.executable, "-m", "dask", what, *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
             env={
-                **os.environ, **_QUIET, **self.env, "PYTHONPATH": str(ROOT),
+                **os.environ, **(_QUIET if self.quiet else {}), **self.env, "PYTHONPATH": str(ROOT),
                 "DASK_TEMPORARY_DIRECTORY": str(self.scratch),
             },
         )  # fmt: skip
@@ -198,10 +200,14 @@ class Lab:
 
 @contextlib.contextmanager
 def cluster(
-    folder: Path, *workers: tuple[str, ...], env: Mapping[str, str] | None = None, host: str = "127.0.0.1"
+    folder: Path,
+    *workers: tuple[str, ...],
+    env: Mapping[str, str] | None = None,
+    host: str = "127.0.0.1",
+    quiet: bool = True,
 ) -> Iterator[Lab]:
     """Yield a lab with a scheduler and one worker for each tuple of options."""
-    lab = Lab(folder, env=env or {}, host=host)
+    lab = Lab(folder, env=env or {}, host=host, quiet=quiet)
     try:
         lab.have(*workers)
         yield lab
