@@ -92,7 +92,6 @@ void Partition::deliver(PacketId id, Time due) {
       ++stack_.datagrams[owner].received;
       return;
     default:
-      if (stack_.agents) stack_.agents->prefetch(owner);
       return Sender(stack_, owner).acknowledged(segment, due);
   }
 }

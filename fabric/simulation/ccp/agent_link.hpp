@@ -71,14 +71,13 @@ class AgentLink {
     return events_.empty() ? kNever : events_.front().due;
   }
 
-  // Calls `apply` with each command that has arrived, and `expect` with the subflow whose command comes after it.
-  template <class Apply, class Expect>
-  void deliver(Time now, Apply apply, Expect expect) {
+  // Calls `apply` with each command that has arrived.
+  template <class Apply>
+  void deliver(Time now, Apply apply) {
     if (!events_.empty() && events_.front().due <= now) call_agent();
     while (!commands_.empty() && commands_.front().due <= now) {
       const AgentCommand command = std::move(commands_.front().command);
       commands_.pop_front();
-      if (!commands_.empty()) expect(commands_.front().command.subflow);
       apply(command);
     }
   }

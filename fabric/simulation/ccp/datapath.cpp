@@ -26,16 +26,6 @@ bool is_under_agent(const Stack& stack, std::uint32_t subflow) {
   return subflow < stack.subflows.size() && stack.connections[stack.subflows[subflow].connection].control->by_agent;
 }
 
-void prefetch_for_command(const Stack& stack, std::uint32_t subflow) {
-  if (!is_under_agent(stack, subflow)) return;
-  const Subflow& of = stack.subflows[subflow];
-  of.prefetch_sender();
-  of.sender.board.prefetch();
-  prefetch_to_write(&stack.paths[subflow]);
-  prefetch_to_write(&stack.agents->rest[subflow]);
-  stack.agents->prefetch(subflow);
-}
-
 }  // namespace
 
 void Datapath::acknowledged(const Segment& ack, Time now) {
@@ -220,10 +210,10 @@ ccp_u64 Datapath::micros(Time now) const { return static_cast<ccp_u64>(stack_.cl
 void serve_agent(Stack& stack, Time now) {
   AgentLink& link = stack.agents->link;
   link.scheduled = false;
-  const auto carry_out = [&](const AgentCommand& command) {
-    if (is_under_agent(stack, command.subflow)) Datapath(stack, command.subflow).carry_out(command, now);
-  };
-  link.deliver(now, carry_out, [&](std::uint32_t subflow) { prefetch_for_command(stack, subflow); });
+  link.deliver(now, [&](const AgentCommand& command) {
+    if (!is_under_agent(stack, command.subflow)) return;
+    Datapath(stack, command.subflow).carry_out(command, now);
+  });
   schedule(stack);
 }
 
