@@ -325,15 +325,6 @@ def chosen(counts: Sequence[int], most: int) -> list[int]:
     return [counts[round(i * (len(counts) - 1) / (most - 1))] for i in range(most)]
 
 
-def mean_ranks(samples: Iterable[Iterable[float]]) -> list[float]:
-    """Return the i-th smallest value, averaged over the samples that are not empty; [] when all are.
-
-    Samples of unequal size are cut to the smallest.
-    """
-    ranked = [ordered for ordered in map(sorted, samples) if ordered]
-    return [statistics.fmean(at_rank) for at_rank in zip(*ranked, strict=False)]
-
-
 def between_switches(port: PortRow) -> bool:
     """Return whether the link joins two switches, so that routing decides how much it carries."""
     return "host" not in port.layer.split("-")

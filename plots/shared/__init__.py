@@ -8,6 +8,7 @@ intervals.py        the 95 % interval of a mean
 labels.py           places for names beside marks
 naming.py           names of settings, in files and in words
 pdf_fonts.py        fonts in PDF files
+ranks.py            values of several seeds, sorted together
 replicas.py         charts of replicated networks
 saving.py           save charts as SVG, PDF and PNG
 settings_folder.py  where matplotlib keeps its settings

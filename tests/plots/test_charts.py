@@ -18,7 +18,7 @@ from plots.charts.goodput import rank, throughput
 from plots.data import Inputs, Point, panels
 from plots.shared import style
 from plots.shared.intervals import interval_pct
-from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, changed, point, with_goodputs
+from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
 
 ALL = range(1, 9)
@@ -131,11 +131,14 @@ def test_intervals_need_six_seeds() -> None:
     assert all(a > b for a, b in itertools.pairwise(widths)), "more seeds, narrower interval"
 
 
-def test_rank_curves_rise_and_average_rank_by_rank() -> None:
-    curve = rank.rank_curve([point(1, 1), point(1, 3)])
-    assert len(curve) == 16 and curve == sorted(curve)
-    assert statistics.fmean(curve) == pytest.approx(MEANS[1] + 0.5)
-    assert rank.rank_curve([]) == []
+def test_the_title_of_a_rank_chart_has_the_slowest_flow_of_all_seeds(tmp_path: Path) -> None:
+    """A mean of the seeds' slowest flows would be no flow of the data."""
+    points = [point(subflows, seed) for subflows in (1, 8) for seed in (1, 2, 3)]
+    (panel,) = panels(points)
+    slowest = {n: min(min(p.flows_pct) for p in points if p.subflows == n) for n in (1, 8)}
+    shown = [int(number) for number in re.findall(r"(\d+) %", rank.finding(panel))]
+    assert shown == [round(slowest[8]), round(slowest[1])]
+    assert "all 48 flows of 3 seeds" in words_of(rank.draw(Inputs(points, tmp_path))[0])
 
 
 def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:

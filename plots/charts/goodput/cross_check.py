@@ -21,8 +21,8 @@ from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model import transports
 from model.result import Status
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, Point, mean_ranks, panels
-from plots.shared import axis_labels, saving, style
+from plots.data import Inputs, Panel, Point, panels
+from plots.shared import axis_labels, ranks, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cross_check"
@@ -50,6 +50,12 @@ class Column:
             (x, y) for here, there in self.pairs for x, y in zip(here.flows_pct, there.flows_pct, strict=True)
         ]
         return [x for x, _ in both], [y for _, y in both]
+
+    @property
+    def curves(self) -> list[ranks.Ranks]:
+        """The flows of both engines, emulated and simulated, each sorted."""
+        sides = (ranks.pooled(pair[side].flows_pct for pair in self.pairs) for side in (0, 1))
+        return [curve for curve in sides if curve]
 
     @property
     def difference(self) -> float:
@@ -181,13 +187,13 @@ def scale(values: Sequence[float]) -> tuple[tuple[float, float], list[float]]:
 
 
 def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
-    """Draw both curves, averaged rank by rank over the seeds; return the legend's entries."""
+    """Draw both curves, of the flows of all seeds; return the legend's entries."""
     drawn = []
     for side, name in enumerate(("emulated", "simulated")):
         dashes: _Dashes = (0, (2, 1)) if side else (0, ())
-        curve = mean_ranks(pair[side].flows_pct for pair in column.pairs)
+        curve = column.curves[side]
         axes.plot(
-            range(1, len(curve) + 1), curve, linestyle=dashes, linewidth=1.6, zorder=3 + side,
+            curve.x_pct, curve.values, linestyle=dashes, linewidth=1.6, zorder=3 + side,
             color=style.INK if side else transports.look(column.name).colour,
         )  # fmt: skip
         key = Line2D([], [], color=style.INK if side else style.FAINT, linestyle=dashes, linewidth=1.6)
@@ -197,10 +203,7 @@ def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
         style.hatch(axes)
     axes.set_ylim(0, max(100.0, top) * 1.06)
     axes.set_yticks([0, 50, 100])
-    longest = len(column.pairs[0][0].flows_pct)
-    axes.set_xlim(1 - 0.03 * longest, longest * 1.03)
-    axes.set_xticks([1, longest])
-    axes.set_xlabel(axis_labels.RANK)
+    ranks.axis(axes, axis_labels.FLOWS_SHORT, 50)
     return drawn
 
 
@@ -210,6 +213,7 @@ def _caption(panel: Panel, columns: Sequence[Column]) -> Caption:
         style.parameters(dataclasses.replace(panel, points=tuple(shown)), congestion="TCP: reno"),
         [
             *style.doubts(shown),
+            *ranks.note(columns[0].curves),
             "r: Pearson's, \N{GREEK SMALL LETTER RHO}: Spearman's correlation.",
             style.definition(panel),
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from matplotlib.patches import Patch
 from analysis import robustness
 from model.link_events import outage
 from model.result import Table
-from plots.data import Inputs, Panel, Point, mean_ranks
-from plots.shared import axis_labels, saving, style
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, Point
+from plots.shared import axis_labels, ranks, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -65,12 +65,12 @@ def over_time(points: Iterable[Point]) -> tuple[list[float], list[list[float]]]:
     return series[0][0][:count].tolist(), [pct[:count].tolist() for _, pct in series]
 
 
-def ranks_pct(points: Iterable[Point]) -> list[float]:
-    """Return the i-th slowest flow's goodput while links are down, in % of a link, over all points."""
-    return mean_ranks(
+def while_down_pct(points: Iterable[Point]) -> list[list[float]]:
+    """Return the goodput of each point's flows while links are down, in % of a link."""
+    return [
         [100 * mbps / one.point.rate_mbps for mbps in robustness.while_down_mbps(one.goodput, one.outage_s)]
         for one in _failures(points)
-    )
+    ]
 
 
 def stalled_pct(points: Iterable[Point]) -> float | None:
@@ -106,17 +106,17 @@ def _chart(panel: Panel) -> Figure | None:
     sheet = Sheet((_OVER_TIME_IN, 1), (_RANK_IN, 1))
     (above,), (below,) = sheet.axes
     handles = _lines(above, panel, curves, outage_s)
-    flows = _ranks(below, panel, points)
+    down = ranks.each_pooled({n: while_down_pct(of) for n, of in points.items()})
+    _ranks(below, panel, down)
     above.set_ylabel("all flows (% of before)")
     above.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     below.set_ylabel("goodput (% of a link)")
-    below.set_xlabel(f"rank of {flows} flows while links are down, slowest first")
+    ranks.axis(below, "flows while links are down, slowest first (%)")
     shade = Patch(facecolor=_SHADE, label="links are down")
     stalled = {n: value for n, of in points.items() if (value := stalled_pct(of)) is not None}
     gaps = {n: panel.absence(n) or "no goodput" for n in panel.subflows if n not in points}
-    text = Text(
-        finding(stalled), style.subtitle(panel, "while links fail"), _caption(panel), style.absences(gaps)
-    )
+    subtitle = style.subtitle(panel, "while links fail")
+    text = Text(finding(stalled), subtitle, _caption(panel, down), style.absences(gaps))
     return sheet.finish(text, [*handles, shade])
 
 
@@ -159,24 +159,21 @@ def _lines(
     return handles
 
 
-def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[Point]]) -> int:
-    """Draw the goodput of every flow by rank; return how many flows a curve has."""
-    flows = 0
-    for n, of in points.items():
-        if curve := ranks_pct(of):
-            flows = max(flows, len(curve))
-            style.line(axes, range(1, len(curve) + 1), curve, n, max(panel.subflows), panel.dubious(n))
+def _ranks(axes: Axes, panel: Panel, curves: Mapping[int, ranks.Ranks]) -> None:
+    """Draw the goodput of every flow, slowest first."""
+    for n, curve in curves.items():
+        ranks.line(axes, curve, n, max(panel.subflows), panel.dubious(n))
     axes.set_ylim(0, max(100.0, axes.get_ylim()[1]))
-    axes.set_xticks(style.rank_ticks(max(flows, 1)))
-    return flows
 
 
-def _caption(panel: Panel) -> Caption:
+def _caption(panel: Panel, down: Mapping[int, ranks.Ranks]) -> Caption:
+    bands = "; bands: 95 % interval" if len(panel.seeds) >= MIN_SEEDS_FOR_INTERVAL else ""
     return Caption(
         style.parameters(panel),
         [
             *style.doubts(panel.points),
-            *(["Curves: means over the seeds; bands: 95 % interval."] if len(panel.seeds) > 1 else []),
+            *([f"Above: means over the seeds{bands}."] if len(panel.seeds) > 1 else []),
+            *(words.replace("Curves", "Below", 1) for words in ranks.note(down.values())),
             "Routing does not learn of the failure.",
         ],
     )

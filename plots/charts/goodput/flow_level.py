@@ -19,8 +19,8 @@ from matplotlib.patches import Patch
 
 from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
-from plots.data import Inputs, Level, Panel, Point, mean_ranks, panels
-from plots.shared import axis_labels, saving, style
+from plots.data import Inputs, Level, Panel, Point, panels
+from plots.shared import axis_labels, ranks, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "flow_level"
@@ -143,19 +143,22 @@ def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
         )  # fmt: skip
 
 
+def _curve(panel: Panel, engine: str, count: int) -> ranks.Ranks | None:
+    return ranks.pooled(point.flows_pct for point in _of(panel, engine, count))
+
+
 def _ranks(axes: Axes, panel: Panel, here: Sequence[str], count: int) -> None:
-    """Curves averaged rank by rank over the seeds."""
+    """Draw the flows of all seeds, slowest first, one curve per engine."""
     for place, engine in enumerate(here):
-        curve = mean_ranks(point.flows_pct for point in _of(panel, engine, count))
+        curve = _curve(panel, engine, count)
         if curve:
             axes.plot(
-                range(1, len(curve) + 1), curve, color=ENGINES[engine][1], lw=1.5, zorder=3 + place,
+                curve.x_pct, curve.values, color=ENGINES[engine][1], lw=1.5, zorder=3 + place,
                 ls=("-", (0, (5, 1.5)), (0, (1.5, 1.5)))[place],
             )  # fmt: skip
     axes.set_ylim(0, 106)
     axes.set_yticks([0, 25, 50, 75, 100])
-    axes.set_xticks([1, panel.hosts])
-    axes.set_xlabel(axis_labels.RANK)
+    ranks.axis(axes, axis_labels.FLOWS, 50)
     axes.set_title(style.transport(count))
 
 
@@ -169,6 +172,7 @@ def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
     return Caption(
         style.parameters(panel),
         [
+            *ranks.note([curve for e in ENGINES if (curve := _curve(panel, e, panel.subflows[-1]))]),
             *([f"Max-min minus packets: {off[0]:+.1f} points on average."] if off else []),
             *([] if packets else ["No packet-level points here."]),
             style.definition(panel),

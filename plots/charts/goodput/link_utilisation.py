@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.quantities import BUSY_LINK_PCT, LINKS_BUSY_PCT, LINKS_UNUSED_PCT, UNUSED_LINK_PCT
-from plots.data import Inputs, Level, Panel, Point, between_switches, link_layer, mean_ranks
-from plots.shared import saving, style
+from plots.data import Inputs, Level, Panel, Point, between_switches, link_layer
+from plots.shared import ranks, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "link_utilisation"
 _HEIGHT_IN, _LAYER_HEIGHT_IN = 2.5, 1.05
 _LAYER_TITLES = {"host-edge": "host links", "edge-agg": "edge-aggr.", "agg-core": "aggr.-core"}
-Curves = Mapping[int, Sequence[float]]
+Curves = Mapping[int, ranks.Ranks]
 
 
 def draw(inputs: Inputs) -> list[Path]:
@@ -31,15 +31,17 @@ def draw(inputs: Inputs) -> list[Path]:
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
-def share_pct(utilisations: Sequence[float], *, above: float) -> float:
-    """Return the share of the links that are used by more than `above` %, in %."""
-    return 100 * sum(one > above for one in utilisations) / len(utilisations)
+def share_pct(curve: ranks.Ranks, *, above: float) -> float:
+    """Return the share of the links of all seeds that are used by more than `above` %, in %."""
+    return float(100 * (curve.values > above).mean())
 
 
 def finding(panel: Panel) -> str:
     """Return the title: links above half load under the most subflows and under TCP, from good points."""
-    curves = {n: _curve([p for p in panel.best(n) if not p.suspect]) for n in panel.subflows}
-    above = {n: share_pct(curve, above=BUSY_LINK_PCT) for n, curve in curves.items() if curve}
+    curves = ranks.each_pooled(
+        {n: _utilisations([p for p in panel.best(n) if not p.suspect]) for n in panel.subflows}
+    )
+    above = {n: share_pct(curve, above=BUSY_LINK_PCT) for n, curve in curves.items()}
     tcp = above.pop(1, None)
     if not above:
         alone = f"With TCP {tcp:.0f} % of links are above half load" if tcp is not None else ""
@@ -51,20 +53,22 @@ def finding(panel: Panel) -> str:
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     points = {n: panel.best(n) for n in panel.subflows}
-    curves = {n: curve for n, of in points.items() if (curve := _curve(of))}
+    curves = ranks.each_pooled({n: _utilisations(of) for n, of in points.items()})
     if not curves:
         return None
     layers = list(dict.fromkeys(link_layer(port) for of in points.values() for p in of for port in p.ports))
     several = len(layers) > 1
     sheet = Sheet((_HEIGHT_IN, 1), *([(_LAYER_HEIGHT_IN, len(layers))] if several else []))
     axes = sheet.axes[0][0]
+    ranks.bands(axes, curves, max(panel.subflows))
     handles = _lines(axes, panel, curves)
     published = [_level(axes, level, panel) for level in _beside(panel, levels)]
     which = "links between switches" if several else "links"
-    axes.set_xlabel(f"{max(map(len, curves.values()))} {which}, least used first (%)")
+    count = max(len(curve.values) // curve.seeds for curve in curves.values())
+    axes.set_xlabel(f"{count} {which}, least used first (%)")
     axes.set_ylabel("utilisation (%)")
     for small, layer in zip(sheet.axes[1] if several else [], layers, strict=False):
-        _lines(small, panel, {n: _curve(points[n], layer) for n in curves})
+        _lines(small, panel, ranks.each_pooled({n: _utilisations(points[n], layer) for n in curves}))
         small.set_title(_LAYER_TITLES.get(layer, layer), color=style.FAINT)
         small.set_xticks([0, 50, 100])
         small.set_yticks([0, 50, 100])
@@ -75,31 +79,21 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     return sheet.finish(words, handles, published)
 
 
-def _curve(points: Sequence[Point], layer: str = "") -> list[float]:
-    """Return the utilisation in % from the least used link up, averaged rank by rank over the points.
+def _utilisations(points: Sequence[Point], layer: str = "") -> list[list[float]]:
+    """Return the utilisation in % of the links of each point.
 
     It covers a layer's links or those between switches; all links if there are none (a star).
     """
     if layer:
-        return mean_ranks(
-            [p.utilisation_pct for p in point.ports if link_layer(p) == layer] for point in points
-        )
+        return [[p.utilisation_pct for p in point.ports if link_layer(p) == layer] for point in points]
     counted = [[port for port in point.ports if between_switches(port)] or point.ports for point in points]
-    return mean_ranks([port.utilisation_pct for port in ports] for ports in counted)
+    return [[port.utilisation_pct for port in ports] for ports in counted]
 
 
 def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
     lines = [
-        style.line(
-            axes,
-            [100 * (i + 0.5) / len(curve) for i in range(len(curve))],
-            curve,
-            count,
-            max(panel.subflows),
-            doubt=panel.dubious(count),
-        )
+        ranks.line(axes, curve, count, max(panel.subflows), panel.dubious(count))
         for count, curve in curves.items()
-        if curve
     ]
     axes.axhline(BUSY_LINK_PCT, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlim(0, 100)
@@ -142,13 +136,12 @@ def _caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> Caption:
         for n, curve in curves.items()
     ]
     ends = [unused[0], *unused[1:][-1:]]
-    averaged = any(len(panel.best(n)) > 1 for n in curves)
     return Caption(
         style.parameters(panel),
         [
             *style.doubts(panel.points),
+            *ranks.note(curves.values(), "links", shaded=True),
             f"Links below {UNUSED_LINK_PCT:g} %: {', '.join(ends)}.",
             *style.sources(_beside(panel, levels)),
-            *(["Curves are averaged over the seeds, rank by rank."] if averaged else []),
         ],
     )

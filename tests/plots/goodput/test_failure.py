@@ -8,7 +8,7 @@ import pytest
 
 from model.result import Table
 from model.spec import LinkEvent
-from plots.charts.goodput.failure import finding, over_time, ranks_pct, stalled_pct
+from plots.charts.goodput.failure import finding, over_time, stalled_pct, while_down_pct
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, point
@@ -40,7 +40,7 @@ def test_the_failure_is_drawn_over_time_and_by_rank(tmp_path: Path) -> None:
     assert "While links are down 50 % of the TCP flows stand still, 50 % of MPTCP 8's" in words
     assert "links are down" in words
     assert over_time(made[1:])[1] == [[100, 100, 75, 75, 100]]
-    assert ranks_pct(made[:1]) == pytest.approx([0, 40])
+    assert [sorted(flows) for flows in while_down_pct(made[:1])] == [pytest.approx([0, 40])]
     assert stalled_pct([failing(8, 70), failing(8, 0, seed=2)]) == pytest.approx(75)
     assert finding({1: 47.0, 8: 0.0}).endswith("47 % of the TCP flows stand still, none of MPTCP 8's")
 

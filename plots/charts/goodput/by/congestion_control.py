@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from matplotlib.artist import Artist
@@ -27,8 +28,8 @@ from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
-from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, mean_ranks, panels
-from plots.shared import axis_labels, saving, style
+from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, panels
+from plots.shared import axis_labels, ranks, saving, style
 from plots.shared.intervals import interval_pct
 from plots.shared.naming import file_stems
 from plots.shared.sheet import Caption, Sheet, Text
@@ -53,6 +54,13 @@ class Comparison:
     @property
     def several(self) -> bool:
         return len(self.panel.seeds) > 1
+
+    @cached_property
+    def curves(self) -> Mapping[str, ranks.Ranks]:
+        """The goodput of every flow in %, of all good seeds; of suspect ones where none is good."""
+        return ranks.each_pooled(
+            {name: [p.flows_pct for p in cell.ok or cell.suspect] for name, cell in self.cells.items()}
+        )
 
     @property
     def absent(self) -> list[str]:
@@ -259,34 +267,30 @@ def _seeds(
 
 
 def _slowest_pct(cell: Cell) -> float | None:
-    """The slowest flow, averaged over the seeds; of suspect ones where none is good."""
-    slowest = [min(point.flows_pct) for point in cell.ok or cell.suspect if point.flows_pct]
-    return statistics.fmean(slowest) if slowest else None
+    """The slowest flow of all seeds; of suspect ones where none is good."""
+    return min((min(p.flows_pct) for p in cell.ok or cell.suspect if p.flows_pct), default=None)
 
 
 def _ranks(axes: Axes, comparison: Comparison) -> list[Line2D]:
-    """Draw the goodput of every flow by rank, one curve per algorithm; return the legend's entries."""
-    panel, cells = comparison.panel, comparison.cells
-    ranked = {name: mean_ranks(p.flows_pct for p in cell.ok or cell.suspect) for name, cell in cells.items()}
-    curves = {name: curve for name, curve in ranked.items() if curve}
+    """Draw the goodput of every flow, slowest first, one curve per algorithm; return the legend's entries."""
+    panel, cells, curves = comparison.panel, comparison.cells, comparison.curves
     lines = [
         _curve(axes, name, curve, doubt=not cells[name].ok, place=place / len(curves))
         for place, (name, curve) in enumerate(curves.items())
     ]
-    longest = max(map(len, curves.values()), default=2)
-    style.percent_axis(axes, max(map(max, curves.values()), default=0.0), panel.optimum_pct)
-    axes.set_xlim(1 - 0.02 * max(longest, 2), max(longest, 2) * 1.02)
-    axes.set_xticks(style.rank_ticks(longest))
-    axes.set_xlabel(axis_labels.RANK_UPWARDS)
+    top = max((curve.values[-1] for curve in curves.values()), default=0.0)
+    style.percent_axis(axes, top, panel.optimum_pct)
+    ranks.axis(axes, axis_labels.FLOWS)
     axes.set_ylabel(axis_labels.relative_goodput(panel))
     return lines
 
 
-def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: float) -> Line2D:
+def _curve(axes: Axes, name: str, curve: ranks.Ranks, doubt: bool, place: float) -> Line2D:
     """Draw a curve. Markers of curves that are close together are drawn side by side."""
+    count = len(curve.values)
     (drawn,) = axes.plot(
-        range(1, len(curve) + 1),
-        curve,
+        curve.x_pct,
+        curve.values,
         color=transports.look(name).colour,
         linewidth=2.0 if name == TCP else 1.4,
         linestyle=style.SUSPECT_DASH if doubt else "-",
@@ -294,7 +298,7 @@ def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: fl
         markersize=5.5,
         markeredgecolor="white",
         markeredgewidth=0.4,
-        markevery=(int(place * len(curve) / _MARKERS), max(1, len(curve) // _MARKERS)),
+        markevery=(int(place * count / _MARKERS), max(1, count // _MARKERS)),
         label=f"{transports.title(name)} (suspect)" if doubt else transports.title(name),
         zorder=3,
     )
@@ -341,6 +345,7 @@ def _caption(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> Cap
         style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
         [
             *style.doubts(panel.points),
+            *ranks.note(comparison.curves.values()),
             *([f"Published means: {', '.join(bounds)}."] if bounds else []),
             *([f"Seeds without a number: {', '.join(lost)}."] if lost else []),
             style.definition(panel),
