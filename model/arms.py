@@ -31,9 +31,11 @@ _TIMEOUTS_ALONE = {
     "dup_threshold": NEVER_DUPLICATES, "fixed_rto": True, "min_rto_ms": PFABRIC_RTO_MS,
     "probe_after": PROBE_AFTER,
 }  # fmt: skip
-TCP_STACK: Mapping[str, Any] = {**_COMMON, "min_rto_ms": TCP_RTO_MS}
-MINTCP_STACK: Mapping[str, Any] = {**_COMMON, **_TIMEOUTS_ALONE, "max_window": MAX_WINDOW}
-LINERATE_STACK: Mapping[str, Any] = {**_COMMON, **_TIMEOUTS_ALONE, "max_window": BDP_PKTS}
+_NS2 = {"processing_frames": 0.0}
+"""The authors' simulator has hosts without randomness of their own."""
+TCP_STACK: Mapping[str, Any] = {**_COMMON, **_NS2, "min_rto_ms": TCP_RTO_MS}
+MINTCP_STACK: Mapping[str, Any] = {**_COMMON, **_NS2, **_TIMEOUTS_ALONE, "max_window": MAX_WINDOW}
+LINERATE_STACK: Mapping[str, Any] = {**_COMMON, **_NS2, **_TIMEOUTS_ALONE, "max_window": BDP_PKTS}
 PFABRIC, SCHEDULING, DROPPING = "pfabric", "pfabric_scheduling", "pfabric_dropping"
 BANDS, BANDS_BYTES = "pfabric_bands", 1_500_000
 """What the CS244 2017 reproduction ran: 16 bands, and a thousand packets of 1500 bytes."""

@@ -7,6 +7,7 @@ build their network here, so a flow with the same 5-tuple and seed takes the sam
 from __future__ import annotations
 
 import ipaddress
+import random
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -93,6 +94,16 @@ def port_rates_bps(topology: Topology, link: LinkSpec) -> npt.NDArray[np.int64]:
     return rates
 
 
+def _by_clocks(
+    rates_bps: npt.NDArray[np.int64], topology: Topology, ppm: float, seed: int
+) -> npt.NDArray[np.int64]:
+    """Return the rates with the error of each node's clock, which is uniform in plus or minus `ppm`."""
+    rng = random.Random(sub_seed(seed, "clocks"))
+    error = np.array([1 + 1e-6 * ppm * rng.uniform(-1, 1) for _ in topology.nodes])
+    sender = [end for each in topology.links for end in (each.a, each.b)]
+    return np.round(rates_bps * error[sender]).astype(np.int64)
+
+
 def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
     """Return the network of a RunSpec; the path hash uses the sub-seed `routing`."""
     tables = ecmp_groups(topology)
@@ -115,7 +126,10 @@ def network_plan(
     nic_ports = [uplink(nic.link) for nic in ends]
     queue_pkts, queue_bytes = _queue_limits(link, ports, nic_ports)
     traced = _traced(topology) if link.trace else np.zeros(0, np.intp)
-    rate_bps, delay_us = port_rates_bps(topology, link), _delays_us(topology, link)
+    nominal_bps = port_rates_bps(topology, link)
+    rate_bps = _by_clocks(nominal_bps, topology, link.clock_ppm, seed)
+    rate_bps[traced] = nominal_bps[traced]
+    delay_us = _delays_us(topology, link)
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
     fib, offsets, member_port, member_paths = _port_groups(topology, tables)

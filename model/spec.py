@@ -35,7 +35,7 @@ from model.fields.ranges import (
 
 MAX_SUBFLOWS = 32
 MAX_PARTS = 64
-SCHEMA = 4
+SCHEMA = 5
 FIFO = "fifo"
 NO_SCHEDULER = "none"
 PORT, QDISC = "port", "qdisc"
@@ -99,7 +99,8 @@ class LinkSpec:
     `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
     the delay of hosts' links, in each direction: the time that hosts themselves take. With a `trace`
     (model/link_traces.py) links between switches carry packets at its delivery opportunities instead of at
-    their rate.
+    their rate. The transmit clock of each node is off by a random share of up to `clock_ppm` millionths, which
+    IEEE 802.3 allows to be 100: two nodes that send all the time do not keep their phase.
     """
 
     rate_mbps: float = field(metadata=within(0.01, 400_000.0, "Mb/s"))
@@ -118,6 +119,9 @@ class LinkSpec:
         default=0.0, metadata=_LATER | _DELAY_US | called("{:g} us more in hosts".format)
     )
     trace: str = field(default="", metadata=_LATER)
+    clock_ppm: float = field(
+        default=100.0, metadata=within(0, 10_000.0, "ppm") | called("clocks within {:g} ppm".format)
+    )
 
     def __post_init__(self) -> None:
         as_floats(self)
@@ -227,6 +231,11 @@ class StackSpec:
     Retransmission timers expire at multiples of `timer_scan_ms`, 0 at any time. Flows start at random times
     within `start_spread_ms`.
 
+    A host sends each packet after a random processing time of up to `processing_frames` transmissions of a full
+    frame on its link, in order. Without it senders keep the phase in which a full queue has a free place, and
+    others starve (Floyd and Jacobson, On traffic phase effects, 1992, section 3.2). Real hosts on this
+    project's fabric are late by 0.1 (median) to 0.7 frames (99th percentile) at 10 to 50 Mb/s.
+
     With `fixed_rto` every timeout lasts `min_rto_ms`. After `probe_after` timeouts in a row a sender sends
     only probes of one byte until an acknowledgement comes; 0 means never. Windows grow to `max_window` at
     most; 0 means no limit. `connections` are `new` ones, or `persistent`: a flow takes over an idle
@@ -261,6 +270,7 @@ class StackSpec:
     recovery: str = "rfc"
     handshake: bool = False
     start_spread_ms: float = field(default=0.0, metadata=_TIME_MS)
+    processing_frames: float = field(default=1.0, metadata=within(0, 100.0, "frames"))
     fixed_rto: bool = field(default=False, metadata=_LATER)
     probe_after: int = field(default=0, metadata=_LATER | within(0, 1000, "timeouts"))
     max_window: int = field(default=0, metadata=_LATER | _SEGMENTS)

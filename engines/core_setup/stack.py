@@ -88,6 +88,8 @@ class Stack:
     rank_by_sent: bool = False
     smallest_first: bool = False
     on_demand: bool = False
+    processing_frames: float = 0.0
+    processing_seed: int = 0
 
 
 def check_stack(spec: RunSpec, ccs: Iterable[str]) -> None:
@@ -141,6 +143,8 @@ def stack_of(spec: RunSpec) -> Stack:
         rank_by_sent=wanted.rank == SENT,
         smallest_first=spec.link.discipline in SMALLEST_FIRST,
         on_demand=opens_subflows(spec),
+        processing_frames=wanted.processing_frames,
+        processing_seed=sub_seed(spec.seed, "processing"),
     )
 
 

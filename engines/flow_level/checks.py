@@ -14,14 +14,14 @@ from model.spec import ELASTIC, FIFO, PORT, RunSpec
 from workloads.flow import Flow
 
 OF_LINKS = frozenset(
-    {"rate_mbps", "delay_us", "host_delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts"}
+    {"rate_mbps", "delay_us", "host_delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "clock_ppm"}
 )
 """Fields of a LinkSpec that are accepted. Only the rate has an effect: steady rates here depend neither on
 queues nor on round-trip times, which all count as equal (docs/flow-level.md)."""
 OF_STACKS = frozenset(
     {
         "payload_bytes", "header_bytes", "ack_bytes", "mptcp_bytes", "mptcp_ack_bytes", "ack_gaps",
-        "delayed_ack_ms", "acks", "replacement",
+        "delayed_ack_ms", "acks", "replacement", "processing_frames",
     }
 )  # fmt: skip
 """Fields of a StackSpec that the models have: bytes on the wire, acknowledgements, the choice of paths."""

@@ -62,7 +62,7 @@ def defaults(
         subflows=(1,),
         rate_mbps=RATE_MBPS,
         delay_us=LINK_DELAY_US,
-        pins={"link.host_delay_us": host_delay_us},
+        pins={"link.host_delay_us": host_delay_us, "link.clock_ppm": 0.0},
         seconds=SECONDS,
         warmup_s=WARMUP_S,
         whole_s=WHOLE_S,

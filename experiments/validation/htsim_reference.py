@@ -41,6 +41,7 @@ QUEUE_PKTS, RANDOM_PKTS, HOST_QUEUE_PKTS, PACKET_BYTES = 100, 3, 1000, 1500
 STACK = {
     "payload_bytes": PACKET_BYTES, "header_bytes": 0, "ack_bytes": 40, "initial_window": 10, "ssthresh": 100,
     "min_rto_ms": 250.0, "delayed_ack_ms": 0.0, "sack": False, "reinject": False,
+    "processing_frames": 0.0,
 }  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
         defaults=Defaults(
             ks=(8,), workloads=("one_to_one",), subflows=tuple(row), rate_mbps=100.0, queue_pkts=QUEUE_PKTS,
             delay_us=10.0, ccs=("lia",), seconds=4.0, warmup_s=2.0, seeds=6, engines=(SIMULATOR,),
-            stack={**STACK, "acks": acks},
+            stack={**STACK, "acks": acks}, pins={"link.clock_ppm": 0.0},
         ),
         topologies=fat_trees,
         points=_points,

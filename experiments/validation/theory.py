@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 from engines.registry import SIMULATOR
 from experiments.coupled.wire import FAIRNESS
@@ -37,12 +38,15 @@ _ALONE = Defaults(
     ks=(), workloads=("against_tcp",), subflows=(1,), ccs=("reno",), traffic="native", engines=(SIMULATOR,),
     always_whole=True,
 )  # fmt: skip
+_EXACT: dict[str, Any] = {"stack": {"processing_frames": 0.0}, "pins": {"link.clock_ppm": 0.0}}
+"""What arithmetic to the byte assumes of hosts and clocks."""
 FILLED = dataclasses.replace(
-    _ALONE, rate_mbps=max(RATES_MBPS), delay_us=100.0, warmup_s=1.0, seconds=4 * FRAME_BITS / 1e4
+    _ALONE, **_EXACT, rate_mbps=max(RATES_MBPS), delay_us=100.0, warmup_s=1.0, seconds=4 * FRAME_BITS / 1e4
 )
 """The window lasts a whole number of packets at every rate: 400 at 1 Mb/s."""
 SAWTOOTH = dataclasses.replace(
     _ALONE,
+    **_EXACT,
     rate_mbps=SAW_MBPS,
     queue_pkts=SAW_PKTS,
     delay_us=SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,

@@ -128,9 +128,9 @@ class alignas(64) Port {
   // Whether a discipline chooses the next packet (scheduled_port.hpp). The queue of any other port is a FIFO.
   [[nodiscard]] bool is_scheduled() const { return config_.discipline != 0; }
 
+  // Rounded down to a picosecond.
   [[nodiscard]] Time transmission_time(std::uint64_t bytes) const {
-    const auto count = static_cast<Time>(bytes);
-    return ps_per_byte_ != 0 ? count * ps_per_byte_ : count * kPsBits / config_.rate_bps;
+    return static_cast<Time>(Wide{bytes} * time_per_byte_ >> kFractionBits);
   }
   [[nodiscard]] Time delay() const { return delay_; }
   // When the packet in front has left. There must be one.
@@ -154,14 +154,18 @@ class alignas(64) Port {
  private:
   friend class ScheduledPort;
 
-  static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
+  __extension__ using Wide = unsigned __int128;
+
+  static constexpr std::uint64_t kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
+  static constexpr int kFractionBits = 24;
 
   [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_.at(departed_ + place); }
   [[nodiscard]] QueueLength length() const { return {queued_, accepted_bytes_ - tx_bytes_}; }
 
   void configure() {
-    const std::int64_t per_byte = kPsBits / config_.rate_bps;
-    ps_per_byte_ = kPsBits % config_.rate_bps == 0 && per_byte < kNone ? static_cast<std::uint32_t>(per_byte) : 0;
+    // Rounded up: what a whole number of picoseconds takes at the exact rate is then not rounded down below it.
+    const auto rate_bps = static_cast<std::uint64_t>(config_.rate_bps);
+    time_per_byte_ = static_cast<std::uint64_t>(((Wide{kPsBits} << kFractionBits) + rate_bps - 1) / rate_bps);
     watch_length();
   }
 
@@ -241,9 +245,9 @@ class alignas(64) Port {
   std::uint64_t departed_ = 0;
   std::uint64_t tx_bytes_ = 0;
   Time delay_;
+  std::uint64_t time_per_byte_ = 0;  // in ps / 2^kFractionBits
   std::uint32_t queued_ = 0;
   std::uint32_t unusual_from_ = 0;  // from this queue length on, every packet is checked
-  std::uint32_t ps_per_byte_ = 0;   // 0 if it is not a whole number
   std::uint16_t epoch_ = 0;
   bool times_written_ = false;
   std::uint16_t beyond_ = kHere;

@@ -38,7 +38,7 @@ FlowStarts populate(Stack& stack, const std::vector<FlowConfig>& flows, std::siz
 
 Partition::Partition(Tables& tables, Network part, const std::vector<FlowConfig>& flows, std::size_t number,
                      const std::optional<NoiseConfig>& noise, std::optional<AgentConfig> agent)
-    : stack_(tables, std::move(part), noise), starts_(populate(stack_, flows, number, std::move(agent))) {}
+    : stack_(tables, std::move(part), number, noise), starts_(populate(stack_, flows, number, std::move(agent))) {}
 
 void Partition::run_until(Time limit) {
   if (stack_.clock.noise()) {

@@ -177,6 +177,8 @@ TransportOptions options_of(const nb::object& options) {
   const auto read_if_there = [&](const char* name, auto& field) {
     if (nb::hasattr(options, name)) read(name, field);
   };
+  read_if_there("processing_frames", out.processing_frames);
+  read_if_there("processing_seed", out.processing_seed);
   read_if_there("fixed_rto", out.fixed_rto);
   read_if_there("probe_after", out.probe_after);
   read_if_there("max_window", out.max_window);
@@ -193,6 +195,9 @@ TransportOptions options_of(const nb::object& options) {
   read_if_there("join_after_bytes", out.join_after_bytes);
   read_if_there("on_demand", out.on_demand);
   if (nb::hasattr(options, "scheduler")) out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
+  if (!(out.processing_frames >= 0 && out.processing_frames <= 100)) {
+    throw std::invalid_argument("hosts process a packet in 0 to 100 transmissions of a full one");
+  }
   if (out.ack_bytes == 0 || out.payload_bytes == 0) throw std::invalid_argument("packets have at least one byte");
   return out;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/network.hpp"
+#include "core/random.hpp"
 #include "simulation/ccp/agents.hpp"
 #include "simulation/host_clock.hpp"
 #include "simulation/options.hpp"
@@ -29,7 +30,7 @@ struct PacketHeader {
 
 struct Stack {
   // `tables` must be complete, and outlive the stack.
-  Stack(Tables& tables, Network part, const std::optional<NoiseConfig>& noise);
+  Stack(Tables& tables, Network part, std::size_t partition, const std::optional<NoiseConfig>& noise);
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
   Stack(Stack&&) = delete;
@@ -53,7 +54,7 @@ struct Stack {
     } else {
       packet.take(path);
     }
-    network.inject(id, now, *this);
+    network.inject(id, processed(packet, now), *this);
   }
 
   [[nodiscard]] Acknowledgement acknowledgement(PacketId id) const {
@@ -87,6 +88,21 @@ struct Stack {
   std::vector<std::uint32_t> lost_datagrams;  // of each source, in this partition of the network
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle;  // persistent connections by their hosts
   std::unique_ptr<Agents> agents;       // of subflows whose windows an agent sets
+
+ private:
+  // When the host has processed the packet. Its queue takes packets in the order in which they are sent, whatever these
+  // times, and is brought forward to each: what it holds then does not depend on when it was read last.
+  [[nodiscard]] Time processed(const Packet& packet, Time now) {
+    if (options.processing_frames == 0 || packet.hops == 0) return now;
+    Port& port = network.port(packet.port());
+    const Time frame = port.transmission_time(options.payload_bytes + options.header_bytes);
+    const double most_ns = options.processing_frames * static_cast<double>(frame) / static_cast<double>(kNanosecond);
+    const Time ready = now + kNanosecond * static_cast<Time>(random_.below(static_cast<std::uint32_t>(most_ns)));
+    port.advance(ready);
+    return ready;
+  }
+
+  Random random_;
 };
 
 }  // namespace fabric

@@ -215,6 +215,13 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         path="link.host_delay_us",
     ),
     SpecField(
+        "clock_tolerance", "PPM",
+        "Let the transmit clock of each node be off by a random share of up to PPM millionths. "
+        f"[default: {exact(_SPEC.link.clock_ppm)}, as IEEE 802.3 allows, or the figure's]",
+        parsers.limited("link.clock_ppm"),
+        path="link.clock_ppm",
+    ),
+    SpecField(
         "queue_bytes", "BYTES", "Limit the queues of switches to BYTES bytes instead of packets.",
         parsers.limited("link.queue_bytes"),
         path="link.queue_bytes",

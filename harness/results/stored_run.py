@@ -17,7 +17,7 @@ from model.reasons import Reason
 from model.result import Status
 from model.spec import RunSpec
 
-SCHEMA = 2
+SCHEMA = 3
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS = "run.json", "flows.csv", "ports.csv"
 PROVENANCE = "origin.json"

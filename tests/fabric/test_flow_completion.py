@@ -22,7 +22,7 @@ SECOND = 10**12
 
 
 def stack(**changes: object) -> Stack:
-    spec = RunSpec(LinkSpec(10.0), stack=StackSpec(delayed_ack_ms=0))
+    spec = RunSpec(LinkSpec(10.0), stack=StackSpec(delayed_ack_ms=0, processing_frames=0))
     return dataclasses.replace(stack_of(spec), **changes)  # type: ignore[arg-type]
 
 

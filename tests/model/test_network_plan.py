@@ -154,7 +154,7 @@ def test_scattering_follows_from_the_seed() -> None:
 
 def test_ports_have_the_speed_of_their_link() -> None:
     topology = topos.build("vl2", {"da": 4, "di": 4, "servers": 2})
-    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(5.0), "hashed", SEED)
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(5.0, clock_ppm=0.0), "hashed", SEED)
     for (_, _, layer), rate_bps in zip(port_names(topology), plan.rate_bps.tolist(), strict=True):
         assert rate_bps == (5_000_000 if "host" in layer else 50_000_000)
 

@@ -25,13 +25,15 @@ ACK_PS = ACK * 8 * S // RATE_BPS
 
 
 def stack(**wanted: Any) -> Stack:
-    """Return a stack that acknowledges every segment, with a min RTO of 200 ms and the engine's defaults."""
+    """Return a stack that sends at once and acknowledges every segment, with a min RTO of 200 ms and the
+    engine's defaults."""
     base = dataclasses.replace(
         stack_of(RunSpec(LinkSpec(10.0))),
         payload_bytes=PAYLOAD,
         header_bytes=HEADER,
         ack_bytes=ACK,
         delayed_ack_ps=0,
+        processing_frames=0.0,
     )
     return dataclasses.replace(base, **wanted)
 

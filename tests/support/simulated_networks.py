@@ -17,8 +17,16 @@ from topos.topology import Topology
 US = 1_000_000
 MS = 1000 * US
 S = 1000 * MS
-PLAIN = StackSpec(payload_bytes=1434, header_bytes=80, ack_bytes=80, delayed_ack_ms=0.0, min_rto_ms=200.0)
-"""A full packet is 1514 bytes, an acknowledgement 80; every segment is acknowledged."""
+PLAIN = StackSpec(
+    payload_bytes=1434,
+    header_bytes=80,
+    ack_bytes=80,
+    delayed_ack_ms=0.0,
+    min_rto_ms=200.0,
+    processing_frames=0.0,
+)
+"""A full packet is 1514 bytes, an acknowledgement 80; every segment is acknowledged, and hosts
+send at once."""
 PACKET_BYTES = 1514
 ACK_BYTES = 80
 

@@ -21,6 +21,7 @@ STACK = StackSpec(
     initial_window=5000,
     delayed_ack_ms=0.0,
     min_rto_ms=1000.0,
+    processing_frames=0.0,
 )
 RATE_MBPS = 10_000.0
 SIZES = (1459, 1460, 1461, 2920, 2921, 14_600, 100_000, 1_000_003)
@@ -30,7 +31,15 @@ def spec(
     size: int, *, engine: str = "simulator", discipline: str = "fifo", routing: str = "hashed"
 ) -> RunSpec:
     """A few flows of one size, so far apart in time that each is alone."""
-    link = LinkSpec(RATE_MBPS, 0.2, queue_pkts=0, host_delay_us=2.5, nic_queue_pkts=1, discipline=discipline)
+    link = LinkSpec(
+        RATE_MBPS,
+        0.2,
+        queue_pkts=0,
+        host_delay_us=2.5,
+        nic_queue_pkts=1,
+        discipline=discipline,
+        clock_ppm=0.0,
+    )
     traffic = WorkloadSpec("pairs", {"load": 1, "sizes": f"fixed-{size}"})
     return RunSpec(
         link, LEAF_SPINE, TransportSpec(1, "reno"), traffic,

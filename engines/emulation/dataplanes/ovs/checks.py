@@ -15,7 +15,7 @@ from engines.emulation.kernel import shaping
 from model.fields.words import beyond
 from model.openflow import COMMAND, check_openflow
 from model.schedulers import scheduled, scheduler_words
-from model.spec import FIFO, RunSpec
+from model.spec import FIFO, LinkSpec, RunSpec
 from topos.topology import Topology
 
 HONOURED = frozenset({"rate_mbps", "delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "host_queue"})
@@ -41,7 +41,8 @@ def check(spec: RunSpec, topology: Topology) -> None:
         "links that follow a trace (--link-trace)": link.trace,
         f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
         "a limit in bytes on links with delay (--queue-bytes, --delay)": link.queue_bytes and link.delay_us,
-        **dict.fromkeys(beyond(HONOURED, spec, "link"), True),
+        "another tolerance of clocks (--clock-tolerance)": link.clock_ppm not in {0.0, LinkSpec.clock_ppm},
+        **dict.fromkeys(beyond({*HONOURED, "clock_ppm"}, spec, "link"), True),
     }
     for what, value in asked.items():
         if value:

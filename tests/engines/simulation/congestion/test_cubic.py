@@ -17,7 +17,7 @@ from engines.simulation.engine import SimulatorEngine
 from fabric._core import CubicState
 from fabric.plan import PAYLOAD_SHARE
 from model.result import RunResult
-from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.spec import LinkSpec, RunSpec, SamplingSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 RATE_MBPS, RTT_MS, QUEUE_PKTS = 96.0, 40.0, 320
 C, BETA = 0.4, 0.7
@@ -26,9 +26,10 @@ MSS = 1448
 
 def run(cc: str, raw: Path, rtt_ms: float = RTT_MS, loss: float = 0.0, seconds: float = 60.0) -> RunResult:
     spec = RunSpec(
-        LinkSpec(RATE_MBPS, 1000 * rtt_ms / 6, queue_pkts=QUEUE_PKTS, loss=loss),
+        LinkSpec(RATE_MBPS, 1000 * rtt_ms / 6, queue_pkts=QUEUE_PKTS, loss=loss, clock_ppm=0),
         TopologySpec("dumbbell", {"n": 1, "access": 4}), TransportSpec(1, cc), WorkloadSpec("against_tcp"),
         engine="simulator", warmup_s=20.0, seconds=seconds, sampling=SamplingSpec(sockets_ms=100),
+        stack=StackSpec(processing_frames=0.0),
     )  # fmt: skip
     return SimulatorEngine().run(spec, Silent(), raw)
 

@@ -22,7 +22,7 @@ ACK_PS = lab.transmission_ps(lab.ACK_BYTES, RATE_MBPS)
 DELAY_PS = round(DELAY_US * lab.US)
 HOPS = 2
 EMPTY_RTT_PS = HOPS * (DATA_PS + DELAY_PS) + HOPS * (ACK_PS + DELAY_PS)
-LINK = LinkSpec(RATE_MBPS, DELAY_US, queue_pkts=200)
+LINK = LinkSpec(RATE_MBPS, DELAY_US, queue_pkts=200, clock_ppm=0.0)
 
 
 def completed_ps(simulation: Simulation) -> list[int]:
