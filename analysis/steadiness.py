@@ -47,8 +47,14 @@ def unsteady_words(over_carried_pct: float) -> str:
 
 def drift_reasons(halves_pct: tuple[float, float] | None) -> tuple[Reason, ...]:
     """Return the reason for doubt if mean goodput in the halves of a window, in percent of the link rate,
-    differs by more than the tolerance; else nothing."""
-    if halves_pct is None or abs(halves_pct[1] - halves_pct[0]) <= DRIFT_POINTS:
+    differs by more than the tolerance; else nothing.
+
+    The tolerance is a share of the link rate, or of the mean goodput where flows get more than that: from
+    several NICs, or over links that are faster than the slowest."""
+    if halves_pct is None:
+        return ()
+    whole_pct = max(100.0, sum(halves_pct) / 2)
+    if abs(halves_pct[1] - halves_pct[0]) <= DRIFT_POINTS / 100 * whole_pct:
         return ()
     first, second = halves_pct
     text = f"mean goodput was {first:.1f} % of the link rate in the first half, then {second:.1f} %"

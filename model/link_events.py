@@ -31,6 +31,11 @@ def check_events(spec: RunSpec, topology: Topology) -> None:
             )
 
 
+def changes_in_window(spec: RunSpec) -> bool:
+    """Return whether a link changes in the measured window, so that goodput should change in it."""
+    return any(spec.warmup_s < event.t_s < spec.warmup_s + spec.seconds for event in spec.events)
+
+
 def ports_of(event: LinkEvent, topology: Topology) -> tuple[int, int]:
     """Return the ports of both directions of the event's link. Raises UsageError for an unknown link."""
     try:

@@ -101,7 +101,8 @@ def _by_clocks(
     rng = random.Random(sub_seed(seed, "clocks"))
     error = np.array([1 + 1e-6 * ppm * rng.uniform(-1, 1) for _ in topology.nodes])
     sender = [end for each in topology.links for end in (each.a, each.b)]
-    return np.round(rates_bps * error[sender]).astype(np.int64)
+    of_clocks: npt.NDArray[np.int64] = np.round(rates_bps * error[sender]).astype(np.int64)
+    return of_clocks
 
 
 def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:

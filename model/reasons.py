@@ -54,6 +54,7 @@ SUBFLOWS, FALLBACK, STALLED, CONTROL = "subflows", "fallback", "stalled", "conge
 REPAIRS = "repairs"
 AGENT = "agent"
 UNSTEADY, DRIFT, SETTLING = "unsteady", "drift", "settling"
+IMPOSSIBLE, STARVED = "impossible", "starved"
 ERROR, BUG, ENDED, NO_DATA, UNSTATED = "error", "bug", "process ended", "no data", "unstated"
 BASELINE, OTHER = "baseline", "other"
 
@@ -142,6 +143,19 @@ KINDS: Mapping[str, Kind] = {
         "The window began before subflows had settled",
         "The warm-up held too few round trips. Subflows' windows still grew, so goodput is too low.",
         "Use a longer `--warmup`.",
+    ),
+    IMPOSSIBLE: Kind(
+        "Goodput is higher than it can be",
+        "Data that had arrived before the window, and waited for a gap, was delivered in it; or the baseline "
+        "did not fill its links, so that 100 % is too little.",
+        _LONGER,
+    ),
+    STARVED: Kind(
+        "Flows starved",
+        "Some flows got almost nothing in the whole window, because other senders found every free place of "
+        "a full queue. That can be real (TCP Outcast), or an effect of clocks that agree too well: the "
+        "slowest flow and the fairness depend on which sender came first.",
+        "Run more seeds (`--seeds`), or see whether `--random-drop 1` or a longer queue changes it.",
     ),
     BASELINE: Kind(
         "The baseline is suspect",

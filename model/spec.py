@@ -99,8 +99,8 @@ class LinkSpec:
     `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
     the delay of hosts' links, in each direction: the time that hosts themselves take. With a `trace`
     (model/link_traces.py) links between switches carry packets at its delivery opportunities instead of at
-    their rate. The transmit clock of each node is off by a random share of up to `clock_ppm` millionths, which
-    IEEE 802.3 allows to be 100: two nodes that send all the time do not keep their phase.
+    their rate. The transmit clock of each node is off by a random share of up to `clock_ppm` millionths; IEEE
+    802.3 allows 100. So two nodes that send all the time do not keep their phase.
     """
 
     rate_mbps: float = field(metadata=within(0.01, 400_000.0, "Mb/s"))
@@ -231,10 +231,11 @@ class StackSpec:
     Retransmission timers expire at multiples of `timer_scan_ms`, 0 at any time. Flows start at random times
     within `start_spread_ms`.
 
-    A host sends each packet after a random processing time of up to `processing_frames` transmissions of a full
-    frame on its link, in order. Without it senders keep the phase in which a full queue has a free place, and
-    others starve (Floyd and Jacobson, On traffic phase effects, 1992, section 3.2). Real hosts on this
-    project's fabric are late by 0.1 (median) to 0.7 frames (99th percentile) at 10 to 50 Mb/s.
+    A host sends each packet after a random processing time of up to `processing_frames` transmissions of a
+    full frame on its link, in order. Without it senders keep the phase in which a full queue has a free
+    place, and others starve (Floyd and Jacobson, On traffic phase effects in packet-switched gateways, 1992).
+    Frames of real hosts on this project's fabric are late by 0.1 (median) to 0.7 frames (99th percentile) at
+    10 to 50 Mb/s.
 
     With `fixed_rto` every timeout lasts `min_rto_ms`. After `probe_after` timeouts in a row a sender sends
     only probes of one byte until an acknowledgement comes; 0 means never. Windows grow to `max_window` at

@@ -17,6 +17,7 @@ from engines.simulation.machine_noise import noise_metrics
 from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from model.flows import PlannedFlow
+from model.link_events import changes_in_window
 from model.network_plan import port_names, port_rates_bps
 from model.reasons import GOODPUT
 from model.responsive import opens_subflows
@@ -56,7 +57,7 @@ def summarise(
     samples = sample_tables(spec, flows, rates_bps, recording)
     rows = _flow_rows(spec, flows, ideal_s, recording, samples)
     over_carried = _over_carried(flows, recording)
-    reasons = () if spec.events else unsteady_reasons(over_carried)
+    reasons = unsteady_reasons(over_carried)
     drifts = drift_reasons(_halves_pct(spec, flows, recording))
     return RunResult(
         status=Status.SUSPECT if reasons else Status.OK,
@@ -128,9 +129,9 @@ def _halves_pct(
 ) -> tuple[float, float] | None:
     """Return mean goodput in each half of the window, in percent of the link rate.
 
-    Returns None if links fail or if flows have a size.
+    Returns None if links change in the window or if flows have a size.
     """
-    if spec.events or any(flow.size_bytes for flow in flows):
+    if changes_in_window(spec) or any(flow.size_bytes for flow in flows):
         return None
     (middle,), of_link = recording.middle, spec.link.rate_mbps * 1e6 * spec.seconds / 2
     ends = [each.flows["delivered_bytes"].mean() for each in (recording.opened, recording.closed)]

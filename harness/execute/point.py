@@ -7,10 +7,12 @@ import errno
 import math
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import topos
+from analysis.plausibility import impossible, starved
 from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
 from engines.engine import Engine, Observer
@@ -20,7 +22,7 @@ from harness.results.attempts import Attempt
 from harness.results.store import PointWriter, Store, StoredPoint
 from harness.watch.feed import followed
 from model.reasons import BASELINE, BUG, ERROR, NO_DATA, UNSTATED, Reason
-from model.result import RunResult, Status
+from model.result import FlowRow, RunResult, Status
 from model.spec import RunSpec
 from workloads.matrices import has_flows
 
@@ -105,7 +107,7 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
     Raises only the errors that end the sweep: HostUnfitError, StoreError, KeyboardInterrupt.
     """
     try:
-        return audited(engine.run(spec, observer, raw), has_flows(spec.workload.matrix))
+        return audited(engine.run(spec, observer, raw), spec)
     except (HostUnfitError, StoreError):
         raise
     except RefabricError as error:
@@ -126,22 +128,47 @@ def _bug(error: Exception, raw: Path) -> RunResult:
     return _failed(Reason(BUG, one_line(reason)))
 
 
-def audited(result: RunResult, flows: bool = True) -> RunResult:
-    """Return `result`, failed if a flow has no goodput, so that no chart lacks a bar without a reason.
-
-    A point without `flows` is about calls, and failed if none was offered.
-    """
+def audited(result: RunResult, spec: RunSpec) -> RunResult:
+    """Return `result`, failed if it has no number or a number about nothing, suspect if flows delivered more
+    than links carry, and with a caution if flows starved."""
     if result.status is Status.FAILED:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
-    if not flows and not result.metrics.get("calls_offered_per_s"):
-        return _without_data(result, "no call was offered")
-    lacking = [flow.flow for flow in result.flows if not math.isfinite(flow.goodput_mbps)]
-    if flows and (not result.flows or lacking):
-        what = f"flow {lacking[0]} has no goodput" if lacking else "no flow has data"
-        return _without_data(result, what)
     if result.status is Status.SUSPECT and not result.reasons:
-        return dataclasses.replace(result, reasons=NO_REASON)
+        result = dataclasses.replace(result, reasons=NO_REASON)
+    if not has_flows(spec.workload.matrix):
+        return _audited_calls(result, spec)
+    if lacking := _lack_of_data(result.flows, spec):
+        return _without_data(result, lacking)
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    rate_mbps = spec.link.rate_mbps
+    starving = starved(result.flows, topology, rate_mbps)
+    result = dataclasses.replace(result, cautions=(*result.cautions, *starving))
+    return result.doubted(impossible(result.flows, topology, rate_mbps))
+
+
+def _audited_calls(result: RunResult, spec: RunSpec) -> RunResult:
+    offered, completed = (result.metrics.get(f"calls_{what}_per_s") for what in ("offered", "completed"))
+    if not offered:
+        return _without_data(result, "no call was offered")
+    if not completed:
+        why = f"no call was completed in the {spec.seconds:g} s of the window: measure longer (--seconds)"
+        return result.doubted((Reason(NO_DATA, why),))
     return result
+
+
+def _lack_of_data(flows: Sequence[FlowRow], spec: RunSpec) -> str:
+    """Return why the point has no number; empty if it has."""
+    if not flows:
+        return "no flow has data"
+    lacking = [flow.flow for flow in flows if not math.isfinite(flow.goodput_mbps)]
+    if lacking:
+        return f"flow {lacking[0]} has no goodput"
+    if any(flow.goodput_mbps for flow in flows):
+        return ""
+    ended = sum(flow.size_bytes > 0 and flow.start_s + flow.completed_s <= 0 for flow in flows)
+    if ended == len(flows):
+        return f"all {ended} flows had ended before the window: leave out --warmup, or use a shorter one"
+    return f"no flow delivered a byte in the {spec.seconds:g} s of the window: measure longer (--seconds)"
 
 
 def _without_data(result: RunResult, what: str) -> RunResult:

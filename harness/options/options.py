@@ -211,6 +211,8 @@ class SweepOptions:
     """The highest rate that `auto` tries."""
     stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
     """Fields of simulated hosts' stacks that the user or the figure chose, usual values too."""
+    chosen_warmup: bool = False
+    """Whether the user or the figure chose the warm-up."""
 
     def with_values(self, values: Mapping[str, Any]) -> SweepOptions:
         """Return the options with other values of the fields at these paths."""
@@ -255,6 +257,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         window=_window(given, defaults, profile, engines),
         highest_mbps=profile.highest_mbps,
         stack={**defaults.stack, **(given.settings.get("stack") or {})},
+        chosen_warmup=given.warmup is not None or defaults.warmup_s is not None,
     )
 
 

@@ -38,13 +38,14 @@ class Window:
     with_events: bool = True
 
     def of(self, spec: RunSpec) -> RunSpec:
-        """Return the point with durations that are long enough for its links, 5 minutes each at most."""
+        """Return the point with durations that are long enough for its links, 5 minutes each at most. One
+        without warm-up keeps none: its flows have sizes and begin at their own times."""
         if spec.events and not self.with_events:
             return spec
         warmup_s, seconds = self._needed_s(spec)
         return dataclasses.replace(
             spec,
-            warmup_s=max(spec.warmup_s, min(warmup_s, MAX_S)),
+            warmup_s=max(spec.warmup_s, min(warmup_s, MAX_S)) if spec.warmup_s else 0.0,
             seconds=max(spec.seconds, min(seconds, MAX_S)),
         )
 

@@ -125,24 +125,27 @@ def _own_network(name: str, network: Network) -> Topologies:
 
 
 def _with_flows(name: str, points: Points, flows: Flows) -> Points:
-    """Return the points with the flows that the function makes for their hosts and seed."""
+    """Return the points with the flows that the function makes for their hosts and seed. If all of them have
+    a size, there is no warm-up in which they could end, unless somebody chose one."""
 
     @functools.cache
-    def made(kind: str, params: tuple[tuple[str, int | str], ...], seed: int) -> WorkloadSpec:
+    def made(kind: str, params: tuple[tuple[str, int | str], ...], seed: int) -> tuple[WorkloadSpec, bool]:
         net = topos.build(kind, dict(params))
         hosts = [net.nodes[host].name for host in net.hosts]
         what = f"experiment {name}: its flows"
         drawn = usable_flows(what, flows, hosts, sub_seed(seed, "workload"))
-        return WorkloadSpec(TRACE, {"name": name, "flows": written(drawn)})
+        sized = all(flow.size_bytes for flow in drawn)
+        return WorkloadSpec(TRACE, {"name": name, "flows": written(drawn)}), sized
 
-    def own(spec: RunSpec) -> RunSpec:
+    def own(spec: RunSpec, chosen_warmup: bool) -> RunSpec:
         if spec.workload.matrix != TRACE or spec.workload.params.get("flows"):
             return spec
         topology = spec.topology
-        workload = made(topology.kind, tuple(topology.params.items()), spec.seed)
-        return dataclasses.replace(spec, workload=workload)
+        workload, sized = made(topology.kind, tuple(topology.params.items()), spec.seed)
+        warmup_s = 0.0 if sized and not chosen_warmup else spec.warmup_s
+        return dataclasses.replace(spec, workload=workload, warmup_s=warmup_s)
 
     def with_own(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        return [own(spec) for spec in points(options, rate_of)]
+        return [own(spec, options.chosen_warmup) for spec in points(options, rate_of)]
 
     return with_own

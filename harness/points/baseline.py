@@ -48,14 +48,14 @@ def baseline_of(spec: RunSpec) -> RunSpec:
 
     One flow on an idle network settles at once and depends neither on a permutation nor on the choice of a
     path. So seed and routing are fixed, long sweeps share a baseline of at most 20 s, and one of several
-    replicas is enough. Its packets are not marked: they would be marked in the queue of its own host, where
-    nothing competes. It has no priorities, link events, injected stalls or scheduler, and its network is
-    undivided. Idempotent.
+    replicas is enough. Its packets are neither lost at random nor marked (they would be marked in the queue
+    of its own host, where nothing competes): 100 % is what the links could carry. It has no priorities, link
+    events, injected stalls or scheduler, and its network is undivided. Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
         spec,
-        link=dataclasses.replace(spec.link, ecn_pkts=0, discipline=FIFO),
+        link=dataclasses.replace(spec.link, loss=0.0, random_pkts=0, ecn_pkts=0, discipline=FIFO),
         topology=dataclasses.replace(spec.topology, params=params),
         workload=WorkloadSpec(MATRIX),
         routing=USUAL_ROUTING,
@@ -76,11 +76,11 @@ def expected_mbps(spec: RunSpec) -> float | None:
     """Return the payload goodput in Mb/s of the baseline of `spec`, by arithmetic.
 
     One uncongested TCP flow fills its path, so its goodput is the rate of the slowest link times the share of
-    payload in a full frame. None where that does not follow: random loss, a window or a queue smaller than
-    what the path holds, a warm-up of few round trips, writes smaller than a segment, invented numbers.
+    payload in a full frame. None where that does not follow: a window or a queue smaller than what the path
+    holds, a warm-up of few round trips, writes smaller than a segment, invented numbers.
     """
     spec = baseline_of(spec)
-    if spec.engine == MADE_UP or spec.link.loss or spec.transport.write_bytes:
+    if spec.engine == MADE_UP or spec.transport.write_bytes:
         return None
     path = _path(spec)
     if path is None:

@@ -20,6 +20,7 @@ from model import transports
 from model.reasons import (
     BASELINE,
     COMPLETION,
+    IMPOSSIBLE,
     RTT,
     Reason,
     blames_machine,
@@ -28,6 +29,8 @@ from model.result import Status
 from model.spec import RunSpec
 
 BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
+MOST_PCT = 105.0
+"""The most that flows may have on average, in percent of a baseline over links as fast as theirs."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
         reasons = (*reasons, BASELINE_SUSPECT)
     failed = point.status is Status.FAILED
     goodput = None if failed else point.goodput_mbps
+    if not failed and (short := _short_baseline(point, baseline_mbps)):
+        status, reasons = Status.SUSPECT, (*reasons, short)
     return Judged(
         point,
         status,
@@ -135,6 +140,22 @@ def _is_right_baseline(point: StoredPoint) -> bool:
     """Return whether a baseline is suspect only because of the machine and still has the computed goodput."""
     suspect = point.status is Status.SUSPECT and blames_machine(point.reasons)
     return suspect and is_baseline(point.spec) and point.is_arithmetic
+
+
+def _short_baseline(point: StoredPoint, baseline_mbps: float | None) -> Reason | None:
+    """Return the reason for suspicion if flows have more than 100 % can be, because one flow alone did not
+    fill its links; None if they have not."""
+    if not baseline_mbps or point.goodput_mbps is None or point.only_transfers:
+        return None
+    pct = 100 * point.goodput_mbps.mean / baseline_mbps
+    network = point.spec.topology
+    if pct <= MOST_PCT or pct <= MOST_PCT * topos.build(network.kind, network.params).host_speed:
+        return None
+    text = (
+        f"mean goodput is {pct:.0f} % of the baseline: one flow alone reached {baseline_mbps:.3g} Mb/s, less "
+        "than its links carry; let it fill them (--queue, --warmup, --cc)"
+    )
+    return Reason(IMPOSSIBLE, text, numbers=(("baseline_pct", pct),))
 
 
 def _is_suspect(baseline: StoredPoint | None) -> bool:

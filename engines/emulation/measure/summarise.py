@@ -27,6 +27,7 @@ from engines.emulation.verdict.verdict import Evidence, judge, only_stalled
 from engines.kernel_hosts.kernel_stack import on_the_wire
 from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow
+from model.link_events import changes_in_window
 from model.machine.effects import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
 from model.responsive import opens_subflows
@@ -154,7 +155,7 @@ def _evidence(
         stretch_pct=clock["clock_stretch_pct"],
         stretch_longest_ms=clock["clock_stretch_longest_ms"],
         unheld_pct=clock["clock_unheld_pct"],
-        over_carried_pct=100.0 if spec.events else _over_carried(readings, rows).get(OVER_CARRIED_PCT, 100.0),
+        over_carried_pct=_over_carried(readings, rows).get(OVER_CARRIED_PCT, 100.0),
         halves_pct=_halves_pct(spec, flows, readings),
         warmup_s=spec.warmup_s,
         round_trip_s=_settling_round_trip_s(spec, flows, readings),
@@ -194,11 +195,11 @@ def _halves_pct(
 ) -> tuple[float, float] | None:
     """Return mean goodput of flows without a size in each half of the window, in percent of the link rate.
 
-    Returns None if links fail, if flows have a size, or if the window is too short.
+    Returns None if links change in the window, if flows have a size, or if the window is too short.
     """
     window = readings.window
     least = MIN_VIRTUAL_HALVED if spec.clock == VIRTUAL else MIN_HALVED
-    if spec.events or any(flow.size_bytes for flow in flows) or len(window) < least:
+    if changes_in_window(spec) or any(flow.size_bytes for flow in flows) or len(window) < least:
         return None
     middle = len(window) // 2
     parts = ((window[0], window[middle]), (window[middle], window[-1]))

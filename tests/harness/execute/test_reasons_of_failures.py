@@ -16,7 +16,7 @@ from harness.execute.point import Task, attempt, audited, fail
 from harness.results.store import Store
 from model.reasons import BUG, ENDED, ERROR, KINDS, NO_DATA, UNSTATED, Reason, blames_machine
 from model.result import RunResult, Status
-from model.spec import RunSpec
+from model.spec import RunSpec, WorkloadSpec
 from tests.support.stored_points import result_of, spec_of
 
 MISLEADING = "CPU: no idle time left"
@@ -60,27 +60,28 @@ def without_goodput(result: RunResult) -> RunResult:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "flows", "reason"),
+    ("damaged", "matrix", "reason"),
     [
-        (without_goodput, True, Reason(NO_DATA, "flow 0 has no goodput")),
-        (lambda r: dataclasses.replace(r, flows=()), True, Reason(NO_DATA, "no flow has data")),
-        (lambda r: r, False, Reason(NO_DATA, "no call was offered")),
+        (without_goodput, "one_to_one", Reason(NO_DATA, "flow 0 has no goodput")),
+        (lambda r: dataclasses.replace(r, flows=()), "one_to_one", Reason(NO_DATA, "no flow has data")),
+        (lambda r: r, "sip", Reason(NO_DATA, "no call was offered")),
         (
             lambda r: dataclasses.replace(r, status=Status.FAILED),
-            True,
+            "one_to_one",
             Reason(UNSTATED, "the engine gave no reason"),
         ),
     ],
 )
 def test_missing_data_is_a_kind_of_its_own(
-    damaged: Callable[[RunResult], RunResult], flows: bool, reason: Reason
+    damaged: Callable[[RunResult], RunResult], matrix: str, reason: Reason
 ) -> None:
-    result = audited(damaged(result_of([1.0, 2.0])), flows)
+    spec = dataclasses.replace(spec_of(), workload=WorkloadSpec(matrix))
+    result = audited(damaged(result_of([1.0, 2.0])), spec)
     assert (result.status, result.reasons) == (Status.FAILED, (reason,))
 
 
 def test_a_suspect_point_without_a_reason_says_so() -> None:
-    result = audited(dataclasses.replace(result_of([1.0]), status=Status.SUSPECT, reasons=()))
+    result = audited(dataclasses.replace(result_of([1.0]), status=Status.SUSPECT, reasons=()), spec_of())
     assert [reason.kind for reason in result.reasons] == [UNSTATED]
 
 

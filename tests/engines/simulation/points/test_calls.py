@@ -12,6 +12,7 @@ from engines.engine import Silent
 from engines.flow_level.engine import EQUILIBRIUM, FlowLevelEngine
 from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import audited
+from model.reasons import NO_DATA
 from model.result import CALL_COLUMNS, RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads import matrices
@@ -111,9 +112,17 @@ def test_the_same_spec_gives_the_same_result() -> None:
 
 
 def test_a_result_without_a_call_is_failed() -> None:
-    silent = dataclasses.replace(run(spec_of("sip:90", 5.0)), metrics={})
-    assert audited(silent, flows=False).status is Status.FAILED
-    assert audited(run(spec_of("sip:90", 5.0)), flows=False).status is Status.OK
+    spec = spec_of("sip:90", 5.0)
+    result = run(spec)
+    assert audited(dataclasses.replace(result, metrics={}), spec).status is Status.FAILED
+    assert audited(result, spec).status is Status.OK
+
+
+def test_a_result_without_a_completed_call_is_suspect() -> None:
+    spec = spec_of("sip:90", 5.0)
+    result = run(spec)
+    none = dataclasses.replace(result, metrics={**result.metrics, "calls_completed_per_s": 0.0})
+    assert [reason.kind for reason in audited(none, spec).reasons] == [NO_DATA]
 
 
 @pytest.mark.parametrize(
