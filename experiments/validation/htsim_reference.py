@@ -86,7 +86,7 @@ def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
         ),
         defaults=Defaults(
             ks=(8,), workloads=("one_to_one",), subflows=tuple(row), rate_mbps=100.0, queue_pkts=QUEUE_PKTS,
-            delay_us=10.0, ccs=("lia",), seconds=4.0, warmup_s=2.0, seeds=6, engines=(SIMULATOR,),
+            delay_us=10.0, ccs=("lia",), seconds=16.0, warmup_s=4.0, seeds=6, engines=(SIMULATOR,),
             stack={**STACK, "acks": acks}, pins={"link.clock_ppm": 0.0},
         ),
         topologies=fat_trees,
