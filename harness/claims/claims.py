@@ -16,6 +16,7 @@ import topos
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.claims import verdicts
 from harness.claims.noted import MeasureOf, anew
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import (
     AGREES,
     DIFFERS,
@@ -96,6 +97,14 @@ class Claim:
         return self.judgement[1]
 
     @property
+    def overrides(self) -> tuple[str, ...]:
+        """The settings that keep it from being judged; empty if it was judged or nothing of it was run."""
+        sides = [side for side in (self.simulated, self.emulated) if side]
+        if any(side.word != NOT_MEASURED for side in sides):
+            return ()
+        return tuple(dict.fromkeys(words for side in sides for words in side.verdict.overrides))
+
+    @property
     def reasons(self) -> list[str]:
         """Why the measured value differs, for each variant in which it does, and what else must be known."""
         row = self.published
@@ -145,6 +154,7 @@ def claims(figure: Figure, points: Sequence[Judged], measure: MeasureOf = anew) 
     """Return every statement of a figure with simulated and emulated variants; none of another figure."""
     if not has_variants(figure):
         return []
+    own = OwnSettings([figure])
     emulated = [p for p in points if p.spec.engine in LINUX_HOSTS]
     simulated = [p for p in points if p.spec.engine not in LINUX_HOSTS]
     has_real = figure.emulated is not None or bool(emulated)
@@ -152,20 +162,20 @@ def claims(figure: Figure, points: Sequence[Judged], measure: MeasureOf = anew) 
         Claim(
             figure,
             row,
-            None if row.engine in LINUX_HOSTS else _side(row, simulated, measure),
-            _side(row, emulated, measure) if has_real and row.engine not in SIMULATED_HOSTS else None,
+            None if row.engine in LINUX_HOSTS else _side(row, simulated, own, measure),
+            _side(row, emulated, own, measure) if has_real and row.engine not in SIMULATED_HOSTS else None,
         )
         for row in figure.published
     ]
 
 
-def _side(row: Published, points: Sequence[Judged], measure: MeasureOf) -> Side:
+def _side(row: Published, points: Sequence[Judged], own: OwnSettings, measure: MeasureOf) -> Side:
     """The verdict on the statement's own network; if there is none, on the largest other one of its kind."""
-    verdict = verdicts.judged(row, points, measure)
+    verdict = verdicts.judged(row, points, own, measure)
     if verdict.word != NOT_MEASURED:
         return Side(verdict)
     for size in _other_sizes(row, points):
-        there = verdicts.judged(dataclasses.replace(row, k=size), points, measure)
+        there = verdicts.judged(dataclasses.replace(row, k=size), points, own, measure)
         if there.measured is None:
             continue
         if not _is_on_any_size(row) and there.word != SUSPECT:
@@ -218,4 +228,5 @@ def _side_fields(side: Side | None) -> dict[str, Any] | None:
         "network": side.elsewhere or place(side.verdict.published),
         "setting": side.verdict.setting,
         "why": side.verdict.why,
+        "overrides": side.verdict.overrides,
     }

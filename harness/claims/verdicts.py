@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.grammar import three_digits
+from common.grammar import joined, three_digits
 from harness.claims.noted import MeasureOf, anew
+from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published
@@ -34,7 +35,8 @@ class Verdict:
     """The verdict on one published statement: `word` is one of the five above, `why` a short sentence.
 
     `measured` is None if nothing was measured; if the word is `suspect`, the number is not to be trusted.
-    `setting` gives the links and the duration of the measurement.
+    `setting` gives the links and the duration of the measurement. `overrides` are the settings that keep the
+    statement from being judged: the points that it is about have them instead of the figure's.
     """
 
     published: Published
@@ -42,10 +44,11 @@ class Verdict:
     word: str
     why: str
     setting: str = ""
+    overrides: tuple[str, ...] = ()
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the statement is about a size, workload or transport that was not run."""
+        """Whether the statement is about a size, workload, transport or setting that was not run."""
         return self.word == NOT_MEASURED and not self.setting
 
     @property
@@ -58,15 +61,24 @@ def verdicts(figure: Figure, points: Sequence[Judged], measure: MeasureOf = anew
 
     Statements about an engine that did not run are left out if another engine ran. A statement is about one
     k and one workload. If these were measured in several settings (other rates, longer runs), the best
-    setting counts: a clear verdict first, then more seeds, more points, and longer runs.
+    setting counts: a clear verdict first, then more seeds, more points, and longer runs. Points whose
+    settings are not the figure's do not count.
     """
+    own = OwnSettings([figure])
     ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
-    return [judged(row, points, measure) for row in figure.published if not row.engine or row.engine in ran]
+    rows = (row for row in figure.published if not row.engine or row.engine in ran)
+    return [judged(row, points, own, measure) for row in rows]
 
 
-def judged(row: Published, points: Sequence[Judged], measure: MeasureOf = anew) -> Verdict:
-    """Return the verdict on one statement from the points of its figure."""
-    return _best(row, _usable(points), measure)
+def judged(row: Published, points: Sequence[Judged], own: OwnSettings, measure: MeasureOf = anew) -> Verdict:
+    """Return the verdict on one statement from the points of its figure, whose settings are `own`."""
+    usable = _usable(points)
+    verdict = _best(row, [p for p in usable if not own.overrides(p.spec)], measure)
+    overrides = own.together(p.spec for p in usable if _is_about(row, p.spec)) if verdict.elsewhere else []
+    if not overrides:
+        return verdict
+    why = f"run with {joined(overrides)}, which is not the figure's setting"
+    return dataclasses.replace(verdict, why=why, overrides=tuple(overrides))
 
 
 def _usable(points: Sequence[Judged]) -> list[Judged]:
@@ -210,4 +222,5 @@ def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:
         "verdict": verdict.word,
         "why": verdict.why,
         "setting": verdict.setting,
+        "overrides": verdict.overrides,
     }

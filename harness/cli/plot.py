@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from common.errors import UsageError
+from harness.claims.own_settings import OwnSettings
 from harness.cli import table
 from harness.cli.options import (
     experiment_argument,
@@ -21,7 +22,6 @@ from harness.cli.run import (
     emit_verdicts,
     files_in,
     metrics_of,
-    published_of,
     show_claims,
 )
 from harness.experiment import Experiment
@@ -51,7 +51,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     drawn = reporting.draw_charts(found, subflows or ())
     charts = [path for paths in drawn.values() for path in paths]
     if not as_json:
-        table.print_results(sys.stdout, found.points, published_of(chosen), metrics_of(chosen))
+        table.print_results(sys.stdout, found.points, OwnSettings(chosen.figures), metrics_of(chosen))
     for shown in found.figures:
         if shown.claims:
             continue
@@ -62,7 +62,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     human = sys.stderr if as_json else sys.stdout
     show_claims(human, found, as_json)
     judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
-    closing = table.Closing(found.points, published_of(chosen), judged)
+    closing = table.Closing(found.points, OwnSettings(chosen.figures), judged)
     warn(found.note())
     table.print_details(human, closing)
     table.print_closing(human, closing, files_in(results / chosen.folder, drawn))

@@ -18,6 +18,7 @@ from engines.engine import Engine
 from engines.registry import SIMULATOR
 from harness.claims import claims, remembered, verdicts
 from harness.claims.claims import once
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
 from harness.cli import table
@@ -39,7 +40,6 @@ from harness.experiment import Experiment, Figure
 from harness.load import Loaded, loaded
 from harness.metrics import columns
 from harness.metrics.metric import Metric
-from harness.metrics.published import Published
 from harness.options.options import Given, retries_of
 from harness.options.profiles import PROFILES
 from harness.options.retries import NO_RETRIES, Retries
@@ -127,7 +127,10 @@ def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, di
     if outcome.interrupted:
         if all_finished(outcome):
             table.print_results(
-                asked.human, outcome.points, published_of(asked.experiment), metrics_of(asked.experiment)
+                asked.human,
+                outcome.points,
+                OwnSettings(asked.experiment.figures),
+                metrics_of(asked.experiment),
             )
         print(how_to_continue(outcome, ready.store.directory), file=asked.human)
         closing = {"summary": str(ready.store.directory / store.SUMMARY)}
@@ -139,7 +142,7 @@ def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, di
 def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
-    table.print_results(human, outcome.points, published_of(asked.experiment), own)
+    table.print_results(human, outcome.points, OwnSettings(asked.experiment.figures), own)
     if own:
         columns.write(ready.store, outcome.stored.points, columns.Rows(own))
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
@@ -166,7 +169,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     warn(stored.note())
     drawn = [path for paths in charts.values() for path in paths]
     beside = remembered.compared(remembered.read(), simulated)
-    closing = table.Closing(outcome.points, published_of(asked.experiment), judged)
+    closing = table.Closing(outcome.points, OwnSettings(asked.experiment.figures), judged)
     table.print_details(human, closing, [*ready.lacking, str(beside)])
     table.print_closing(human, closing, files_in(directory, charts), page)
     summary = str(directory / store.SUMMARY)
@@ -192,11 +195,6 @@ def _machines(engine: Engine, asked: Request, progress: Progress) -> Iterator[Ma
 
     with connected(asked.dask, engine, asked.insecure) as cluster:
         yield cluster
-
-
-def published_of(experiment: Experiment) -> tuple[Published, ...]:
-    """Return all published numbers of the experiment's figures, each once."""
-    return tuple(dict.fromkeys(row for figure in experiment.figures for row in figure.published))
 
 
 def metrics_of(experiment: Experiment) -> tuple[Metric, ...]:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from common.grammar import three_digits
 from harness.claims.claims import Colour
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.experiment import Figure
 from harness.metrics import published
@@ -33,8 +34,6 @@ from harness.streams import console_for, print_wrapped
 from model.congestion import in_force
 from model.reasons import texts
 from model.result import Status
-from model.spec import RunSpec
-from model.transports import algorithm
 
 COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
 CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
@@ -52,21 +51,22 @@ OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 def print_results(
     stream: IO[str],
     points: Sequence[Judged],
-    known: tuple[published.Published, ...],
-    own: tuple[Metric, ...] = (),
+    own: OwnSettings,
+    metrics: tuple[Metric, ...] = (),
 ) -> None:
-    """Print one table per network and workload, with the reasons of suspect and failed points below it."""
+    """Print one table per network and workload of figures whose settings are `own`, with the reasons of
+    suspect and failed points below it. `metrics` are columns of the user's."""
     console = console_for(stream)
     groups: dict[str, list[Judged]] = {}
     for judged in points:
         if not is_baseline(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
-    titles = [_title(group) for group in groups.values()]
+    titles = [_title(group, own) for group in groups.values()]
     for title, group in zip(titles, groups.values(), strict=True):
-        apart = f", {labels.settings(group[0].spec)}" if titles.count(title) > 1 else ""
+        apart = f", {group[0].spec.warmup_s:g} s warm-up" if titles.count(title) > 1 else ""
         print_wrapped(console, f"{title}{apart}", "bold")
-        console.print(_results(group, known, own), highlight=False)
-        _print_notes(console, group, known)
+        console.print(_results(group, own, metrics), highlight=False)
+        _print_notes(console, group, own)
     baselines = (_baseline_line(judged) for judged in points if is_baseline(judged.spec))
     for line in dict.fromkeys(baselines):
         print_wrapped(console, line)
@@ -102,10 +102,10 @@ def _verdicts(found: Sequence[Verdict]) -> Table:
 
 @dataclass(frozen=True)
 class Closing:
-    """What the last lines are about: points, the numbers published beside them, verdicts on statements."""
+    """What the last lines are about: points, the settings of their figures, verdicts on statements."""
 
     points: Sequence[Judged]
-    known: Sequence[published.Published]
+    own: OwnSettings
     verdicts: Sequence[Verdict]
 
     @functools.cached_property
@@ -132,7 +132,7 @@ def print_closing(stream: IO[str], closing: Closing, files: str, report: Path | 
     console = console_for(stream)
     print_wrapped(console, files)
     console.print()
-    for sentence in in_short.results(closing.points, closing.known) or closing.scores[:1]:
+    for sentence in in_short.results(closing.points, closing.own) or closing.scores[:1]:
         print_wrapped(console, sentence)
     if report is not None:
         print_wrapped(console, f"Open {report}")
@@ -172,34 +172,38 @@ def _measured(verdict: Verdict) -> str:
     return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 
 
-def _title(group: Sequence[Judged]) -> str:
+def _title(group: Sequence[Judged], own: OwnSettings) -> str:
     spec = group[0].spec
     specs = [judged.spec for judged in group]
-    return (
-        f"{network(spec.topology)}, {workload_label(spec)}, "
-        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, "
-        f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s"
-        f"{labels.tuned(spec)} ({spec.engine})"
-    )
+    parts = [
+        network(spec.topology),
+        workload_label(spec),
+        f"{spec.link.rate_mbps:g} Mb/s links",
+        f"{queue_label(spec)} queues",
+        labels.congestion(specs),
+        labels.routing(specs),
+        f"{spec.seconds:g} s",
+        *labels.unusual_words(spec, without=("routing", "scheduler")),
+    ]
+    return f"{', '.join(parts)} ({spec.engine}){labels.overriding(own.together(specs))}"
 
 
-def _results(
-    group: Sequence[Judged], known: tuple[published.Published, ...], own: tuple[Metric, ...]
-) -> Table:
+def _results(group: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     seeded = len({judged.spec.seed for judged in group}) > 1
-    columns = [*_columns(group), *own]
+    columns = [*_columns(group), *metrics]
     table.add_column("trans-\nport", no_wrap=True)
     for head in [*(["\nseed"] if seeded else []), *map(_head, columns)]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
-    in_percent = GOODPUT_PCT_MEAN in columns
-    if in_percent:
+    rows = [in_short.beside(judged.spec, own) for judged in group] if GOODPUT_PCT_MEAN in columns else []
+    if any(rows):
         table.add_column("published\nmean %", no_wrap=True)
-    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+    names = labels.names([judged.spec for judged in group])
+    for judged, name, row in itertools.zip_longest(group, names, rows):
         seed = [Text(str(judged.spec.seed))] if seeded else []
         status = Text(judged.status.value, style=COLOURS[judged.status])
-        beside = [Text(_published_short(judged.spec, known))] if in_percent else []
+        beside = [Text(row.short() if row else "")] if any(rows) else []
         table.add_row(Text(name), *seed, *_numbers(judged, columns), status, *beside)
     return table
 
@@ -224,20 +228,7 @@ def _numbers(judged: Judged, columns: Sequence[Metric]) -> list[Text]:
     return [Text("-" if value is None else metric.cell(value)) for metric, value in values]
 
 
-def _published_short(spec: RunSpec, known: tuple[published.Published, ...]) -> str:
-    row = _published(spec, known)
-    return row.short() if row else ""
-
-
-def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> published.Published | None:
-    transport = spec.transport
-    running = algorithm(transport.cc, transport.subflows, spec.routing)
-    return published.find(
-        known, GOODPUT_PCT_MEAN, spec.topology, workload_label(spec), transport.subflows, running
-    )
-
-
-def _print_notes(console: Console, group: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
+def _print_notes(console: Console, group: Sequence[Judged], own: OwnSettings) -> None:
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         what = f"{name}, seed {judged.spec.seed}"
         if judged.reasons:
@@ -253,7 +244,7 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
         for line in filter(None, (of.completion, of.constant_rate)):
             print_wrapped(console, f"{name}, seed {judged.spec.seed}: {line}")
     rows = {
-        judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))
+        judged.spec.transport.subflows: row for judged in group if (row := in_short.beside(judged.spec, own))
     }
     for citation in dict.fromkeys(row.citation for row in rows.values()):
         numbers = (

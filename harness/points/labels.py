@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
@@ -59,8 +59,17 @@ def settings(spec: RunSpec) -> str:
 
     Points that differ in it must not share a curve.
     """
-    words = unusual(spec, simulated=spec.engine in SIMULATED_HOSTS)
-    return ", ".join([f"{spec.warmup_s:g} s warm-up", *words])
+    return ", ".join([f"{spec.warmup_s:g} s warm-up", *unusual_words(spec)])
+
+
+def unusual_words(spec: RunSpec, without: Collection[str] = ()) -> list[str]:
+    """Return the unusual settings in words, except those of fields that the reader sees elsewhere."""
+    return unusual(spec, simulated=spec.engine in SIMULATED_HOSTS, without=without)
+
+
+def overriding(words: Sequence[str]) -> str:
+    """Return the end of a heading for points with these settings instead of their figure's."""
+    return f"; not the figure's: {', '.join(words)}" if words else ""
 
 
 def short(subflows: int) -> str:
@@ -147,10 +156,10 @@ def label(spec: RunSpec) -> str:
     return what + tuned(spec) + _engine(spec)
 
 
-def setting_title(specs: Sequence[RunSpec]) -> str:
-    """Return the network, the load, the links and all other settings that the points of a table share."""
+def setting_title(specs: Sequence[RunSpec], overrides: Sequence[str] = ()) -> str:
+    """Return the network, the load, the links and all other settings that the points of a table share, and
+    which of them override those of the figure."""
     spec = specs[0]
-    several = mixed(specs)
     parts = [
         network(spec.topology),
         workload_label(spec),
@@ -158,14 +167,17 @@ def setting_title(specs: Sequence[RunSpec]) -> str:
         f"{queue_label(spec)} queues",
         congestion(specs),
         f"{spec.seconds:g} s measured",
-        settings(_of_all(spec) if several else spec),
+        settings(_of_all(specs)),
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in parts if part) + overriding(overrides)
 
 
-def _of_all(spec: RunSpec) -> RunSpec:
-    """Return the spec without what each row of a table names itself."""
-    return dataclasses.replace(spec, routing=USUAL_ROUTING, scheduler=SchedulerSpec())
+def _of_all(specs: Sequence[RunSpec]) -> RunSpec:
+    """Return the first spec without what each row of a table names itself."""
+    spec = specs[0]
+    routing = spec.routing if all(each.routing == spec.routing for each in specs) else USUAL_ROUTING
+    scheduler = spec.scheduler if all(each.scheduler == spec.scheduler for each in specs) else SchedulerSpec()
+    return dataclasses.replace(spec, routing=routing, scheduler=scheduler)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from harness.claims.sentences import OUTCOMES, Outcome, sentences
 from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published
+from harness.report import in_short
 from harness.report.points import NOTHING
 from harness.report.words import plus_minus, with_unit
 
@@ -68,7 +69,12 @@ def score(found: Sequence[Claim]) -> str:
     parts = [
         f"{count[outcome]} {OUTCOMES[outcome][count[outcome] > 1]}" for outcome in Outcome if count[outcome]
     ]
-    return f"Of {counted(len(stated), 'sentence')} ({counted(len(found), 'claim')}), {joined(parts)}."
+    whole = f"Of {counted(len(stated), 'sentence')} ({counted(len(found), 'claim')}), {joined(parts)}."
+    overridden = [claim for claim in found if claim.overrides]
+    if not overridden:
+        return whole
+    what, words = counted(len(overridden), "claim"), [claim.overrides for claim in overridden]
+    return f"{whole} {in_short.not_judged(what, len(overridden), words)}"
 
 
 def _row(claim: Claim) -> Row:

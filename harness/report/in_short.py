@@ -10,7 +10,7 @@ import dataclasses
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from analysis.completion import ms_text
 from common.grammar import (
@@ -23,6 +23,7 @@ from common.grammar import (
     were,
 )
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, find, known_as
@@ -57,15 +58,15 @@ NO_NUMBER = "There is no number here to rely on."
 TOO_MUCH = "this run needs more than the machine has"
 
 
-def sentences(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
-    """Return the sentences on points and baselines. `known` are the published numbers beside them."""
-    return [*results(shown, known), *details(shown)]
+def sentences(shown: Sequence[Judged], own: OwnSettings) -> list[str]:
+    """Return the sentences on points and baselines of figures whose settings are `own`."""
+    return [*results(shown, own), *details(shown)]
 
 
-def results(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+def results(shown: Sequence[Judged], own: OwnSettings) -> list[str]:
     """Return what was found and what was published, or why there is no number."""
     measured, good = _measured(shown)
-    return findings(good, known) if good else no_number(measured)
+    return findings(good, own) if good else no_number(measured)
 
 
 def details(shown: Sequence[Judged]) -> list[str]:
@@ -100,7 +101,7 @@ def _measured(shown: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
     return measured, [each for each in measured if each.status is Status.OK or each.as_intended]
 
 
-def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+def findings(good: Sequence[Judged], own: OwnSettings) -> list[str]:
     """Return, per network and workload, the goodput of the two most different transports and the published
     values."""
     groups: dict[str, list[Judged]] = {}
@@ -110,15 +111,15 @@ def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     if len(groups) > MANY_SETTINGS:
         return []
-    wheres = _wheres([group[0].spec for group in groups.values()])
+    wheres = _wheres([[judged.spec for judged in group] for group in groups.values()], own)
     return [
         sentence
         for group, where in zip(groups.values(), wheres, strict=True)
-        for sentence in (_completions if group[0].point.only_transfers else _finding)(group, known, where)
+        for sentence in (_completions if group[0].point.only_transfers else _finding)(group, own, where)
     ]
 
 
-def _completions(group: Sequence[Judged], _known: Sequence[Published], where: str) -> list[str]:
+def _completions(group: Sequence[Judged], _own: OwnSettings, where: str) -> list[str]:
     """Return a sentence on the completion times of the two most different transports, and on what is open."""
     specs = [judged.spec for judged in group]
     flows_of: dict[str, list[Numbers]] = {}
@@ -140,21 +141,32 @@ def _completions(group: Sequence[Judged], _known: Sequence[Published], where: st
 _LINUX_HOSTS = {ENGINE: "real hosts", LINUX: "real hosts in virtual time"}
 
 
-def _wheres(specs: Sequence[RunSpec]) -> list[str]:
-    """Return the head of each group's sentence: network and workload if there are several, `simulated`, and
-    the fields in which groups of one network and workload differ."""
+def _wheres(groups: Sequence[Sequence[RunSpec]], own: OwnSettings) -> list[str]:
+    """Return the head of each group's sentence: network and workload if there are several, `simulated`, what
+    overrides the settings of the figure, and the fields in which groups of one network and workload differ.
+    """
+    specs = [group[0] for group in groups]
     settings = [f"{named(spec.topology)} {workload_label(spec)}" for spec in specs]
     wheres = []
-    for spec, setting in zip(specs, settings, strict=True):
+    for group, spec, setting in zip(groups, specs, settings, strict=True):
         alike = [other for other, same in zip(specs, settings, strict=True) if same == setting]
-        words = ", ".join([*([setting] if len(specs) > 1 else []), *_distinguishing(spec, alike)])
+        where = [setting] if len(specs) > 1 else []
+        words = ", ".join([*where, *_distinguishing(spec, alike, _overrides(group, own))])
         head = words.replace("simulated", "Simulated", words.startswith("simulated"))
         wheres.append(f"{head}: " if head else "")
     return wheres
 
 
-def _distinguishing(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
-    """`simulated`, `10 Mb/s`: the engine, and the fields that differ among these specs."""
+def _overrides(group: Sequence[RunSpec], own: OwnSettings) -> list[str]:
+    """Return the overrides of a group's points; where their names tell them apart, those that all have."""
+    if not labels.mixed(group):
+        return own.together(group)
+    return [words for words in own.overrides(group[0]) if all(words in own.overrides(s) for s in group)]
+
+
+def _distinguishing(spec: RunSpec, alike: Sequence[RunSpec], overrides: Sequence[str]) -> list[str]:
+    """`simulated`, `ecmp routing`, `10 Mb/s`: the engine, overrides, and other fields that differ among these
+    specs."""
     engine: list[str] = []
     if spec.engine in SIMULATED_HOSTS:
         engine.append("simulated" if spec.engine == SIMULATOR else f"simulated ({spec.engine})")
@@ -169,10 +181,10 @@ def _distinguishing(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
         lambda each: "" if each.engine in SIMULATED_HOSTS else each.traffic,
     )
     apart = (word(spec) for word in words if len({word(other) for other in alike} - {""}) > 1)
-    return [*engine, *filter(None, apart)]
+    return list(dict.fromkeys([*engine, *overrides, *filter(None, apart)]))
 
 
-def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) -> list[str]:
+def _finding(group: Sequence[Judged], own: OwnSettings, where: str) -> list[str]:
     specs = [judged.spec for judged in group]
     means: dict[str, list[float]] = {}
     first = dict(zip(reversed(labels.names(specs)), reversed(group), strict=True))
@@ -185,7 +197,7 @@ def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) ->
     chosen = _extremes(reached, first, labels.mixed(specs))
     of = [f"{_transport(name)} {reached[name]:.1f} %" for name in chosen]
     head = of[0].replace(f"{reached[chosen[0]]:.1f} %", f"reaches {reached[chosen[0]]:.1f} % of optimal")
-    return [f"{where}{', '.join([head, *of[1:]])}.", *_published([first[name] for name in chosen], known)]
+    return [f"{where}{', '.join([head, *of[1:]])}.", *_published([first[name] for name in chosen], own)]
 
 
 def _extremes(reached: dict[str, float], first: dict[str, Judged], mixed: bool) -> list[str]:
@@ -202,9 +214,9 @@ def _transport(name: str) -> str:
     return f"MPTCP with {count} subflows" if what == "MPTCP" and count.isdecimal() else name
 
 
-def _published(chosen: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+def _published(chosen: Sequence[Judged], own: OwnSettings) -> list[str]:
     """`Published (SIGCOMM'11, k=8): below 50 % and about 95 %.`"""
-    rows = [row for judged in chosen if (row := _beside(judged, known)) and known_as([row]) == "published"]
+    rows = [row for judged in chosen if (row := beside(judged.spec, own)) and known_as([row]) == "published"]
     papers = list(dict.fromkeys((row.paper, named(row.network)) for row in rows))
     return [
         f"Published ({paper}, {size}): {joined([f'{row.spoken()} %' for row in rows if row.paper == paper])}."
@@ -212,10 +224,11 @@ def _published(chosen: Sequence[Judged], known: Sequence[Published]) -> list[str
     ]
 
 
-def _beside(judged: Judged, known: Sequence[Published]) -> Published | None:
-    spec, transport = judged.spec, judged.spec.transport
+def beside(spec: RunSpec, own: OwnSettings) -> Published | None:
+    """Return the mean goodput that was published for a point of these settings; None if there is none."""
+    transport = spec.transport
     running = algorithm(transport.cc, transport.subflows, spec.routing)
-    label = workload_label(spec)
+    known, label = own.published(spec), workload_label(spec)
     return find(known, GOODPUT_PCT_MEAN, spec.topology, label, transport.subflows, running)
 
 
@@ -394,15 +407,27 @@ def score(found: Sequence[Verdict], lists: str) -> list[str]:
 
 
 def elsewhere(found: Sequence[Verdict], lists: str) -> list[str]:
-    """Return one line on statements about what was not run; none if there are none."""
-    count = sum(verdict.elsewhere for verdict in found)
-    if not count:
-        return []
-    what = counted(count, f"{known_as(v.published for v in found)} statement")
-    return [
-        f"{what} {are(count)} about other sizes, workloads or transports: not measured here ({lists} lists "
-        "them)."
-    ]
+    """Return a line on statements about what was not run, and one on those that the settings of the points
+    keep from being judged; none where there are none."""
+    there = [verdict for verdict in found if verdict.elsewhere and not verdict.overrides]
+    overridden = [verdict for verdict in found if verdict.overrides]
+    lines = []
+    if there:
+        what = counted(len(there), f"{known_as(v.published for v in there)} statement")
+        lines.append(
+            f"{what} {are(len(there))} about other sizes, workloads or transports: not measured here "
+            f"({lists} lists them)."
+        )
+    if overridden:
+        what = counted(len(overridden), f"{known_as(v.published for v in overridden)} statement")
+        lines.append(not_judged(what, len(overridden), (v.overrides for v in overridden)))
+    return lines
+
+
+def not_judged(what: str, count: int, overrides: Iterable[Sequence[str]]) -> str:
+    """Return a line on statements that are not judged because of these settings."""
+    words = dict.fromkeys(each for of in overrides for each in of)
+    return f"{what} {are(count)} not judged: not the figure's setting: {joined(list(words))}."
 
 
 WORDS = (AGREES, DIFFERS, UNDECIDED, SUSPECT, NOT_MEASURED)

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import topos
 from engines.registry import SIMULATED_HOSTS, engine_words
+from harness.claims.own_settings import OwnSettings, asked_k
 from harness.experiment import Figure
 from harness.load import Shown
 from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
 from harness.options.fields import SPEC_FIELDS, exact
-from harness.options.options import ENGINE, MAX_K, Given, resolve
+from harness.options.options import ENGINE
 from harness.plan.sweeps import fat_trees
 from harness.points import labels
 from harness.points.baseline import is_baseline
@@ -65,12 +66,14 @@ METRICS = shown_in(ShownIn.REPORT, TABLES)
 OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
 
-def point_tables(points: Sequence[Judged], own: tuple[Metric, ...] = ()) -> list[Points]:
-    """Return one table per network and workload."""
+def point_tables(
+    points: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, ...] = ()
+) -> list[Points]:
+    """Return one table per network and workload, of a figure whose settings are `own`."""
     groups: dict[str, list[Judged]] = {}
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
-    return [_table(group, own) for group in groups.values()]
+    return [_table(group, own, metrics) for group in groups.values()]
 
 
 _AGREEMENT = (
@@ -78,19 +81,19 @@ _AGREEMENT = (
 )  # fmt: skip
 
 
-def agreement_tables(points: Sequence[Judged]) -> list[Points]:
+def agreement_tables(points: Sequence[Judged], own: OwnSettings) -> list[Points]:
     """Return one table per network and workload that two engines ran: their agreement flow by flow."""
     groups: dict[str, list[across.Pair]] = {}
     for pair in across.pairs(points):
         groups.setdefault(labels.family(pair.simulated.spec), []).append(pair)
-    return [_agreement(group) for group in groups.values()]
+    return [_agreement(group, own) for group in groups.values()]
 
 
-def _agreement(group: Sequence[across.Pair]) -> Points:
+def _agreement(group: Sequence[across.Pair], own: OwnSettings) -> Points:
     specs = [pair.emulated.spec for pair in group]
     named = zip(group, labels.names(specs), strict=True)
     return Points(
-        f"Flow by flow, emulated and simulated: {labels.setting_title(specs)}",
+        f"Flow by flow, emulated and simulated: {labels.setting_title(specs, own.together(specs))}",
         ("transport", "seed", *_AGREEMENT, "status"),
         tuple(Row(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
         "percentages are of each engine's own baseline",
@@ -113,16 +116,16 @@ def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
     )
 
 
-def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
+def _table(group: Sequence[Judged], own: OwnSettings, more: tuple[Metric, ...]) -> Points:
     baselines = {j.baseline_mbps for j in group if j.baseline_mbps}
     percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
     again = any(len(judged.point.attempts) > 1 for judged in group)
     shown = OF_TRANSFERS if all(judged.point.numbers.all_sized for judged in group) else METRICS
-    metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *own)
+    metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *more)
     return Points(
-        labels.setting_title(specs),
+        labels.setting_title(specs, own.together(specs)),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
         tuple(Row(_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",
@@ -254,14 +257,6 @@ class _Block:
     ccs: tuple[str, ...]
 
 
-def _asked_k(figure: Figure, topology: TopologySpec) -> int:
-    """Return the `--k` that selects this network. It need not be a parameter: a star's hosts are not k."""
-    for k in range(4, MAX_K + 1, 2) if figure.sized else ():
-        if topology in figure.topologies(resolve(Given(k=(k,)), figure.defaults)):
-            return k
-    return topology.k
-
-
 def _network(figure: Figure, topology: TopologySpec) -> tuple[str, ...]:
     """Return the `--topology` that selects this network, if no `--k` does."""
     if figure.topologies is not fat_trees or topology.kind == "fat_tree":
@@ -280,7 +275,7 @@ def _by_size(figure: Figure, specs: Iterable[RunSpec]) -> dict[tuple[tuple[str, 
         own = figure.file and spec.workload.params.get("name") == figure.name
         workload = () if own else ("--workload", workload_label(spec))
         key = (*_network(figure, spec.topology), *workload, *_options(spec))
-        found.setdefault((key, _asked_k(figure, spec.topology)), []).append(spec)
+        found.setdefault((key, asked_k(figure, spec.topology)), []).append(spec)
     return found
 
 
@@ -362,7 +357,7 @@ def missing(shown: Shown) -> list[str]:
     sizes = usual.ks if shown.figure.sized or not own else ()
     workloads = () if own and usual.workloads == (TRACE,) else usual.workloads
     absent = [
-        *_lacking("k=", sizes, {_asked_k(shown.figure, j.spec.topology) for j in points}),
+        *_lacking("k=", sizes, {asked_k(shown.figure, j.spec.topology) for j in points}),
         *_lacking("", workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]
@@ -373,7 +368,7 @@ def missing(shown: Shown) -> list[str]:
         f"{'as root, ' if engine == ENGINE else ''}run the same command again for what is missing."
         for engine in lacking
     ]
-    holes = _holes(points)
+    holes = _holes(points, OwnSettings([shown.figure]))
     if holes:
         more = f" and {len(holes) - 12} more" if len(holes) > 12 else ""
         sentences.append(f"Run for some settings and not for others: {'; '.join(holes[:12])}{more}.")
@@ -385,10 +380,10 @@ def _lacking(what: str, usual: Iterable[object], here: set[object]) -> list[str]
     return [f"{what}{', '.join(lacking)}"] if lacking else []
 
 
-def _holes(points: Sequence[Judged]) -> list[str]:
+def _holes(points: Sequence[Judged], own: OwnSettings) -> list[str]:
     """Return transports and seeds that some points of a setting have and others lack."""
     holes = []
-    for table in point_tables(points):
+    for table in point_tables(points, own):
         there = {(row.cells[0], row.cells[1]) for row in table.rows}
         transports, seeds = ([*dict.fromkeys(row.cells[n] for row in table.rows)] for n in (0, 1))
         holes += [

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from common import files
 from common.errors import StoreError, UsageError
 from harness.claims.claims import once
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import NOT_MEASURED, Verdict, place
 from harness.experiment import Experiment
 from harness.load import Loaded, Shown
@@ -213,6 +214,7 @@ def _parts(loaded: Loaded, charts: Charts) -> list[Part]:
 
 
 def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
+    own = OwnSettings([shown.figure])
     drawn = {
         name: [p for p in charts if p.suffix == ".svg" and _chart_of(p) == name]
         for name in shown.figure.charts
@@ -236,7 +238,10 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         tuple(parts.commands(shown.figure, shown.points, shown.figure.options)),
         ()
         if same_as
-        else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points, shown.figure.metrics)),
+        else (
+            *parts.agreement_tables(shown.points, own),
+            *parts.point_tables(shown.points, own, shown.figure.metrics),
+        ),
         same_as,
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from common.grammar import counted, joined
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
 from harness.load import Loaded
 from harness.metrics.measures import Measured
@@ -131,8 +132,7 @@ def warning(points: Sequence[Judged]) -> str:
 def summary(loaded: Loaded) -> list[str]:
     """Return plain sentences on all figures together; claims have sentences of their own."""
     verdicts = list(dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts))
-    known = list(dict.fromkeys(row for shown in loaded.figures for row in shown.figure.published))
-    sentences = in_short.sentences(loaded.points, known)
+    sentences = in_short.sentences(loaded.points, OwnSettings(shown.figure for shown in loaded.figures))
     if not any(shown.claims for shown in loaded.figures):
         sentences += in_short.score(verdicts, "the table below")
     empty = [shown.figure.name for shown in loaded.figures if not shown.points]

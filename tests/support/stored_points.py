@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.options.fields import USUAL_TRAFFIC
 from harness.points.baseline import baseline_of
 from harness.results.store import Store, StoredPoint
 from model.reasons import of_text
@@ -21,14 +24,17 @@ def spec_of(subflows: int = 1, *, k: int = 4, seed: int = 1, rate_mbps: float = 
         topology=TopologySpec("fat_tree", {"k": k}),
         transport=TransportSpec(subflows),
         workload=WorkloadSpec("one_to_one"),
+        traffic=USUAL_TRAFFIC,
         seed=seed,
     )
 
 
 def flow_row(number: int, goodput_mbps: float, subflows: int = 1) -> FlowRow:
+    """Return a flow that had this goodput in the window of `spec_of`, 40 s."""
+    received = _received(goodput_mbps, 40.0)
     return FlowRow(
         number, "p0e0h0", "p1e0h0", "10.0.0.2", "10.1.0.2", 40000 + number, 5001, "tcp", subflows, subflows,
-        "reno", goodput_mbps, 5_000_000, 3 * number, 0.25,
+        "reno", goodput_mbps, received, 3 * number, 0.25,
     )  # fmt: skip
 
 
@@ -48,8 +54,25 @@ def result_of(goodputs: Sequence[float], status: Status = Status.OK, *reasons: s
     )
 
 
+def _received(goodput_mbps: float, seconds: float) -> int:
+    return round(goodput_mbps * seconds * 1e6 / 8) if math.isfinite(goodput_mbps) else 0
+
+
+def in_window_of(spec: RunSpec, result: RunResult) -> RunResult:
+    """Return the result with the bytes that the flows of `flow_row` receive in the window of `spec`; other
+    flows as they are."""
+    flows = [
+        dataclasses.replace(flow, bytes_received=_received(flow.goodput_mbps, spec.seconds))
+        if flow.bytes_received == _received(flow.goodput_mbps, 40.0)
+        else flow
+        for flow in result.flows
+    ]
+    return dataclasses.replace(result, flows=tuple(flows))
+
+
 def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
     """Store a result as a sweep does."""
+    result = in_window_of(spec, result)
     with store.writing(spec) as writer:
         (writer.raw / "iperf3.json").write_text("{}")
         return writer.commit(result, hosts=16, elapsed_s=60.25)

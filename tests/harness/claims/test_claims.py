@@ -27,7 +27,9 @@ from harness.options.options import ENGINE
 from harness.report import claims as shown
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged
+from model.congestion import COUPLED_DEFAULT
 from model.result import Status
+from model.spec import TransportSpec
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import spec_of
 
@@ -60,6 +62,8 @@ def point(
     seed: int = 1,
 ) -> StoredPoint:
     spec = dataclasses.replace(spec_of(subflows, k=k, seed=seed), engine=engine)
+    if engine == SIMULATOR:
+        spec = dataclasses.replace(spec, transport=TransportSpec(subflows, COUPLED_DEFAULT))
     return stored(spec, goodputs, status)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import topos
 from experiments.registry import CATALOGUE
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import verdicts
 from harness.cli import progress, table
 from harness.execute.sweep import Place
@@ -30,7 +31,7 @@ from model.reasons import (
     of_text,
 )
 from model.result import Status
-from model.spec import LinkSpec, RunSpec, TopologySpec, WorkloadSpec
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 from topos import from_file
@@ -46,7 +47,7 @@ def at(pct: float, spec: RunSpec, status: Status = Status.OK, **changes: Any) ->
 
 
 def summary_of(points: Sequence[StoredPoint]) -> str:
-    return " ".join(in_short.sentences(judged(points), FIGURE.published))
+    return " ".join(in_short.sentences(judged(points), OwnSettings([FIGURE])))
 
 
 def last(points: Sequence[StoredPoint]) -> Judged:
@@ -83,7 +84,7 @@ def test_loops_of_flows_get_completion_times_on_the_terminal() -> None:
     points = [dataclasses.replace(stored(loop, [1.0]), flows=(row, row))]
     assert progress.verdict(last(points), LAST).startswith("2 of 2 flows completed, in 1250 ms on average")
     stream = StringIO()
-    table.print_results(stream, judged(points), FIGURE.published)
+    table.print_results(stream, judged(points), OwnSettings([FIGURE]))
     assert "mean FCT" in stream.getvalue()
     assert "Jain" not in stream.getvalue()
 
@@ -98,7 +99,7 @@ def test_transfers_get_completion_times_and_no_percentages() -> None:
     line = progress.verdict(last(points), LAST)
     assert line.startswith("2 of 2 flows completed, in 20 ms on average")
     stream = StringIO()
-    table.print_results(stream, judged(points), FIGURE.published)
+    table.print_results(stream, judged(points), OwnSettings([FIGURE]))
     heads = stream.getvalue()
     assert "mean FCT" in heads
     assert "Jain" not in heads
@@ -185,7 +186,7 @@ def test_a_caution_names_what_it_doubts_in_one_line_for_all_points() -> None:
     line = "RTT and completion times may be off at 2 points, for instance: queues ran 5 ms late."
     assert summary_of(points).count(line) == 1
     stream = StringIO()
-    table.print_results(stream, judged(points), ())
+    table.print_results(stream, judged(points), OwnSettings([]))
     assert stream.getvalue().count(line) == 1
 
 
@@ -195,7 +196,7 @@ def test_statements_about_other_sizes_are_one_line_and_no_table() -> None:
     stream = StringIO()
     table.print_verdicts(stream, FIGURE, found)
     assert stream.getvalue() == ""
-    table.print_details(stream, table.Closing(points, FIGURE.published, found))
+    table.print_details(stream, table.Closing(points, OwnSettings([FIGURE]), found))
     line = "5 published statements are about other sizes, workloads or transports: not measured here"
     assert line in stream.getvalue()
     assert in_short.elsewhere(verdicts(FIGURE, judged([at(50.0, spec_of(k=8))])), "x") == []
@@ -228,7 +229,9 @@ def test_the_line_of_a_point_says_what_was_found(changes: dict[str, Any], place:
 
 
 def test_two_groups_of_one_network_are_told_apart() -> None:
-    simulated = dataclasses.replace(spec_of(8), engine="simulator", link=LinkSpec(100.0), seconds=4.0)
+    simulated = dataclasses.replace(
+        spec_of(8), engine="simulator", transport=TransportSpec(8, "lia"), link=LinkSpec(100.0), seconds=4.0
+    )
     assert summary_of([at(90.0, simulated)]).startswith("Simulated: MPTCP with 8 subflows reaches 90.0 %")
     found = summary_of([at(88.0, spec_of(8)), at(90.0, simulated)])
     assert "k=4 one_to_one, real hosts, 5 Mb/s, 40 s: MPTCP with 8 subflows reaches 88.0 %" in found
@@ -252,11 +255,11 @@ def baseline(status: Status) -> StoredPoint:
 )
 def test_an_unusable_baseline_is_reported_with_its_reason(status: Status, says: str) -> None:
     points = summary.judge([baseline(status), at(88.0, spec_of(8)), at(50.0, spec_of(2))])
-    found = " ".join(in_short.sentences(points, FIGURE.published))
+    found = " ".join(in_short.sentences(points, OwnSettings([FIGURE])))
     assert says in found
     assert "are ok" not in found
     stream = StringIO()
-    table.print_results(stream, points, ())
+    table.print_results(stream, points, OwnSettings([]))
     assert "CPU: frames were late" in next(
         line for line in stream.getvalue().splitlines() if "baseline" in line and "frames" in line
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.claims.own_settings import OwnSettings
 from harness.cli import table
 from harness.points import labels
 from harness.points.labels import setting_title
@@ -41,7 +42,7 @@ def test_titles_of_tables_that_differ_in_marks_differ() -> None:
 
 def test_the_terminal_says_which_table_has_marks() -> None:
     written = io.StringIO()
-    table.print_results(written, points(with_link(), with_link(ecn_pkts=20)), ())
+    table.print_results(written, points(with_link(), with_link(ecn_pkts=20)), OwnSettings([]))
     assert written.getvalue().count("ECN from 20 packets") == 1
 
 

@@ -1,0 +1,247 @@
+"""Which settings of a point override those of its figure. Pure.
+
+A published statement is about the settings of its figure. With `--loss 1` or `--routing ecmp` the same figure
+shows something else: no statement is judged on such a point or drawn beside it, and its overrides are named.
+
+The figure's own settings are those of the points that it makes without options, on the point's network, at
+its rate and for its duration. These, its load, its subflows and its seed are no overrides: statements name
+them, or every table and chart shows them. A rate that the figure pins is one of its settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import topos
+from common.errors import UsageError
+from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, SIMULATOR
+from harness.experiment import Figure, RateOf
+from harness.metrics.published import Published
+from harness.options.fields import SPEC_FIELDS, Hosts
+from harness.options.options import ENGINE, MAX_K, Given, resolve
+from harness.plan.sweeps import fat_trees
+from harness.plan.variants import EngineVariant, engine_variants
+from harness.points.baseline import is_baseline
+from harness.points.labels import queue_label, workload_label
+from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
+from model.fields.words import RELATIONS, WORDS
+from model.spec import LinkSpec, RunSpec, TopologySpec, typed
+from model.transports import title
+
+_RATE = "link.rate_mbps"
+_GRID = frozenset({
+    "engine", "topology", "workload", "warmup_s", "seconds", "seed", "sampling", "transport.subflows",
+    "transport.algorithm",
+})  # fmt: skip
+"""What is no setting of a figure, by path. `transport.cc` stands for the text of an algorithm, too."""
+_IN_PARTS = ("link", "transport", "openflow", "agent", "stack")
+"""Parts of a spec of which each field is a setting."""
+_SPEC = RunSpec(LinkSpec(0.0))
+_PATHS = [
+    path
+    for field in dataclasses.fields(_SPEC)
+    for path in (
+        [f"{field.name}.{part.name}" for part in dataclasses.fields(getattr(_SPEC, field.name))]
+        if field.name in _IN_PARTS
+        else [field.name]
+    )
+    if path not in _GRID
+]
+_OPTIONS = {option.path: option for option in SPEC_FIELDS}
+
+_OF_REAL, _OF_SIMULATED = (
+    frozenset(
+        path
+        for path in _PATHS
+        for option in SPEC_FIELDS
+        if option.hosts is hosts
+        if path == option.path or path.startswith(f"{option.path}.")
+    )
+    for hosts in (Hosts.REAL, Hosts.SIMULATED)
+)
+"""Settings that only real or only simulated hosts have."""
+
+Values = tuple[Any, ...]
+"""The settings of a point, in the order of `_PATHS`."""
+
+
+class OwnSettings:
+    """The settings that figures give their points, to compare points with."""
+
+    def __init__(self, figures: Iterable[Figure]) -> None:
+        self._figures = [_Own(figure) for figure in figures]
+        self._overrides: dict[str, tuple[str, ...]] = {}
+
+    def overrides(self, spec: RunSpec) -> tuple[str, ...]:
+        """Return the settings that override those of the figure to which the point is most similar, in words:
+        `("ecmp routing", "1 % random loss")`. Empty if the settings are a figure's own."""
+        name = spec.content_hash()
+        if name not in self._overrides:
+            found = [words for own in self._figures if (words := own.overrides(spec)) is not None]
+            self._overrides[name] = min(found, key=len, default=())
+        return self._overrides[name]
+
+    def together(self, specs: Iterable[RunSpec]) -> list[str]:
+        """Return the overrides of several points, each once."""
+        return list(dict.fromkeys(words for spec in specs for words in self.overrides(spec)))
+
+    def published(self, spec: RunSpec) -> list[Published]:
+        """Return the statements of the figures whose own settings the point has."""
+        rows = (own.figure.published for own in self._figures if own.overrides(spec) == ())
+        return list(dict.fromkeys(row for each in rows for row in each))
+
+
+class _Own:
+    """The settings of one figure. Points of one network, rate, duration and seed share an expansion."""
+
+    def __init__(self, figure: Figure) -> None:
+        self.figure = figure
+        self._points: dict[object, list[RunSpec]] = {}
+        self._values: dict[object, frozenset[Values]] = {}
+        self._pinned: dict[str, bool] = {}
+
+    def overrides(self, spec: RunSpec) -> tuple[str, ...] | None:
+        """Return the overrides in words; None if the figure has no points in this engine."""
+        if is_baseline(spec):
+            return ()
+        own, ours = self._own(spec), self._settings(spec, spec.transport.subflows)
+        if ours in own:
+            return ()
+        differing = (
+            [path for path, mine, theirs in zip(_PATHS, ours, each, strict=True) if mine != theirs]
+            for each in own
+        )
+        paths = min(differing, key=lambda found: (len(found), found), default=None)
+        return None if paths is None else _in_words(spec, paths)
+
+    def _settings(self, spec: RunSpec, subflows: int) -> Values:
+        if spec.engine not in self._pinned:
+            rates = [variant.defaults.rate_mbps for variant in _variants(self.figure, spec.engine)]
+            self._pinned[spec.engine] = any(rate is not None for rate in rates)
+        return _values(spec, subflows, self._pinned[spec.engine])
+
+    def _own(self, spec: RunSpec) -> frozenset[Values]:
+        """Return the settings of the own points on the point's network, of those with its workload, and of
+        those that are TCP or MPTCP as it is, each as far as there are any."""
+        network, workload, tcp = _network(spec.topology), workload_label(spec), spec.transport.subflows == 1
+        same = spec.engine, network, spec.link.rate_mbps, spec.warmup_s, spec.seconds, spec.seed
+        if (same, workload, tcp) not in self._values:
+            if same not in self._points:
+                self._points[same] = list(_own_points(self.figure, spec))
+            own = self._points[same]
+            own = [each for each in own if _network(each.topology) == network] or own
+            own = [each for each in own if workload_label(each) == workload] or own
+            own = [each for each in own if (each.transport.subflows == 1) == tcp] or own
+            found = frozenset(self._settings(each, spec.transport.subflows) for each in own)
+            self._values[same, workload, tcp] = found
+        return self._values[same, workload, tcp]
+
+
+def _own_points(figure: Figure, spec: RunSpec) -> Iterator[RunSpec]:
+    """Yield what the figure runs in the engine of `spec` without options, on its network, at its rate, for
+    its duration and with its seed. MPTCP may have fallen back to what a machine without LIA runs."""
+    for variant in _variants(figure, spec.engine):
+        sized = dataclasses.replace(
+            variant.given, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1,
+            **_network_options(figure, variant, spec.topology),
+        )  # fmt: skip
+        rate_of = _constant(variant.defaults.rate_mbps or spec.link.rate_mbps)
+        beside_real = any(name in LINUX_HOSTS for name in variant.engines)
+        falls_back = beside_real and (
+            spec.engine in LINUX_HOSTS or variant.engines == figure.defaults.engines
+        )
+        for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
+            options = resolve(sized, variant.defaults, cc)
+            for each in figure.points(options, rate_of):
+                if each.engine == spec.engine:
+                    yield each
+
+
+def _constant(mbps: float) -> RateOf:
+    return lambda _network: mbps
+
+
+def _variants(figure: Figure, engine: str) -> list[EngineVariant]:
+    """Return the variants of the figure that have this engine: alone, and beside others that figures run with
+    it, because points of several engines share what only real hosts have. Without those that it refuses."""
+    together = (names for names in (figure.defaults.engines, (SIMULATOR, ENGINE)) if engine in names)
+    found = []
+    for engines in dict.fromkeys([(engine,), *together]):
+        for variant in engine_variants(figure, Given(engine=engines)):
+            try:
+                resolve(variant.given, variant.defaults)
+            except UsageError:
+                continue
+            if engine in variant.engines:
+                found.append(variant)
+    return found
+
+
+def _network_options(figure: Figure, variant: EngineVariant, network: TopologySpec) -> dict[str, Any]:
+    """Return the option that chooses this network, if it is not one of the figure's without options."""
+    if figure.topologies is fat_trees:
+        return {"topology": (network,)}
+    if network in figure.topologies(resolve(variant.given, variant.defaults)):
+        return {}
+    return {"k": (asked_k(figure, network),)} if figure.sized else {}
+
+
+def asked_k(figure: Figure, network: TopologySpec) -> int:
+    """Return the `--k` that selects this network. It need not be a parameter: a star's hosts are not k."""
+    for k in range(4, MAX_K + 1, 2) if figure.sized else ():
+        if network in figure.topologies(resolve(Given(k=(k,)), figure.defaults)):
+            return k
+    return network.k
+
+
+def _network(network: TopologySpec) -> object:
+    return topos.identity(network.kind, network.params)
+
+
+def _values(spec: RunSpec, subflows: int, pinned_rate: bool) -> Values:
+    """Return the settings that the hosts of the point have, with the congestion control that runs with so
+    many subflows."""
+    foreign = _OF_REAL if spec.engine in SIMULATED_HOSTS else _OF_SIMULATED
+    values = {path: None if path in foreign else _at(spec, path) for path in _PATHS}
+    values["transport.cc"] = in_force(spec.transport.cc, subflows)
+    values["transport.sysctls"] = str(sorted((values["transport.sysctls"] or {}).items()))
+    values[_RATE] = spec.link.rate_mbps if pinned_rate else None
+    return tuple(values.values())
+
+
+def _at(spec: RunSpec, path: str) -> Any:
+    return operator.attrgetter(path)(spec)
+
+
+def _in_words(spec: RunSpec, paths: Sequence[str]) -> tuple[str, ...]:
+    stack = [path.partition(".")[2] for path in paths if path.startswith("stack.")]
+    words = [_word(spec, path) for path in paths if not path.startswith("stack.")]
+    if stack:
+        words.append(f"stack {' '.join(f'{name}={typed(getattr(spec.stack, name))}' for name in stack)}")
+    return tuple(dict.fromkeys(filter(None, words)))
+
+
+def _word(spec: RunSpec, path: str) -> str:
+    """Return the words of one setting, also where they are empty elsewhere because it is usual."""
+    value = _at(spec, path)
+    if path in _SPOKEN:
+        return _SPOKEN[path](spec)
+    words = RELATIONS[path](spec) if path in RELATIONS else WORDS[path](value) if path in WORDS else ""
+    option = _OPTIONS.get(path)
+    if option is None or (words and value != option.default_value):
+        return words
+    typed_as = option.text(value)
+    return f"{option.flag} {typed_as}" if isinstance(typed_as, str) and typed_as else f"no {option.flag}"
+
+
+_SPOKEN: Mapping[str, Callable[[RunSpec], str]] = {
+    _RATE: lambda spec: f"{spec.link.rate_mbps:g} Mb/s links",
+    "link.queue_pkts": lambda spec: f"{queue_label(spec)} queues",
+    "link.queue_bytes": lambda spec: f"{queue_label(spec)} queues",
+    "dataplane": lambda spec: f"data plane {spec.dataplane}",
+    "transport.cc": lambda spec: title(in_force(spec.transport.cc, spec.transport.subflows)),
+}
+"""The words of settings for which tables and charts have a part of their own."""

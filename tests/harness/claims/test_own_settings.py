@@ -1,0 +1,201 @@
+"""Own settings: a figure's points have its own, and every option that overrides one is found and named."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from common.errors import UsageError
+from engines.registry import LINUX, MININET, SIMULATOR
+from experiments.registry import CATALOGUE, EXPERIMENTS
+from harness.claims.claims import claims
+from harness.claims.own_settings import OwnSettings
+from harness.claims.verdicts import NOT_MEASURED, Verdict, verdicts
+from harness.experiment import Experiment, Figure
+from harness.metrics.published import Published
+from harness.options.fields import changed
+from harness.options.options import Given, resolve
+from harness.own.define import experiment
+from harness.plan.sweeps import Variant
+from harness.plan.variants import engine_variants
+from harness.report.in_short import beside, elsewhere, sentences
+from model.congestion import BASELINE, COUPLED_DEFAULT
+from model.spec import RunSpec
+from tests.support.judged_points import judged, stored
+from tests.support.stored_points import EXPERIMENT
+
+ONE_TO_ONE = CATALOGUE.find(EXPERIMENT).figures[0]
+AT_ONCE = CATALOGUE.find("htsim-reference").figures[1]
+FIGURES = {figure.name: figure for of in EXPERIMENTS.values() for figure in of.figures}
+OVERRIDDEN: tuple[tuple[Mapping[str, str | tuple[str, ...]], str], ...] = (
+    ({"loss": "1"}, "loss"),
+    ({"delay": "1000"}, "1000 us"),
+    ({"routing": "ecmp"}, "ecmp"),
+    ({"stack": ("min_rto_ms=10",)}, "min_rto_ms=10"),
+    ({"random_drop": "3"}, "3 slots"),
+    ({"discipline": "priority"}, "priority"),
+    ({"scheduler": "first_fit:500"}, "first fit"),
+    ({"scheduler": "first_fit:ideal"}, "first fit"),
+    ({"event": ("2:p0a0-c0",)}, "p0a0-c0"),
+    ({"queue": "20"}, "20-packet"),
+    ({"ecn": "20"}, "20 packets"),
+    ({"cc": "olia"}, "OLIA"),
+    ({"cc": "reno"}, "reno"),
+    ({"parts": "2"}, "2 parts"),
+)
+
+
+def points_of(
+    figure: Figure, given: Given, rate_mbps: float = 7.0, coupled_cc: str = COUPLED_DEFAULT
+) -> list[RunSpec]:
+    """Return what a figure runs with these options."""
+    found = []
+    for variant in engine_variants(figure, given):
+        options = resolve(variant.given, variant.defaults, coupled_cc)
+        pinned = options.rate_mbps or rate_mbps
+        specs = figure.points(options, lambda _network, mbps=pinned: mbps)  # type: ignore[misc]
+        found += [options.window.of(spec) for spec in specs]
+    return found
+
+
+def mptcp_with(figure: Figure, **texts: Any) -> RunSpec:
+    """Return a simulated MPTCP point of a figure with these options."""
+    specs = points_of(figure, Given.of(engine=SIMULATOR, **texts))
+    return next(spec for spec in specs if spec.transport.subflows == 8)
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES))
+@pytest.mark.parametrize("engine", [None, SIMULATOR, MININET, LINUX])
+def test_no_point_that_a_figure_makes_by_itself_overrides_it(name: str, engine: str | None) -> None:
+    figure = FIGURES[name]
+    given = Given(engine=None if engine is None else (engine,), seed=3, seeds=1, profile="paper")
+    try:
+        specs = points_of(figure, given)
+    except UsageError:  # it does not run in this engine
+        return
+    own = OwnSettings([figure])
+    assert not {words for spec in specs[:: max(1, len(specs) // 40)] for words in own.overrides(spec)}
+
+
+@pytest.mark.parametrize(("texts", "words"), OVERRIDDEN)
+def test_an_override_is_named_and_keeps_published_numbers_away(
+    texts: Mapping[str, str | tuple[str, ...]], words: str
+) -> None:
+    own, spec = OwnSettings([ONE_TO_ONE]), mptcp_with(ONE_TO_ONE, k="8", **texts)
+    (named,) = own.overrides(spec)
+    assert words in named
+    assert own.published(spec) == [] and beside(spec, own) is None
+    assert beside(mptcp_with(ONE_TO_ONE, k="8"), own) is not None
+
+
+def test_sizes_rates_durations_and_seeds_override_nothing() -> None:
+    own = OwnSettings([ONE_TO_ONE])
+    for texts in ({"k": "6"}, {"rate": "3"}, {"seconds": "1"}, {"warmup": "1"}, {"seed": "9"}):
+        assert own.overrides(mptcp_with(ONE_TO_ONE, **texts)) == ()
+    elsewhere_run = mptcp_with(ONE_TO_ONE, topology=("star,8",), workload="stride:4")
+    assert own.overrides(elsewhere_run) == ()
+
+
+def test_a_usual_value_overrides_another_one_that_the_figure_pins() -> None:
+    own = OwnSettings([AT_ONCE])
+    assert own.overrides(mptcp_with(AT_ONCE)) == ()
+    assert own.overrides(mptcp_with(AT_ONCE, stack=("acks=routed",))) == ("stack acks=routed",)
+    assert own.overrides(mptcp_with(AT_ONCE, delay="0")) != ()
+
+
+def test_a_rate_is_a_setting_where_the_figure_pins_it() -> None:
+    assert OwnSettings([AT_ONCE]).overrides(mptcp_with(AT_ONCE, rate="10")) == ("10 Mb/s links",)
+    assert OwnSettings([ONE_TO_ONE]).overrides(mptcp_with(ONE_TO_ONE, rate="10")) == ()
+
+
+def test_values_of_two_curves_do_not_make_one() -> None:
+    """PacketScatter is TCP over the routing `scatter`: MPTCP over it is no curve of the figure."""
+    figure = FIGURES["sigcomm11-congestion-controls"]
+    own = OwnSettings([figure])
+    scattered = [spec for spec in points_of(figure, Given()) if spec.routing == "scatter"]
+    assert scattered and all(own.overrides(spec) == () for spec in scattered)
+    assert own.overrides(changed(mptcp_with(figure, subflows="8"), {"routing": "scatter"})) != ()
+
+
+def test_events_of_another_size_and_duration_are_the_figures_own() -> None:
+    figure = FIGURES["robustness-failure"]
+    spec = mptcp_with(figure, k="4", seconds="6")
+    own = OwnSettings([figure])
+    assert spec.events and own.overrides(spec) == ()
+    assert own.overrides(dataclasses.replace(spec, events=spec.events[:2])) != ()
+
+
+def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
+    own = OwnSettings([ONE_TO_ONE])
+    real = points_of(ONE_TO_ONE, Given(engine=(MININET,)), coupled_cc=BASELINE)
+    assert not own.together(real)
+    simulated = points_of(ONE_TO_ONE, Given(engine=(SIMULATOR,)), coupled_cc=BASELINE)
+    assert own.together(simulated)
+
+
+def test_plain_tcp_runs_the_same_under_every_coupled_algorithm() -> None:
+    tcp = points_of(ONE_TO_ONE, Given.of(engine=SIMULATOR, cc="olia", subflows="1"))
+    assert not OwnSettings([ONE_TO_ONE]).together(tcp)
+
+
+def test_a_file_of_the_users_has_settings_of_its_own() -> None:
+    """Its variants and pins are the figure's, and options override them."""
+    mine: Experiment = experiment(
+        "mine",
+        "Mine",
+        variants=(Variant(routing="ecmp"),),
+        defaults={"loss_pct": 1.0, "engines": (SIMULATOR,)},
+    )
+    (figure,) = mine.figures
+    own = OwnSettings([figure])
+    assert not own.together(points_of(figure, Given()))
+    assert own.overrides(mptcp_with(figure, loss="0")) == ("--loss 0",)
+
+
+def verdicts_on(*specs: RunSpec) -> list[Verdict]:
+    return verdicts(ONE_TO_ONE, judged([stored(spec, [2.0, 3.0]) for spec in specs]))
+
+
+def test_nothing_is_judged_on_overriding_points() -> None:
+    own, lossy = mptcp_with(ONE_TO_ONE, k="8"), mptcp_with(ONE_TO_ONE, k="8", loss="1")
+    about = [row for row in ONE_TO_ONE.published if row.subflows == 8]
+    alone = {verdict.published: verdict for verdict in verdicts_on(lossy)}
+    assert all(alone[row].word == NOT_MEASURED and alone[row].overrides for row in about)
+    assert all(verdict.elsewhere for verdict in alone.values())
+    together = {verdict.published: verdict for verdict in verdicts_on(own, lossy)}
+    assert all(together[row].word != NOT_MEASURED and not together[row].overrides for row in about)
+    assert together == {verdict.published: verdict for verdict in verdicts_on(own)}
+
+
+def test_claims_are_not_judged_on_overriding_points() -> None:
+    figure = dataclasses.replace(ONE_TO_ONE, separate_variants=True)
+    lossy = judged([stored(mptcp_with(ONE_TO_ONE, k="8", loss="1"), [2.0])])
+    found = {claim.published: claim for claim in claims(figure, lossy)}
+    eight: list[Published] = [row for row in figure.published if row.subflows == 8]
+    assert all(found[row].word == NOT_MEASURED and found[row].overrides for row in eight)
+
+
+def test_statements_that_are_not_judged_are_counted_apart() -> None:
+    (other_size,) = elsewhere(verdicts_on(mptcp_with(ONE_TO_ONE, k="4", loss="1")), "x")
+    lossy = verdicts_on(mptcp_with(ONE_TO_ONE, k="8", loss="1"))
+    (overridden,) = elsewhere(lossy, "x")
+    assert "loss" not in other_size and "1 % random loss" in overridden
+    assert overridden.startswith(f"{sum(bool(verdict.overrides) for verdict in lossy)} ")
+
+
+def test_the_last_lines_name_what_overrides_the_figure() -> None:
+    points = judged([stored(mptcp_with(ONE_TO_ONE, k="8", routing="ecmp"), [3.0])])
+    (first, *_) = sentences(points, OwnSettings([ONE_TO_ONE]))
+    assert "ecmp routing" in first
+
+
+def test_a_point_belongs_to_the_figure_that_it_is_most_similar_to() -> None:
+    figures = CATALOGUE.find("cs244").figures
+    own = OwnSettings(figures)
+    for figure in figures:
+        specs = points_of(figure, Given(engine=(MININET,)))
+        assert not own.together(specs)
+        assert all(set(figure.published) <= set(own.published(spec)) for spec in specs)
