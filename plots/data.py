@@ -58,6 +58,7 @@ class Point:
     `status` and `reasons` take the baseline into account. `flows` are the flows under test
     (`model.result.under_test`). `baseline_mbps` is the goodput of one uncongested TCP flow on the same links,
     `goodput_pct` the flows' goodput in percent of it; both are None where there is no such number.
+    `overrides` are the settings that the point has instead of its figure's, in words.
     """
 
     spec: RunSpec
@@ -73,6 +74,7 @@ class Point:
     """Whether all flows have a size and begin at their own times. Goodput then says nothing and is None."""
     overloads: bool = False
     """Whether the machine lacked CPU time, as its figure intends. `status` does not count that."""
+    overrides: tuple[str, ...] = ()
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
     """Reads a sample table by its name in `model.result.SAMPLE_COLUMNS`; returns None where it was not
     sampled or cannot be read. Every call reads anew: the samples of a sweep do not fit into memory."""
@@ -152,10 +154,17 @@ class Level:
     """The only algorithm it is about; empty: any."""
     shape: tuple[tuple[str, int], ...] = ()
 
-    def is_on(self, spec: RunSpec) -> bool:
-        """Return whether it is about networks and traffic of this kind, of any size."""
-        network = spec.topology.kind, topos.shape(spec.topology.kind, spec.topology.params)
-        return (self.topology, self.shape) == network and self.workload == spec.workload.matrix
+    def is_beside(self, panel: Panel) -> bool:
+        """Return whether it is about networks and traffic of this kind, of any size, and the points of its
+        transport have their figure's own settings."""
+        topology = panel.spec.topology
+        network = topology.kind, topos.shape(topology.kind, topology.params)
+        if (self.topology, self.shape, self.workload) != (*network, panel.spec.workload.matrix):
+            return False
+        about = [
+            p for p in panel.points if p.subflows == self.subflows and self.algorithm in {"", p.algorithm}
+        ]
+        return not overrides_of(about or panel.points)
 
     @property
     def bound(self) -> str:
@@ -256,6 +265,10 @@ class Panel:
         return max(point.spec.link.ecn_pkts for point in self.points)
 
     @property
+    def overrides(self) -> tuple[str, ...]:
+        return overrides_of(self.points)
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted({point.seed for point in self.points}))
 
@@ -316,6 +329,11 @@ class Panel:
 
     def cell(self, subflows: int) -> Cell:
         return Cell.of(p for p in self.points if p.subflows == subflows)
+
+
+def overrides_of(points: Iterable[Point]) -> tuple[str, ...]:
+    """Return the settings that any of the points has instead of its figure's, in words, each once."""
+    return tuple(dict.fromkeys(words for point in points for words in point.overrides))
 
 
 def chosen(counts: Sequence[int], most: int) -> list[int]:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from common import files
 from common.errors import StoreError
 from common.side_by_side import side_by_side
+from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.results.summary import Judged
 from model.result import Status, Table, under_test
+from plots.registry import FORMATS
 from plots.shared.settings_folder import settings_folder
 
 if TYPE_CHECKING:
@@ -46,7 +48,20 @@ def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
         found = side_by_side([task for _, task in tasks])
     for (name, _), paths in zip(tasks, found, strict=True):
         drawn[name] += paths
+    for each in wanted:
+        if each.points:
+            _remove_others(each, drawn[each.figure.name])
     return drawn
+
+
+def _remove_others(wanted: Wanted, drawn: Sequence[Path]) -> None:
+    """Remove the figure's charts in its folder that were not drawn now: a chart of settings that have another
+    name now, or of points that are gone, would look current. Raises StoreError."""
+    with files.storing(f"removing old charts in {wanted.out}"):
+        for path in wanted.out.iterdir():
+            is_chart = path.suffix[1:] in FORMATS and path.stem.split("-", 1)[0] in wanted.figure.charts
+            if is_chart and path not in drawn:
+                path.unlink()
 
 
 def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
@@ -54,7 +69,8 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
         return []
     with files.storing(f"creating {wanted.out}"):
         files.make_folder(wanted.out)
-    points = [loaded(judged) for judged in wanted.points]
+    own = OwnSettings([wanted.figure])
+    points = [loaded(judged, own.overrides(judged.spec)) for judged in wanted.points]
     levels = published_levels(wanted.figure.published)
     charts = map(wanted.figure.chart, wanted.figure.charts)
     expected, marks = wanted.expected, wanted.figure.marks
@@ -64,8 +80,8 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
     ]
 
 
-def loaded(judged: Judged) -> Point:
-    """Return a point as charts take it."""
+def loaded(judged: Judged, overrides: tuple[str, ...] = ()) -> Point:
+    """Return a point as charts take it, with the settings that it has instead of its figure's."""
     from plots.data import Point  # noqa: PLC0415
 
     return Point(
@@ -74,6 +90,7 @@ def loaded(judged: Judged) -> Point:
         hosts=judged.point.hosts,
         reasons=judged.reasons,
         overloads=judged.as_intended,
+        overrides=overrides,
         flows=under_test(judged.point.flows),
         ports=judged.point.ports,
         metrics=judged.point.metrics,

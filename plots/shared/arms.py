@@ -227,6 +227,7 @@ def caption(study: Study, *notes: str, means: bool = False) -> Caption:
     with_intervals = means and seeds >= _least(study.points)
     return Caption(
         [
+            *style.unlike(study.points),
             counted(seeds, "seed") + (", 95 % intervals" if with_intervals else ""),
             f"{rate / 1000:g} Gb/s" if rate >= 1000 else f"{rate:g} Mb/s",
             f"{flows} flows count per point",

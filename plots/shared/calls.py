@@ -90,6 +90,7 @@ def caption(group: Group, *notes: str) -> Caption:
     engines = dict.fromkeys("real" if is_real(point) else "simulated" for point in group.points)
     return Caption(
         [
+            *style.unlike(group.points),
             " and ".join(engines),
             f"{found.message_us / found.share:g} us per message at a P-CSCF",
             f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",

@@ -52,8 +52,27 @@ def place(spec: RunSpec) -> str:
     return f"{spec.topology.kind}-{named}-{spec.workload.matrix}"
 
 
-def file_stems(chart: str, of: Sequence[RunSpec], named: PartOf = place) -> list[str]:
-    """Return a file name for each setting: `throughput-fat_tree-k8-one_to_one`, and what sets it apart."""
+def file_stems(
+    chart: str, of: Sequence[RunSpec], named: PartOf = place, overrides: Sequence[Sequence[str]] = ()
+) -> list[str]:
+    """Return a file name for each setting: `throughput-fat_tree-k8-one_to_one`, and what sets it apart.
+
+    `overrides` are the settings that each has instead of its figure's. Names always have them, so that the
+    plain name is that of the figure's own settings, whatever else was run.
+    """
+    unlike = [_in_file_name(", ".join(words)) for words in overrides] or [""] * len(of)
+    groups: dict[str, list[int]] = {}
+    for number, words in enumerate(unlike):
+        groups.setdefault(words, []).append(number)
+    stems = [""] * len(of)
+    for words, numbers in groups.items():
+        alike = [of[number] for number in numbers]
+        for number, spec, differing in zip(numbers, alike, _differing_parts(alike), strict=True):
+            stems[number] = "-".join(filter(None, [chart, named(spec), words, *differing]))
+    return list(map(_storable, _told_apart(stems, of)))
+
+
+def _differing_parts(of: Sequence[RunSpec]) -> list[list[str]]:
     parts: tuple[PartOf, ...] = (
         lambda s: "-".join(f"{name}{value}" for name, value in shape(s)),
         lambda s: s.engine,
@@ -63,13 +82,13 @@ def file_stems(chart: str, of: Sequence[RunSpec], named: PartOf = place) -> list
         lambda s: f"{s.link.queue_pkts}pkts",
         lambda s: f"ecn{s.link.ecn_pkts}" if s.link.ecn_pkts else "",
         lambda s: f"{s.seconds:g}s",
-        lambda s: "".join(c if c.isalnum() else "_" for c in variant(s)),
+        lambda s: _in_file_name(variant(s)),
     )
-    stems = [
-        "-".join(filter(None, [chart, named(spec), *differing]))
-        for spec, differing in zip(of, _differing(of, parts), strict=True)
-    ]
-    return list(map(_storable, _told_apart(stems, of)))
+    return _differing(of, parts)
+
+
+def _in_file_name(words: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in words)
 
 
 def _told_apart(stems: Sequence[str], of: Sequence[RunSpec]) -> list[str]:

@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 
 from common import files
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, panels
+from plots.data import Inputs, Panel, overrides_of, panels
+from plots.registry import FORMATS
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
 from plots.shared.pdf_fonts import without_layout_tables
 
 Drawn = TypeVar("Drawn")
-FORMATS = ("svg", "pdf", "png")
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None},
@@ -50,10 +50,12 @@ def draw_each(
 ) -> list[Path]:
     """Draw one chart for each pair in `of`: the setting that names the files, and the item to draw.
 
-    Return the files written; `drawn` and errors are as in `draw_panels`.
+    Names also have what overrides the settings of the figure, where the item has `points`. Return the files
+    written; `drawn` and errors are as in `draw_panels`.
     """
     paths: list[Path] = []
-    stems = file_stems(chart, [spec for spec, _ in of], named)
+    overrides = [overrides_of(getattr(item, "points", ())) for _, item in of]
+    stems = file_stems(chart, [spec for spec, _ in of], named, overrides)
     for (_, item), stem in zip(of, stems, strict=True):
         with style.look():
             figure = drawn(item)

@@ -29,7 +29,7 @@ from model import transports as named
 from model.congestion import described, in_force
 from model.reasons import texts
 from model.spec import RunSpec
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point, overrides_of
 from plots.shared.naming import shape, special
 from topos import TOPOLOGIES, size_words
 
@@ -164,10 +164,12 @@ def rank_ticks(flows: int) -> list[int]:
 
 
 def subtitle(panel: Panel, what: str) -> str:
-    """`FatTree k=8, 128 hosts, one to one, LIA: mean goodput ...`."""
+    """`FatTree k=8, 128 hosts, one to one, LIA: mean goodput ...`, and before the colon what overrides the
+    settings of the figure."""
     cc = panel.ccs if max(point.subflows for point in panel.points) > 1 and "+" not in panel.ccs else ""
-    under = f", {named.title(cc)}" if cc else ""
-    return f"{network(panel.spec)}, {panel.hosts} hosts, {workload(panel.spec)}{under}: {what}"
+    under = dict.fromkeys([*([named.title(cc)] if cc else []), *panel.overrides])
+    about = [network(panel.spec), f"{panel.hosts} hosts", workload(panel.spec), *under]
+    return f"{', '.join(about)}: {what}"
 
 
 def workload(spec: RunSpec) -> str:
@@ -205,7 +207,8 @@ def parameters(*of: Panel, congestion: str | None = None) -> list[str]:
     """Return the settings for a caption, the most important first; where panels differ, the values of all.
     `congestion` replaces the congestion control where a panel has several."""
     each = zip(*(_parameters(panel, congestion) for panel in of), strict=True)
-    return [_all_of(list(dict.fromkeys(filter(None, values)))) for values in each]
+    points = [point for panel in of for point in panel.points]
+    return [*unlike(points), *(_all_of(list(dict.fromkeys(filter(None, values)))) for values in each)]
 
 
 def _all_of(values: Sequence[str]) -> str:
@@ -224,9 +227,16 @@ def _parameters(panel: Panel, congestion: str | None) -> list[str]:
         _congestion(panel) if congestion is None else congestion,
         _ENGINES.get(spec.engine, spec.engine)
         + (f", {spec.dataplane}" if spec.dataplane != "fabric" else ""),
-        ", ".join(special(spec)),
+        ", ".join(words for words in special(spec) if words not in panel.overrides),
         f"{spec.warmup_s:g} s warm-up",
     ]
+
+
+def unlike(points: Iterable[Point]) -> list[str]:
+    """Return the first phrase of a caption of points whose settings are not all their figure's; else
+    nothing."""
+    words = overrides_of(points)
+    return [f"unlike the figure: {', '.join(words)}"] if words else []
 
 
 def _congestion(panel: Panel) -> str:
@@ -309,7 +319,7 @@ def levels_of(panel: Panel, levels: Sequence[Level], quantity: Quantity) -> list
     return [
         level
         for level in levels
-        if level.is_on(panel.spec) and level.quantity == quantity and level.subflows in panel.subflows
+        if level.is_beside(panel) and level.quantity == quantity and level.subflows in panel.subflows
     ]
 
 

@@ -52,7 +52,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     (ranks,), (paths,) = sheet.axes
     handles = _ranks(ranks, between_racks(of) or of)
     beside = [level for level in levels if level.quantity == GAIN_BETWEEN_RACKS and level.relation == "about"]
-    beside = [level for level in beside if level.is_on(panel.spec)]
+    beside = [level for level in beside if level.is_beside(panel)]
     _by_paths(paths, of, beside)
     subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts: transfers one at a time"
     text = Text(finding(of), subtitle, _caption(panel, points, of))

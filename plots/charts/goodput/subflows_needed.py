@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, SIMULATOR
 from model.congestion import UNKNOWN_LOOK
-from plots.data import Inputs, Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point, overrides_of
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from topos import TOPOLOGIES
@@ -82,7 +82,8 @@ def _chart(
     for engine, of in found.items():
         for kind, by_hosts in of.items():
             _curve(axes, kind, by_hosts, engine == FLOW_LEVEL)
-    bound = [level for level in levels if level.topology == "fat_tree" and level.quantity == GOODPUT_PCT_MEAN]
+    known = [] if overrides_of(points) else levels
+    bound = [level for level in known if level.topology == "fat_tree" and level.quantity == GOODPUT_PCT_MEAN]
     if bound:
         axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
     hosts = [point.hosts for point in points]
@@ -137,7 +138,12 @@ def _caption(
     ]
     spec = panel.spec
     return Caption(
-        [f"links of {spec.link.rate_mbps:g} Mb/s", f"n = {len(panel.seeds)}", "curves: flow level"],
+        [
+            *style.unlike(panel.points),
+            f"links of {spec.link.rate_mbps:g} Mb/s",
+            f"n = {len(panel.seeds)}",
+            "curves: flow level",
+        ],
         [
             *([f"Not reached with the subflows tried: {', '.join(short)}."] if short else []),
             *([f"Dashed: {bound[0].paper} ({bound[0].source}), up to 8192 hosts."] if bound else []),

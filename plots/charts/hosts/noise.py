@@ -198,7 +198,13 @@ def _caption(panel: Panel, several: bool) -> Caption:
     queues = "/".join(f"{pkts}" for pkts in sorted({p.spec.link.queue_pkts for p in panel.points}))
     hosts = "simulated" if panel.spec.engine in SIMULATED_HOSTS else "real hosts"
     return Caption(
-        [f"links of {rates} Mb/s", f"queues of {queues} packets", f"n = {len(panel.seeds)}", hosts],
+        [
+            *style.unlike(panel.points),
+            f"links of {rates} Mb/s",
+            f"queues of {queues} packets",
+            f"n = {len(panel.seeds)}",
+            hosts,
+        ],
         [
             *style.doubts(panel.points),
             "Grey: the tolerance. Whiskers: 95 % interval.",

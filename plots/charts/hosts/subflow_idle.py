@@ -62,7 +62,8 @@ def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting and number of subflows; see `registry.Chart.draw`."""
     of = panels(filter(_is_measured, inputs.points), ignoring=TUNING)
     paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
+    stems = file_stems(CHART, [panel.spec for panel in of], overrides=[panel.overrides for panel in of])
+    for panel, stem in zip(of, stems, strict=True):
         for count in sorted({point.subflows for point in panel.points}):
             rows = _rows([point for point in panel.points if point.subflows == count])
             shown = tuple(point for row in rows.values() for point in row.points)

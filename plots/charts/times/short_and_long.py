@@ -130,7 +130,7 @@ def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figur
     beside = [
         level
         for level in levels
-        if level.is_on(panel.spec)
+        if level.is_beside(panel)
         and level.k == panel.spec.topology.k
         and level.quantity in {FCT_MS_MEAN, LINKS_USED_PCT}
     ]

@@ -123,4 +123,4 @@ def finding(of: Iterable[Sequence[Mark]]) -> str:
 def _caption(panel: Panel) -> Caption:
     settings = [f"round trip {6 * panel.spec.link.delay_us / 1000:g} ms", f"{panel.spec.seconds:g} s"]
     notes = [*style.doubts(panel.points), style.intervals(len(panel.seeds))]
-    return Caption([*settings, panel.spec.engine], notes)
+    return Caption([*style.unlike(panel.points), *settings, panel.spec.engine], notes)

@@ -85,7 +85,8 @@ def _chart(panel: Panel) -> Figure | None:
     sheet.axes[0][0].set_ylabel("last completion, x Reno's")
     sheet.axes[0][len(rates) // 2].set_xlabel("time between reports (us)")
     caption = Caption(
-        [f"round trip {4 * panel.spec.link.delay_us:g} us", style.queue_limit(panel.spec.link.queue_pkts),
+        [*style.unlike(panel.points), f"round trip {4 * panel.spec.link.delay_us:g} us",
+         style.queue_limit(panel.spec.link.queue_pkts),
          f"agent answers after {_answer_us(panel):g} us"],
         [*style.doubts(panel.points), style.intervals(len(panel.seeds))],
     )  # fmt: skip

@@ -87,11 +87,15 @@ def draw(inputs: Inputs) -> list[Path]:
     return paths
 
 
+def _stems(of: Sequence[Panel]) -> list[str]:
+    return file_stems(CHART, [panel.spec for panel in of], overrides=[panel.overrides for panel in of])
+
+
 def comparisons(points: Iterable[Point]) -> dict[str, Comparison]:
     """Return the comparisons by the names of their files."""
     of = _panels(points)
     found: dict[str, Comparison] = {}
-    for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
+    for panel, stem in zip(of, _stems(of), strict=True):
         counts = sorted({point.subflows for point in panel.points} - {1}) or [1]
         for count in counts:
             apart = f"-{count}subflows" if len(counts) > 1 else ""
@@ -307,13 +311,12 @@ def _curve(axes: Axes, name: str, curve: ranks.Ranks, doubt: bool, place: float)
 
 def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
     """Draw published means on the row of their algorithm; the paper's MPTCP is coupled."""
-    spec = comparison.panel.spec
     rows = {name: y for y, name in enumerate(comparison.cells)}
     of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
     return [
         (rows[name], level)
         for level in levels
-        if level.is_on(spec)
+        if level.is_beside(comparison.panel)
         and level.quantity == GOODPUT_PCT_MEAN
         and level.subflows in of
         and (name := level.algorithm or of[level.subflows]) in rows
