@@ -74,11 +74,14 @@ def judged(row: Published, points: Sequence[Judged], own: OwnSettings, measure: 
     """Return the verdict on one statement from the points of its figure, whose settings are `own`."""
     usable = _usable(points)
     verdict = _best(row, [p for p in usable if not own.overrides(p.spec)], measure)
-    overrides = own.together(p.spec for p in usable if _is_about(row, p.spec)) if verdict.elsewhere else []
+    if verdict.word != NOT_MEASURED or verdict.measured is not None:
+        return verdict
+    about = (p.spec for p in usable if _is_about(row, p.spec) and p.spec.transport.subflows == row.subflows)
+    overrides = own.together(about)
     if not overrides:
         return verdict
-    why = f"run with {joined(overrides)}, which is not the figure's setting"
-    return dataclasses.replace(verdict, why=why, overrides=tuple(overrides))
+    why = f"run with {joined(overrides)} instead of the figure's settings"
+    return Verdict(row, None, NOT_MEASURED, why, overrides=tuple(overrides))
 
 
 def _usable(points: Sequence[Judged]) -> list[Judged]:

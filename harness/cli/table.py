@@ -183,7 +183,7 @@ def _title(group: Sequence[Judged], own: OwnSettings) -> str:
         labels.congestion(specs),
         labels.routing(specs),
         f"{spec.seconds:g} s",
-        *labels.unusual_words(spec, without=("routing", "scheduler")),
+        *labels.unusual_words(spec, without=("routing", "scheduler", "link.queue_bytes")),
     ]
     return f"{', '.join(parts)} ({spec.engine}){labels.overriding(own.together(specs))}"
 

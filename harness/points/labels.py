@@ -167,7 +167,8 @@ def setting_title(specs: Sequence[RunSpec], overrides: Sequence[str] = ()) -> st
         f"{queue_label(spec)} queues",
         congestion(specs),
         f"{spec.seconds:g} s measured",
-        settings(_of_all(specs)),
+        f"{spec.warmup_s:g} s warm-up",
+        *unusual_words(_of_all(specs), without=("link.queue_bytes",)),
     ]
     return ", ".join(part for part in parts if part) + overriding(overrides)
 

@@ -427,7 +427,7 @@ def elsewhere(found: Sequence[Verdict], lists: str) -> list[str]:
 def not_judged(what: str, count: int, overrides: Iterable[Sequence[str]]) -> str:
     """Return a line on statements that are not judged because of these settings."""
     words = dict.fromkeys(each for of in overrides for each in of)
-    return f"{what} {are(count)} not judged: not the figure's setting: {joined(list(words))}."
+    return f"{what} {are(count)} not judged, because this is not the figure's setting: {joined(list(words))}."
 
 
 WORDS = (AGREES, DIFFERS, UNDECIDED, SUSPECT, NOT_MEASURED)

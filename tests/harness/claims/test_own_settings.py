@@ -165,9 +165,20 @@ def test_nothing_is_judged_on_overriding_points() -> None:
     alone = {verdict.published: verdict for verdict in verdicts_on(lossy)}
     assert all(alone[row].word == NOT_MEASURED and alone[row].overrides for row in about)
     assert all(verdict.elsewhere for verdict in alone.values())
+    assert not any(alone[row].overrides for row in ONE_TO_ONE.published if row.subflows == 1), (
+        "not run at all"
+    )
     together = {verdict.published: verdict for verdict in verdicts_on(own, lossy)}
     assert all(together[row].word != NOT_MEASURED and not together[row].overrides for row in about)
     assert together == {verdict.published: verdict for verdict in verdicts_on(own)}
+
+
+def test_plain_tcp_is_judged_beside_another_coupled_algorithm() -> None:
+    """It runs the same. MPTCP is not measured, and not for want of points."""
+    specs = points_of(ONE_TO_ONE, Given.of(engine=SIMULATOR, cc="olia", subflows="1,8", k="8"))
+    for verdict in verdicts_on(*specs):
+        assert (verdict.word == NOT_MEASURED) == (verdict.published.subflows == 8)
+        assert verdict.overrides == (("OLIA",) if verdict.published.subflows == 8 else ())
 
 
 def test_claims_are_not_judged_on_overriding_points() -> None:
@@ -181,8 +192,9 @@ def test_claims_are_not_judged_on_overriding_points() -> None:
 def test_statements_that_are_not_judged_are_counted_apart() -> None:
     (other_size,) = elsewhere(verdicts_on(mptcp_with(ONE_TO_ONE, k="4", loss="1")), "x")
     lossy = verdicts_on(mptcp_with(ONE_TO_ONE, k="8", loss="1"))
-    (overridden,) = elsewhere(lossy, "x")
-    assert "loss" not in other_size and "1 % random loss" in overridden
+    not_run, overridden = elsewhere(lossy, "x")
+    assert "loss" not in other_size + not_run and "1 % random loss" in overridden
+    assert not_run.startswith(f"{sum(not verdict.overrides for verdict in lossy)} ")
     assert overridden.startswith(f"{sum(bool(verdict.overrides) for verdict in lossy)} ")
 
 

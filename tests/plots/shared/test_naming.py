@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from analysis.quantities import GOODPUT_PCT_MEAN
 from harness.options.fields import SPEC_FIELDS, changed
 from harness.points.labels import settings
 from model.fields.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
 from plots.data import Point, panels
 from plots.shared.naming import MAX_STEM, file_stems, special
-from plots.shared.style import parameters
-from tests.support.chart_points import point
+from plots.shared.sheet import Caption
+from plots.shared.style import levels_of, parameters, subtitle
+from tests.support.chart_points import SIGCOMM11_LEVELS, point
 from tests.support.specs.other_values import DEFAULTS, other
 
 Values = Mapping[str, Any]
@@ -98,3 +100,42 @@ def test_a_digest_fits_into_a_long_name() -> None:
 def test_the_same_setting_has_the_same_name() -> None:
     spec = point_with({}).spec
     assert file_stems("rank", [spec, spec]) == ["rank-fat_tree-k4-one_to_one"] * 2
+
+
+def overriding(words: str, values: Values) -> Point:
+    return dataclasses.replace(point_with(values), overrides=(words,))
+
+
+def test_the_plain_name_is_that_of_the_figures_own_settings() -> None:
+    """Whatever else is drawn beside it, and if nothing else is drawn, too."""
+    own, other_one = point_with({}), overriding("ecmp routing", {"routing": "ecmp"})
+
+    def named(*points: Point) -> list[str]:
+        of = panels(points)
+        return file_stems("rank", [p.spec for p in of], overrides=[p.overrides for p in of])
+
+    plain, ecmp = "rank-fat_tree-k4-one_to_one", "rank-fat_tree-k4-one_to_one-ecmp_routing"
+    assert (named(own), named(other_one), sorted(named(own, other_one))) == ([plain], [ecmp], [plain, ecmp])
+
+
+def test_subtitle_and_caption_begin_with_what_overrides_the_figure() -> None:
+    (panel,) = panels([overriding("1 % random loss", {"link.loss": 0.01})])
+    first, *others = parameters(panel)
+    assert "1 % random loss" in first and not any("loss" in words for words in others)
+    assert ", 1 % random loss: goodput" in subtitle(panel, "goodput")
+    assert "1 % random loss" in next(iter(Caption(parameters(panel)).shorter()))
+
+
+def test_published_levels_are_drawn_beside_own_settings_only() -> None:
+    own, lossy = point_with({}), overriding("1 % random loss", {"link.loss": 0.01})
+    drawn = [levels_of(panel, SIGCOMM11_LEVELS, GOODPUT_PCT_MEAN) for panel in panels([own, lossy])]
+    assert sorted(map(len, drawn)) == [0, 1]
+
+
+def test_another_algorithm_takes_no_level_from_those_beside_it() -> None:
+    """A chart of several congestion controls may have one that the figure does not."""
+    own, mine = point_with({"transport.cc": "lia"}), overriding("mine.py", {"transport.cc": "./mine.py"})
+    (panel,) = panels([own, mine], ignoring=["transport.cc"])
+    level = dataclasses.replace(SIGCOMM11_LEVELS[1], algorithm="lia")
+    assert level.is_beside(panel)
+    assert not dataclasses.replace(level, algorithm="./mine.py").is_beside(panel)
