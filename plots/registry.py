@@ -12,9 +12,6 @@ from pathlib import Path
 
 from plots.data import Inputs, Level, Point
 
-FORMATS = ("svg", "pdf", "png")
-"""The files of each chart, by the ends of their names."""
-
 
 @dataclass(frozen=True)
 class Chart:

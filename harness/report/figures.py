@@ -18,7 +18,6 @@ from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.results.summary import Judged
 from model.result import Status, Table, under_test
-from plots.registry import FORMATS
 from plots.shared.settings_folder import settings_folder
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
 def _remove_others(wanted: Wanted, drawn: Sequence[Path]) -> None:
     """Remove the figure's charts in its folder that were not drawn now: a chart of settings that have another
     name now, or of points that are gone, would look current. Raises StoreError."""
+    from plots.shared.saving import FORMATS  # noqa: PLC0415
+
     with files.storing(f"removing old charts in {wanted.out}"):
         for path in wanted.out.iterdir():
             is_chart = path.suffix[1:] in FORMATS and path.stem.split("-", 1)[0] in wanted.figure.charts

@@ -88,7 +88,7 @@ def _differing_parts(of: Sequence[RunSpec]) -> list[list[str]]:
 
 
 def _in_file_name(words: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in words)
+    return "_".join("".join(c if c.isalnum() else " " for c in words).split())
 
 
 def _told_apart(stems: Sequence[str], of: Sequence[RunSpec]) -> list[str]:

@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from common import files
 from model.spec import RunSpec
 from plots.data import Inputs, Panel, overrides_of, panels
-from plots.registry import FORMATS
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
 from plots.shared.pdf_fonts import without_layout_tables
 
 Drawn = TypeVar("Drawn")
+FORMATS = ("svg", "pdf", "png")
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None},

@@ -16,6 +16,7 @@ from experiments.pfabric.metrics import MINTCP_OVER_IDEAL, TCP_GAP_GROWTH
 from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
+from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
 from harness.options.options import Given, resolve
 from harness.points.labels import beside, label, shared
@@ -152,7 +153,7 @@ def test_unfinished_flows_are_said_and_most_of_them_decide_nothing(unfinished: i
         if arm_of(spec) in {"mintcp", "ideal"}
     ]
     row = next(each for each in OVERALL if each.metric is MINTCP_OVER_IDEAL)
-    verdict = judged(row, found)
+    verdict = judged(row, found, OwnSettings([]))
     assert verdict.measured is not None and verdict.word == word
     assert verdict.measured.unfinished_pct == unfinished / 2
 

@@ -65,7 +65,7 @@ def test_columns_and_values(store: Store) -> None:
         "faults": "", "cautions": "", "attempts": "1", "kinds": "",
         "calls_offered_per_s": "", "calls_completed_per_s": "", "setup_ms_p50": "", "setup_ms_p95": "",
         "pcscf_fill_pct": "", "scscf_fill_pct": "",
-        "algorithm": "", "settings": "10 s warm-up, iperf3 traffic", "point": point_name(spec_of(8)),
+        "algorithm": "", "settings": "10 s warm-up", "point": point_name(spec_of(8)),
     }  # fmt: skip
     assert (baseline["workload"], baseline["goodput_pct_mean"]) == ("reference", "100")
 
@@ -211,7 +211,7 @@ def test_a_baseline_of_zero_divides_nothing(store: Store) -> None:
     [
         ({"engine": "fake"}, False),
         ({"dataplane": "ovs"}, False),
-        ({"traffic": "native"}, False),
+        ({"traffic": "iperf3"}, False),
         ({"routing": "ecmp"}, True),
         ({"routing": "scatter"}, True),
     ],
