@@ -65,7 +65,7 @@ def test_seeds_are_repetitions_of_one_condition() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"traffic": "native"}, {"link": LinkSpec(5.0, queue_pkts=50, nic_queue_pkts=50)}, {"seconds": 8.0}],
+    [{"traffic": "iperf3"}, {"link": LinkSpec(5.0, queue_pkts=50, nic_queue_pkts=50)}, {"seconds": 8.0}],
 )
 def test_what_differs_throughout_is_what_is_compared(changes: dict[str, Any]) -> None:
     found = matching(
@@ -104,7 +104,7 @@ def test_other_networks_meet_only_when_nothing_is_shared() -> None:
 
 def test_common_seeds_are_paired() -> None:
     a, b = [2.0, 3.0, 2.5], [2.1, 3.1, 2.65]
-    difference = one(seeds(a), seeds(b, traffic="native")).goodput
+    difference = one(seeds(a), seeds(b, traffic="iperf3")).goodput
     assert difference.how is How.PAIRED
     assert difference.pairs == 3
     assert difference.value == pytest.approx(100 * 0.35 / 3 / 5)
@@ -190,7 +190,8 @@ def test_a_point_without_a_number_is_reported() -> None:
 def test_simulated_hosts_have_no_traffic_program() -> None:
     simulated = shown(compare(side(seeds([2.0], engine="simulator")), side(seeds([2.1], engine="simulator"))))
     assert "traffic" not in simulated
-    assert "iperf3 traffic" in shown(compare(side(seeds([2.0])), side(seeds([2.1]))))
+    by_iperf3 = side(seeds([2.0], traffic="iperf3")), side(seeds([2.1], traffic="iperf3"))
+    assert "iperf3 traffic" in shown(compare(*by_iperf3))
 
 
 def test_without_a_baseline_raw_goodput_is_compared() -> None:

@@ -85,7 +85,7 @@ def test_any_other_parameter_is_another_point() -> None:
     others = [
         dataclasses.replace(spec, **change)
         for change in (
-            {"seed": 2}, {"seconds": 41.0}, {"warmup_s": 9.0}, {"routing": "ecmp"}, {"traffic": "native"},
+            {"seed": 2}, {"seconds": 41.0}, {"warmup_s": 9.0}, {"routing": "ecmp"}, {"traffic": "iperf3"},
             {"dataplane": "ovs"}, {"engine": "fake"}, {"traffic": "none"},
             {"link": dataclasses.replace(spec.link, queue_pkts=50)},
             {"link": dataclasses.replace(spec.link, delay_us=10.0)},
