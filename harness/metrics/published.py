@@ -99,7 +99,7 @@ class Published:
     command line, e.g. `one_to_several:4`. `value` and `tolerance` are in the metric's unit; `because` gives
     the reason for the tolerance. `paper` is the short name, `citation` the long one. `on_cpu_bound`: the
     statement is about a saturated machine, so it is judged on points that are suspect for that reason.
-    `algorithm` is one of model/transports.py if the statement is about it alone; empty: any MPTCP.
+    `algorithm` is one of model/transports.py if the statement is about it alone; empty: that of its figure.
     """
 
     metric: Metric
