@@ -9,6 +9,7 @@ jobs.py           completion times of jobs of several transfers each
 laws.py           laws of TCP in closed form, and how samples agree with them
 noise_effects.py  effects of noise on the metrics of a point
 normalised.py     completion times by flow size as pFabric counts them
+plausibility.py   goodput above the links, and flows that starve
 quantities.py     names, units and words of quantities, for metrics and charts
 robustness.py     where packets are lost, and goodput while links are down
 sequential.py     transfers by several transports one after the other

@@ -26,17 +26,17 @@ real hosts behind queues of 10 packets the slowest flow of a permutation had 10 
 
 
 def impossible(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -> tuple[Reason, ...]:
-    """Return the reason for suspicion if flows without a size delivered more than their hosts' links carry;
+    """Return the reason for suspicion if flows delivered more than their hosts' links carry;
     else nothing. `rate_mbps` is the rate of links of speed 1."""
-    endless = _endless(flows)
-    carried_mbps = [min(_links_mbps(end, topology, rate_mbps) for end in (f.src, f.dst)) for f in endless]
-    shares = [100 * f.goodput_mbps / most for f, most in zip(endless, carried_mbps, strict=True)]
+    lasting = _lasting(flows)
+    carried_mbps = [min(_links_mbps(end, topology, rate_mbps) for end in (f.src, f.dst)) for f in lasting]
+    shares = [100 * f.goodput_mbps / most for f, most in zip(lasting, carried_mbps, strict=True)]
     above = [share for share in shares if share > MOST_PCT]
     if not above:
         return ()
-    worst = endless[shares.index(max(above))]
+    worst = lasting[shares.index(max(above))]
     text = (
-        f"{len(above)} of {len(endless)} flows delivered more than their hosts' links carry, at most "
+        f"{len(above)} of {len(lasting)} flows delivered more than their hosts' links carry, at most "
         f"{max(above):.0f} % ({worst.src} to {worst.dst}): data from before the window was delivered in it; "
         "use a longer window (--seconds)"
     )
@@ -45,7 +45,7 @@ def impossible(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -
 
 def starved(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -> tuple[Reason, ...]:
     """Return the caution if flows that sent in the whole window got almost nothing; else nothing."""
-    sending = [flow for flow in _endless(flows) if not flow.start_s > 0]
+    sending = _lasting(flows)
     if len(sending) < 2:
         return ()
     mean_mbps = statistics.fmean(flow.goodput_mbps for flow in sending)
@@ -75,10 +75,17 @@ def starved(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -> t
     return (Reason(STARVED, text, numbers=numbers, doubts=(SLOWEST, JAIN)),)
 
 
-def _endless(flows: Sequence[FlowRow]) -> list[FlowRow]:
-    """Return the flows that send as long as the run lasts, without those of constant rate."""
-    endless = [flow for flow in flows if not flow.size_bytes and flow.transport != UDP]
-    return [flow for flow in endless if math.isfinite(flow.goodput_mbps)]
+def _lasting(flows: Sequence[FlowRow]) -> list[FlowRow]:
+    """Return the flows that sent during the whole window, without those of constant rate."""
+    return [
+        flow for flow in flows if flow.transport != UDP and math.isfinite(flow.goodput_mbps) and _lasts(flow)
+    ]
+
+
+def _lasts(flow: FlowRow) -> bool:
+    if flow.size_bytes:
+        return flow.start_s <= 0 and not math.isfinite(flow.completed_s)
+    return not flow.start_s > 0
 
 
 def _links_mbps(host: str, topology: Topology, rate_mbps: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 from engines.registry import SIMULATOR
 from experiments.coupled.wire import FAIRNESS
@@ -24,8 +23,8 @@ from experiments.validation.statements import (
 from fabric.plan import FRAME_BITS
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import points_on
-from model.spec import RunSpec, SamplingSpec, TopologySpec
+from harness.plan.sweeps import Variant, points_on
+from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec
 
 NAME = "validation"
 RATES_MBPS = (1.0, 10.0, 100.0, 1000.0)
@@ -38,15 +37,21 @@ _ALONE = Defaults(
     ks=(), workloads=("against_tcp",), subflows=(1,), ccs=("reno",), traffic="native", engines=(SIMULATOR,),
     always_whole=True,
 )  # fmt: skip
-_EXACT: dict[str, Any] = {"stack": {"processing_frames": 0.0}, "pins": {"link.clock_ppm": 0.0}}
-"""What arithmetic to the byte assumes of hosts and clocks."""
+EXACT_CLOCKS = {"link.clock_ppm": 0.0}
+PROMPT = Variant(simulated=StackSpec(processing_frames=0.0))
+"""What arithmetic to the byte assumes of clocks and of simulated hosts."""
 FILLED = dataclasses.replace(
-    _ALONE, **_EXACT, rate_mbps=max(RATES_MBPS), delay_us=100.0, warmup_s=1.0, seconds=4 * FRAME_BITS / 1e4
+    _ALONE,
+    pins=EXACT_CLOCKS,
+    rate_mbps=max(RATES_MBPS),
+    delay_us=100.0,
+    warmup_s=1.0,
+    seconds=4 * FRAME_BITS / 1e4,
 )
 """The window lasts a whole number of packets at every rate: 400 at 1 Mb/s."""
 SAWTOOTH = dataclasses.replace(
     _ALONE,
-    **_EXACT,
+    pins=EXACT_CLOCKS,
     rate_mbps=SAW_MBPS,
     queue_pkts=SAW_PKTS,
     delay_us=SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,
@@ -99,7 +104,7 @@ def at_every_rate(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [
         spec
         for rate in rates
-        for spec in points_on(pair)(options, functools.partial(_fixed, rate))
+        for spec in points_on(pair, (PROMPT,))(options, functools.partial(_fixed, rate))
         if spec.engine == SIMULATOR or rates == (asked,) or rate <= REAL_MBPS
     ]
 
@@ -140,7 +145,7 @@ FIGURES = (
         "sawtooth are known in advance.",
         defaults=SAWTOOTH,
         topologies=fast_hosts,
-        points=points_on(fast_hosts),
+        points=points_on(fast_hosts, (PROMPT,)),
         charts=("sawtooth",),
         published=SAW,
     ),
@@ -152,7 +157,7 @@ FIGURES = (
         "and the delay of the empty path.",
         defaults=SAWTOOTH,
         topologies=fast_hosts,
-        points=points_on(fast_hosts),
+        points=points_on(fast_hosts, (PROMPT,)),
         charts=("wait",),
         published=WAITS,
     ),

@@ -7,6 +7,6 @@ sweep.py     run the points of a plan that are not finished yet
 workers.py   worker processes of this machine
 cluster/     the workers of a Dask cluster
 
-May import `common`, `fabric`, `topos`, `workloads`, `model`, `engines`, `harness.metrics`, `harness.options`,
-`harness.plan`, `harness.points`, `harness.results` and `harness.watch`.
+May import `common`, `fabric`, `topos`, `workloads`, `model`, `analysis`, `engines`, `harness.metrics`,
+`harness.options`, `harness.plan`, `harness.points`, `harness.results` and `harness.watch`.
 """

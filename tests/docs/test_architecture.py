@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-from collections import Counter
 from pathlib import PurePosixPath
 
 from docs.tools.architecture import PAGE, PICTURE, blocks, data, drawn_from, filled
 from docs.tools.imports import EXCEPTIONS, HARNESS, ROOT, Import, cycles, imports, violations
 from docs.tools.packages import contents, docstring
 
-MAX_FILES = 20
-"""Files of one folder. A larger folder holds several kinds of things."""
 MAX_FAMILY = 3
 """Source files of one folder whose names begin with the same word. More belong in a folder of that name."""
 FAMILIES = {
@@ -113,18 +110,6 @@ def test_the_tables_are_current() -> None:
     assert page == filled(page, texts), REMEDY
 
 
-def test_no_folder_has_too_many_files() -> None:
-    files = tracked_files()
-    assert "tests/docs/test_architecture.py" in files
-    counts = files_by_folder(files)
-    crowded = {folder: n for folder, n in counts.items() if n > MAX_FILES}
-    assert crowded == {}, "make a folder of the files that belong together"
-
-
-def test_files_are_counted_by_their_own_folder() -> None:
-    assert files_by_folder(["a/b/one", "a/b/two", "a/three"]) == {"a/b": 2, "a": 1}
-
-
 def test_no_folder_has_a_family_of_files_told_apart_by_a_prefix() -> None:
     assert set(families(tracked_files())) == set(FAMILIES), "make a folder of the files"
 
@@ -142,10 +127,6 @@ def tracked_files() -> list[str]:
     return subprocess.run(
         argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     ).stdout.splitlines()
-
-
-def files_by_folder(files: list[str]) -> Counter[str]:
-    return Counter(str(PurePosixPath(file).parent) for file in files)
 
 
 def families(files: list[str]) -> dict[str, list[str]]:

@@ -43,7 +43,7 @@ def test_real_hosts_run_what_they_can() -> None:
 
 def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path) -> None:
     """Verdicts need the paper's size; this only tests that the metric finds its points."""
-    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.4", "--results", str(tmp_path))
+    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.8", "--results", str(tmp_path))
     done = CliRunner().invoke(main, ["run", "hedera", *short, "--json"])
     assert done.exit_code == 0, done.output
     events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -243,7 +243,7 @@ def test_plot_draws_what_is_stored_and_names_what_is_damaged(
 def test_older_results_are_one_line_and_cost_nothing(results: Path) -> None:
     run(results, "--seeds", "3")
     for path in (results / EXPERIMENT).glob("fake-*/run.json"):
-        path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
+        path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))
     words = "10 points have a run.json that cannot be used"
     for command in ("status", "plot"):
         options = RUN[2:] if command == "status" else ()

@@ -265,7 +265,8 @@ def test_every_field_of_given_has_an_option_and_every_option_a_place() -> None:
 
 TEXTS: dict[str, Any] = {
     "dataplane": "ovs", "controller": "pox", "mode": "proactive", "datapath": "user", "routing": "scatter",
-    "queue": "7", "delay": "0.1", "host_delay": "2.5", "queue_bytes": "3028", "traffic": "native",
+    "queue": "7", "delay": "0.1", "host_delay": "2.5", "clock_tolerance": "0",
+    "queue_bytes": "3028", "traffic": "native",
     "loss": "0.7", "ecn": "20", "link_trace": "lte:3",
     "random_drop": "5", "discipline": "priority", "host_queue": "qdisc",
     "event": ("10:p0a0-c0:0", "12.5:p0a0-c0:0.25"), "write": "8192",

@@ -35,7 +35,6 @@ def test_simulated_stacks_have_headers_of_their_own() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"link": LinkSpec(5.0, loss=0.01)},
         {"link": LinkSpec(100.0, delay_us=10_000.0)},
         {"link": LinkSpec(5.0, queue_pkts=3)},
         {"warmup_s": 0.05},
@@ -45,9 +44,15 @@ def test_simulated_stacks_have_headers_of_their_own() -> None:
         {"engine": "fake"},
     ],
 )  # fmt: skip
-def test_where_a_window_a_queue_or_loss_may_bind_nothing_is_expected(change: dict[str, Any]) -> None:
+def test_where_a_window_or_a_queue_may_bind_nothing_is_expected(change: dict[str, Any]) -> None:
     assert expected_mbps(changed(**change)) is None
     assert not is_as_expected(changed(**change), 5 * PAYLOAD)
+
+
+def test_random_loss_and_marks_are_not_the_baselines() -> None:
+    lossy = changed(link=LinkSpec(5.0, loss=0.01, random_pkts=3, ecn_pkts=20))
+    assert baseline_of(lossy).link == LinkSpec(5.0)
+    assert expected_mbps(lossy) == expected_mbps(changed(link=LinkSpec(5.0)))
 
 
 def test_within_half_a_percent_it_is_right() -> None:

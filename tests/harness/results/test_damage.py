@@ -253,13 +253,13 @@ def test_many_alike_are_one_line_and_few_are_named(store: Store) -> None:
         path = put(store, spec_of(seed=seed), result_of([1.0])).path
         if seed <= 20:
             text = (path / "run.json").read_text()
-            (path / "run.json").write_text(text.replace('"schema": 2', '"schema": 1'))
+            (path / "run.json").write_text(text.replace('"schema": 3', '"schema": 2'))
         elif seed <= 20 + MAX_NAMED:
             (path / "ports.csv").unlink()
     found = store.read()
     older, *others = map(str, found.broken)
     assert f"reading {store.directory}: 20 points have a run.json that cannot be used: " in older
-    assert "its format is number 1, this refabric reads 2" in older
+    assert "its format is number 2, this refabric reads 3" in older
     assert len(others) == MAX_NAMED
     assert all("ports.csv: No such file" in line for line in others)
     assert len(found.points) == 10 - MAX_NAMED
