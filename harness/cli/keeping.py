@@ -11,7 +11,7 @@ from common.errors import UsageError
 from common.grammar import points as counted_points
 from common.version import VERSION
 from harness.cli.options import json_option, stored_option
-from harness.results import contents
+from harness.results import contents, store
 from harness.results import export as exporting
 from harness.streams import write_json
 
@@ -33,18 +33,34 @@ def size(of: float) -> str:
 @stored_option
 @json_option
 @click.pass_context
-def results(context: click.Context, results: Path, as_json: bool) -> None:
-    """List the stored experiments with their points and sizes, or remove them."""
+def results(context: click.Context, results: Path, as_json: bool) -> int:
+    """List the stored experiments with their points and sizes, or remove them.
+
+    Damaged files are named (exit code 1).
+    """
     context.obj = results
     if context.invoked_subcommand is not None:
-        return
+        return 0
     found = [contents.contents(folder) for folder in contents.experiment_folders(results)]
+    broken = False
     for each in found:
+        scan = store.scan(each.path)
+        broken = broken or bool(scan.broken)
+        for error in scan.broken:
+            click.echo(f"refabric: {error}", err=True)
+        damaged = f"  {len(scan.lost_points)} damaged" if scan.lost_points else ""
         if as_json:
-            fields = {"points": each.points, "size_bytes": each.size_bytes, "other_files": list(each.foreign)}
+            fields = {
+                "points": each.points,
+                "damaged": len(scan.lost_points),
+                "size_bytes": each.size_bytes,
+                "other_files": list(each.foreign),
+            }
             write_json(sys.stdout, {"event": "results", "experiment": each.path.name, **fields})
         else:
-            click.echo(f"{each.path.name:<36} {counted_points(each.points):>12} {size(each.size_bytes):>10}")
+            click.echo(
+                f"{each.path.name:<36} {counted_points(each.points):>12} {size(each.size_bytes):>10}{damaged}"
+            )
     if not as_json:
         total = size(sum(each.size_bytes for each in found))
         click.echo(
@@ -52,6 +68,7 @@ def results(context: click.Context, results: Path, as_json: bool) -> None:
             if found
             else f"there are no results in {results}"
         )
+    return 1 if broken else 0
 
 
 @results.command()

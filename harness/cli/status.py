@@ -31,14 +31,17 @@ from model.reasons import texts
 INDENT = 9
 
 
-@click.command(cls=Configurable, short_help="Show which points are ok, suspect, failed or missing.")
+@click.command(cls=Configurable, short_help="Show which points are ok, suspect, failed, damaged or missing.")
 @experiment_argument
 @config_options
 @sweep_options
 @stored_option
 @json_option
-def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
-    """Show which points are ok, suspect, failed or missing."""
+def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> int:
+    """Show which points are ok, suspect, failed, damaged or missing.
+
+    Damaged files are named (exit code 1).
+    """
     asked = Given.parsed(**options)
     stored = store.scan(results / chosen.folder)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored.entries)
@@ -47,8 +50,10 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
-    for name in dict.fromkeys((*planned, *judged)):
-        _print_state(name, judged.get(name), name in planned, chosen.folder, as_json)
+    damaged = stored.lost_points
+    for name in dict.fromkeys((*planned, *judged, *damaged)):
+        state = "damaged" if name in damaged else "missing"
+        _print_state(name, judged.get(name), state, name in planned, chosen.folder, as_json)
     if not made.certain:
         click.echo(
             "points at a link rate that is to be measured first have no names yet: give --rate", err=True
@@ -57,6 +62,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
         done = sum(name in judged and judged[name].point.finished for name in planned)
         click.echo(f"{done} of {len(made.jobs)} planned points finished; {len(judged)} stored in all")
         _print_others([judged[name] for name in judged if name not in planned])
+    return 1 if found.broken else 0
 
 
 def _print_others(others: Sequence[summary.Judged]) -> None:
@@ -68,14 +74,14 @@ def _print_others(others: Sequence[summary.Judged]) -> None:
 
 
 def _print_state(
-    name: str, judged: summary.Judged | None, planned: bool, experiment: str, as_json: bool
+    name: str, judged: summary.Judged | None, absence: str, planned: bool, experiment: str, as_json: bool
 ) -> None:
     if as_json:
-        fields = point_fields(experiment, judged) if judged else {"point": name, "status": "missing"}
+        fields = point_fields(experiment, judged) if judged else {"point": name, "status": absence}
         write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
         return
     reasons = texts(judged.reasons) if judged else ""
-    state = judged.state if judged else "missing"
+    state = judged.state if judged else absence
     line = f"{state:8} {name}{'' if planned else '  (not of this plan)'}"
     click.echo(line)
     if reasons:

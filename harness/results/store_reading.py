@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analysis import stats
 from analysis.completion import Completions, completions
 from common.errors import StoreError, UsageError
-from engines.registry import VIRTUAL_TIME
+from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.points.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
 from harness.results import notes as noting
 from harness.results import stored_run, tables
@@ -43,6 +46,7 @@ SUMMARY = "summary.csv"
 RAW = "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
 """No run reads the samples before it starts: a file that exists counts as whole."""
+_ROUNDING = 1e-6
 MAX_NAMED = 3
 """At most this many files with the same damage are named one by one."""
 MAX_WORKLOAD_CHARS = 100
@@ -104,6 +108,8 @@ class StoredPoint:
     metrics: Mapping[str, float]
     provenance: Mapping[str, Any]
     sample_rows: Mapping[str, int] = field(default_factory=dict)
+    cost: Collection[str] = ()
+    """The names of metrics that are not of the result, but of the machine that computed it."""
     lost: tuple[str, ...] = ()
     """Samples that are in run.json but have no file any more; everything else can be used."""
     cautions: tuple[Reason, ...] = ()
@@ -238,6 +244,12 @@ class Scan:
     def broken(self) -> tuple[StoreError, ...]:
         """The errors for the user: many files with the same damage are one error."""
         return tuple(_grouped(self.directory, self.damaged))
+
+    @property
+    def lost_points(self) -> dict[str, UnreadableError]:
+        """The damaged points that are not among `points`, with the errors of their files."""
+        named = ((error.path.relative_to(self.directory).parts[0], error) for error in self.damaged)
+        return {name: error for name, error in named if name not in {point.name for point in self.points}}
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -408,6 +420,7 @@ def load_point(path: Path, notes: Notes | None = None) -> StoredPoint:
         metrics=run.metrics,
         provenance=run.provenance,
         sample_rows={name: count for name, count in run.sample_rows.items() if name not in lost},
+        cost=run.cost,
         lost=lost,
         cautions=run.cautions,
         attempts=run.attempts,
@@ -415,7 +428,7 @@ def load_point(path: Path, notes: Notes | None = None) -> StoredPoint:
         noted=noted,
     )
     if noted is None:
-        _check_goodput(point)
+        _check(point)
     return point
 
 
@@ -440,12 +453,72 @@ def _is_lost(sample: Path) -> bool:
         return False  # it may exist: reading it raises the error
 
 
-def _check_goodput(point: StoredPoint) -> None:
-    """Raise UnreadableError if a flow of a finished point has no goodput: none was ever stored so."""
-    lacking = ~(array(point.flows, "goodput_mbps") >= 0)
-    if point.status is not Status.FAILED and lacking.any():
-        flow = point.flows[int(lacking.argmax())].flow
-        raise UnreadableError(point.path / FLOWS, f"flow {flow} has no goodput; it was edited")
+def _check(point: StoredPoint) -> None:
+    """Raise UnreadableError for a point whose files contradict each other: refabric never wrote them so."""
+    contradiction = _status_contradiction(point)
+    if contradiction:
+        raise UnreadableError(point.path / RUN, f"{contradiction}; it was edited")
+    if point.status is Status.FAILED:
+        return
+    for file, contradiction in ((FLOWS, _goodput_contradiction(point)), *_total_contradictions(point)):
+        if contradiction:
+            raise UnreadableError(point.path / file, f"{contradiction}; it was edited")
+
+
+def _status_contradiction(point: StoredPoint) -> str:
+    """Say how the status differs from the reasons or from the recorded attempts; empty if it does not."""
+    if point.status is not Status.OK and not point.reasons:
+        return f"its status is {point.status}, without a reason"
+    if point.status is Status.OK and point.reasons:
+        return "its status is ok, with a reason for doubt"
+    if point.attempts and all(each.status is not point.status for each in point.attempts):
+        return f"its status is {point.status}, but no attempt ended so"
+    return ""
+
+
+def _goodput_contradiction(point: StoredPoint) -> str:
+    """Say which goodput is not that of the bytes in the window; empty if all are.
+
+    The window of Linux hosts has the length that was measured, the same for all flows; then the mean goodput
+    of the recorded attempts tells whether all flows were edited alike.
+    """
+    goodput = array(point.flows, "goodput_mbps").astype(float)
+    received = array(point.flows, "bytes_received").astype(float)
+    lacking = ~(goodput >= 0)
+    if lacking.any():
+        return f"flow {point.flows[int(lacking.argmax())].flow} has no goodput"
+    window_s = point.spec.seconds
+    if point.spec.engine in LINUX_HOSTS and goodput.any():
+        window_s = float(np.median(8e-6 * received[goodput > 0] / goodput[goodput > 0]))
+    bytes_of_goodput = goodput * window_s / 8e-6
+    off = np.abs(bytes_of_goodput - received) > 1 + _ROUNDING * received
+    if off.any():
+        which = int(off.argmax())
+        flow = point.flows[which]
+        return (
+            f"flow {flow.flow} has a goodput of {flow.goodput_mbps:.6g} Mb/s, but its {flow.bytes_received} "
+            f"bytes in {window_s:.6g} s are {8e-6 * flow.bytes_received / window_s:.6g} Mb/s"
+        )
+    known = [each.goodput_mbps for each in point.attempts if each.goodput_mbps is not None]
+    mean = point.goodput_mbps.mean if point.goodput_mbps else None
+    if known and mean is not None and not any(math.isclose(mean, of, rel_tol=_ROUNDING) for of in known):
+        return f"its mean goodput is {mean:.6g} Mb/s, but the run's was {known[-1]:.6g} Mb/s"
+    return ""
+
+
+def _total_contradictions(point: StoredPoint) -> Iterator[tuple[str, str]]:
+    """Yield for each table what its rows add up to, if that is not the total in run.json; else an empty text.
+
+    Readings of Linux hosts' ports and of their totals are not of the same instant, so only the totals of
+    flows are compared there.
+    """
+    totals: list[tuple[str, Sequence[Any], str]] = [(FLOWS, point.flows, "retransmits")]
+    if point.spec.engine == SIMULATOR:
+        totals += [(PORTS, point.ports, name) for name in ("drops", "lost", "marked")]
+    for file, rows, name in totals:
+        total, found = point.metrics.get(name), int(array(rows, name).sum())
+        differs = total is not None and len(rows) > 0 and total != found
+        yield file, f"its rows have {found} {name}, run.json {total:g}" if differs else ""
 
 
 def sample_path(point: Path, name: str) -> Path:

@@ -44,6 +44,8 @@ class StoredRun:
     port_rows: int
     sample_rows: Mapping[str, int]
     metrics: Mapping[str, float]
+    cost: frozenset[str]
+    """The names of metrics of the machine that computed a reproducible result."""
     provenance: Mapping[str, Any]
     attempts: tuple[Attempt, ...]
 
@@ -99,6 +101,7 @@ def _checked(data: Mapping[str, Any]) -> StoredRun:
         port_rows=records.integer(rows[PORTS], f"rows.{PORTS}", 0),
         sample_rows=_sample_rows(rows[SAMPLES]),
         metrics=_numbers({**_named(data, "metrics"), **_named(data, "cost")}),
+        cost=frozenset(_named(data, "cost")),
         provenance=_provenance(data["provenance"]),
         attempts=tuple(map(Attempt.from_json, _list(data.get("attempts", []), "attempts"))),
     )

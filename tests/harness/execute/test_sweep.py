@@ -25,7 +25,7 @@ from model.reasons import texts
 from model.result import RunResult, Status
 from model.spec import RunSpec
 from tests.support.recorded_progress import Recorder
-from tests.support.stored_points import EXPERIMENT, leftovers, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, in_window_of, leftovers, result_of, spec_of
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ class Custom(FakeEngine):
     custom: Callable[[RunSpec, Path], RunResult] = lambda _spec, _raw: result_of([1.0])
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:  # noqa: ARG002
-        return self.custom(spec, raw)
+        return in_window_of(spec, self.custom(spec, raw))
 
 
 SPECS = [dataclasses.replace(spec_of(n), engine="fake") for n in (1, 2, 8)]

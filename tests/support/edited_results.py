@@ -1,0 +1,115 @@
+"""A small simulated experiment, and its files edited, cut and removed as people do it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiments.command import main
+from tests.support import chart_files
+from tests.support.stored_points import EXPERIMENT
+
+SWEEP = ("--engine", "simulator", "--k", "4", "--subflows", "1,8", "--seeds", "2", "--seconds", "0.5")
+EDITED = "*mptcp8*-s2-*"
+"""The folder of the point that is edited."""
+
+
+def refabric(*arguments: object) -> Result:
+    """Run a command without drawing charts."""
+    with pytest.MonkeyPatch.context() as patch:
+        chart_files.draw_nothing(patch)
+        return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def simulated(results: Path) -> Path:
+    """Run the experiment; return its folder, which has a baseline and four points."""
+    done = refabric("run", EXPERIMENT, *SWEEP, "--warmup", "0.5", "--results", results)
+    assert (results / EXPERIMENT / "summary.csv").exists(), done.output
+    return results / EXPERIMENT
+
+
+def copied(original: Path, results: Path) -> Path:
+    """Return a copy of the folder of an experiment, in another results folder."""
+    return Path(shutil.copytree(original, results / original.name))
+
+
+def edit_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def edit_rows(path: Path, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+    """Replace cells of every row of a CSV file."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, **change(row)} for row in rows)
+
+
+def all_goodputs_95(point: Path) -> None:
+    edit_rows(point / "flows.csv", lambda _: {"goodput_mbps": "95.0"})
+
+
+def one_goodput(point: Path) -> None:
+    edit_rows(point / "flows.csv", lambda row: {"goodput_mbps": "95.0"} if row["flow"] == "7" else {})
+
+
+def all_goodputs_and_bytes(point: Path) -> None:
+    """Contradicts only the mean goodput that the run recorded."""
+    edit_rows(
+        point / "flows.csv", lambda _: {"goodput_mbps": "80.0", "bytes_received": str(80 * 500_000 // 8)}
+    )
+
+
+def retransmits(point: Path) -> None:
+    edit_rows(point / "flows.csv", lambda _: {"retransmits": "100"})
+
+
+def drops(point: Path) -> None:
+    edit_rows(point / "ports.csv", lambda _: {"drops": "100"})
+
+
+def cut(point: Path) -> None:
+    text = (point / "flows.csv").read_text()
+    (point / "flows.csv").write_text("".join(text.splitlines(keepends=True)[:5]))
+
+
+def without_run_json(point: Path) -> None:
+    (point / "run.json").unlink()
+
+
+def failed(point: Path) -> None:
+    edit_json(point / "run.json", lambda run: run.update(status="failed"))
+
+
+def suspect_with_a_reason(point: Path) -> None:
+    edit_json(point / "run.json", lambda run: run.update(status="suspect", reasons=["late"]))
+
+
+def ok_with_a_reason(point: Path) -> None:
+    edit_json(point / "run.json", lambda run: run.update(reasons=["late"]))
+
+
+DAMAGE: Mapping[str, tuple[Callable[[Path], None], str]] = {
+    "all goodputs 95": (all_goodputs_95, "flows.csv"),
+    "one goodput": (one_goodput, "flows.csv"),
+    "goodputs and bytes": (all_goodputs_and_bytes, "flows.csv"),
+    "retransmits": (retransmits, "flows.csv"),
+    "drops": (drops, "ports.csv"),
+    "cut": (cut, "flows.csv"),
+    "no run.json": (without_run_json, "run.json"),
+    "status failed": (failed, "run.json"),
+    "status suspect": (suspect_with_a_reason, "run.json"),
+    "ok with a reason": (ok_with_a_reason, "run.json"),
+}
+"""How a point is damaged, and the file that the error names."""
