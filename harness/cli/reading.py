@@ -10,8 +10,8 @@ import click
 from common.errors import UsageError
 from harness.cli.options import json_option, optional_experiment, stored_option, warn
 from harness.cli.run import show_claims
+from harness.compare import agreement, show
 from harness.compare import compare as comparing
-from harness.compare import show
 from harness.experiment import Experiment
 from harness.load import load
 from harness.options.options import Given
@@ -74,26 +74,36 @@ def _report_on_two(folders: tuple[Path, Path], output: Path | None, as_json: boo
     broken = [error for side in sides for error in side.broken]
     for error in broken:
         click.echo(f"refabric: {error}", err=True)
-    path = comparison.write(comparing.compare(*sides), output)
+    found = comparing.compare(*sides)
+    disagreements = agreement.disagreements(found)
+    path = comparison.write(found, disagreements, output)
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
     else:
         click.echo(str(path))
-    return 1 if broken else 0
+    return 1 if broken or disagreements else 0
 
 
 @click.command(short_help="Compare two results folders.")
 @click.argument("a", type=_folder)
 @click.argument("b", type=_folder)
 @json_option
-def compare(a: Path, b: Path, as_json: bool) -> None:
+def compare(a: Path, b: Path, as_json: bool) -> int:
     """Compare two results folders: for example results/cs244 of two machines or two queue sizes.
 
     A and B are results/<experiment> folders, results folders, or single points' folders.
+
+    The exit code is 0 if A and B agree in all that must agree, 1 if a point of A is missing in B, a point is
+    damaged or contradicts itself or summary.csv, points of one spec in virtual time are not equal, or the
+    mean goodput of a setting in real time changed by more than chance explains (95 % for all intervals
+    together). Settings that differ between A and B are the subject of the comparison: their results may
+    differ. 2 if there is nothing to compare.
     """
     sides = comparing.load_sides(a, b)
     for side in sides:
         for error in side.broken:
             click.echo(f"refabric: {error}", err=True)
     found = comparing.compare(*sides)
-    (show.write if as_json else show.show)(sys.stdout, found)
+    disagreements = agreement.disagreements(found)
+    (show.write if as_json else show.show)(sys.stdout, found, disagreements)
+    return 1 if disagreements else 0

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -30,11 +30,13 @@ from model.result import Status, under_test
 
 @dataclass(frozen=True)
 class Side:
-    """One folder's points, each beside its baseline, and the errors of damaged ones."""
+    """One folder's points, each beside its baseline, the errors of damaged files, and the damaged points that
+    are left out, with their errors."""
 
     path: Path
     points: tuple[Judged, ...]
     broken: tuple[StoreError, ...]
+    damaged: Mapping[str, StoreError] = field(default_factory=dict)
 
     @property
     def stored(self) -> list[StoredPoint]:
@@ -159,17 +161,14 @@ def _baselines(side: Side, networks: Collection[str]) -> list[Judged]:
 def load_side(path: Path) -> Side:
     """Load a results/<experiment> folder, a results folder with one experiment, or one point's folder.
 
-    Raises UsageError, one line, for a folder without results that this version can read.
+    Raises UsageError, one line, for a folder without results.
     """
     if not path.is_dir():
         what = "it is a file" if path.exists() else "there is no such folder"
         raise UsageError(f"comparing {path}: {what}; give results/<experiment>, e.g. results/cs244")
     side = _point_side(path) if (path / store.RUN).exists() else _folder_side(path)
-    if side.measured:
+    if side.measured or side.damaged:
         return side
-    if side.broken:
-        more = f" (and {len(side.broken) - 1} more like it)" if len(side.broken) > 1 else ""
-        raise UsageError(f"comparing {path}: no point there can be read: {side.broken[0]}{more}")
     raise UsageError(
         f"comparing {path}: it holds {'baselines only' if side.points else 'no points'}; "
         "give a results/<experiment> folder that `refabric run` has written"
@@ -217,20 +216,20 @@ def _point_side(path: Path) -> Side:
     try:
         point = store.load_point(path)
     except StoreError as error:
-        return Side(path, (), (error,))
+        return Side(path, (), (error,), {path.resolve().name: error})
     beside = path.resolve().parent / store.point_name(baseline_of(point.spec))
-    points, broken = [point], []
+    points, damaged = [point], {}
     if beside.exists() and not is_baseline(point.spec):
         try:
             points.append(store.load_point(beside))
         except StoreError as error:
-            broken.append(error)
-    return Side(path, tuple(summary.judge(points)), tuple(broken))
+            damaged[beside.name] = error
+    return Side(path, tuple(summary.judge(points)), tuple(damaged.values()), damaged)
 
 
 def _folder_side(path: Path) -> Side:
     found = store.scan(path)
-    return Side(path, tuple(summary.judge(found.points)), found.broken)
+    return Side(path, tuple(summary.judge(found.points)), found.broken, found.lost_points)
 
 
 def _compared(pair: Pair) -> Compared:

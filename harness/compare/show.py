@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engines.registry import SIMULATED_HOSTS
+from harness.compare.agreement import Disagreement, Kind, reproducible
 from harness.compare.compare import (
     Compared,
     Comparison,
@@ -29,6 +30,7 @@ from harness.results.provenance import Contrast
 from harness.streams import console_for, write_json
 
 _ORIGIN_SHOWN = 400
+MAX_DISAGREEMENTS = 20
 _UNITS = {
     "rate_mbps": ("link rate", "Mb/s"),
     "queue_pkts": ("queue", "packets"),
@@ -63,8 +65,8 @@ def field_text(name: str, value: Value | None) -> str:
     return f"{shown} {unit}" if unit and not isinstance(value, str) else shown
 
 
-def show(stream: IO[str], comparison: Comparison) -> None:
-    """Print the whole comparison, most important first."""
+def show(stream: IO[str], comparison: Comparison, disagreements: Sequence[Disagreement]) -> None:
+    """Print the whole comparison, most important first, and at the end in what the two sides disagree."""
     console = console_for(stream)
     _say(console, f"A: {_side(comparison.a)}")
     _say(console, f"B: {_side(comparison.b)}")
@@ -81,6 +83,7 @@ def show(stream: IO[str], comparison: Comparison) -> None:
     _show_baselines(console, comparison)
     _show_unmatched(console, comparison)
     _show_origin(console, comparison.provenance)
+    _show_disagreements(console, comparison, disagreements)
 
 
 def _say(console: Console, text: str, style: str = "") -> None:
@@ -366,13 +369,31 @@ def _show_origin(console: Console, contrasts: Sequence[Contrast]) -> None:
     console.print(table, highlight=False)
 
 
+def _show_disagreements(
+    console: Console, comparison: Comparison, disagreements: Sequence[Disagreement]
+) -> None:
+    console.print()
+    if not disagreements:
+        count = len(reproducible(comparison))
+        equal = f"; {count} in virtual time {'is' if count == 1 else 'are'} equal" if count else ""
+        _say(console, f"no disagreement: no point of A is missing in B or damaged{equal}")
+        return
+    _say(console, f"disagreements ({len(disagreements)}):", style="bold")
+    for one in disagreements[:MAX_DISAGREEMENTS]:
+        where = " ".join(part for part in (one.side, one.point) if part)
+        _say(console, f"  {one.kind}: {f'{where}: ' if where else ''}{one.what}")
+    if len(disagreements) > MAX_DISAGREEMENTS:
+        _say(console, f"  and {len(disagreements) - MAX_DISAGREEMENTS} more (--json has them all)")
+
+
 def _values(values: Sequence[str]) -> str:
     text = " / ".join(values) or "not recorded"
     return text if len(text) <= _ORIGIN_SHOWN else f"{text[:_ORIGIN_SHOWN]} ..."
 
 
-def write(stream: IO[str], comparison: Comparison) -> None:
-    """Write one JSON object per line: `side` twice, `pair`, `unmatched`, `origin`, and `done` at the end."""
+def write(stream: IO[str], comparison: Comparison, disagreements: Sequence[Disagreement]) -> None:
+    """Write one JSON object per line: `side` twice, `pair`, `unmatched`, `origin`, `disagreement`, and `done`
+    with the exit code at the end."""
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         damaged = [str(error) for error in side.broken]
         write_json(stream, {"event": "side", "side": name, "path": str(side.path),
@@ -391,7 +412,19 @@ def write(stream: IO[str], comparison: Comparison) -> None:
                                     **_condition_fields(condition)})  # fmt: skip
     for contrast in comparison.provenance:
         write_json(stream, {"event": "origin", "name": contrast.fact.name, "a": contrast.a, "b": contrast.b})
-    write_json(stream, {"event": "done", "pairs": len(comparison.compared)})
+    for one_of in disagreements:
+        write_json(stream, {"event": "disagreement", **dataclasses.asdict(one_of)})
+    unequal = sum(one_of.kind is Kind.UNEQUAL for one_of in disagreements)
+    write_json(
+        stream,
+        {
+            "event": "done",
+            "pairs": len(comparison.compared),
+            "equal_in_virtual_time": len(reproducible(comparison)) - unequal,
+            "disagreements": len(disagreements),
+            "exit_code": 1 if disagreements else 0,
+        },
+    )
 
 
 def _condition_fields(condition: Condition) -> dict[str, Any]:

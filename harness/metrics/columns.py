@@ -86,8 +86,8 @@ _STATUS: Mapping[str, ValueOf] = {
     "attempts": lambda j: max(1, len(j.point.attempts)),
     "kinds": lambda j: ", ".join(dict.fromkeys(reason.kind for reason in j.reasons)),
 }
-_METRICS: Mapping[str, ValueOf] = {metric.name: metric.at for metric in shown_in(ShownIn.SUMMARY, TABLES)}
-_VALUES: Mapping[str, ValueOf] = {**_SETTING, **_STATUS, **_METRICS}
+METRICS: Mapping[str, ValueOf] = {metric.name: metric.at for metric in shown_in(ShownIn.SUMMARY, TABLES)}
+_VALUES: Mapping[str, ValueOf] = {**_SETTING, **_STATUS, **METRICS}
 _ORDER = (
     "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
     "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",

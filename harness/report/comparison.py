@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from common import files
 from common.printable import printable
 from harness.compare import show
+from harness.compare.agreement import Disagreement
 from harness.compare.compare import Comparison
 from harness.report.report import MARK, check_replaceable, now
 
@@ -37,7 +39,7 @@ no script.</p></footer>
 """
 
 
-def write(comparison: Comparison, output: Path | None) -> Path:
+def write(comparison: Comparison, disagreements: Sequence[Disagreement], output: Path | None) -> Path:
     """Write the page to `output`, by default comparison.html; return its path.
 
     Raises UsageError if something else is there, StoreError if it cannot be written.
@@ -46,14 +48,14 @@ def write(comparison: Comparison, output: Path | None) -> Path:
     check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
-    files.replace_file(path, page(comparison, now()).encode())
+    files.replace_file(path, page(comparison, disagreements, now()).encode())
     return path
 
 
-def page(comparison: Comparison, written: str) -> str:
+def page(comparison: Comparison, disagreements: Sequence[Disagreement], written: str) -> str:
     """Return the page as HTML."""
     text = io.StringIO()
-    show.show(text, comparison)
+    show.show(text, comparison, disagreements)
     a, b = comparison.a, comparison.b
     return _PAGE.format(
         mark=MARK.decode(),

@@ -15,7 +15,7 @@ from common.version import VERSION
 SECTION = "1"
 EXIT_CODES = (
     ("0", "Everything is ok."),
-    ("1", "Some points failed or are suspect; results are kept."),
+    ("1", "Some points failed or are suspect, or stored results are damaged or disagree; results are kept."),
     ("2", "The command line is wrong; nothing was started."),
     ("3", "This machine is not fit, or the disk is full."),
     ("130", "Interrupted."),

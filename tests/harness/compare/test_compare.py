@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from experiments.command import main
 from harness.compare import show
+from harness.compare.agreement import disagreements
 from harness.compare.compare import Comparison, How, Side, compare
 from harness.compare.match import Matching, conditions, fields_of, match
 from harness.results import summary
@@ -45,7 +46,7 @@ def one(a: Sequence[StoredPoint], b: Sequence[StoredPoint]) -> Any:
 
 def shown(comparison: Comparison) -> str:
     stream = io.StringIO()
-    show.show(stream, comparison)
+    show.show(stream, comparison, disagreements(comparison))
     return stream.getvalue()
 
 
@@ -113,7 +114,7 @@ def test_common_seeds_are_paired() -> None:
 
 
 def test_means_of_pairs_are_those_of_the_common_seeds() -> None:
-    comparison = compare(side(seeds([9.0, 2.0, 3.0])), side(seeds([2.1, 3.1], first=2)))
+    comparison = compare(side(seeds([4.0, 2.0, 3.0])), side(seeds([2.1, 3.1], first=2)))
     difference = comparison.compared[0].goodput
     assert difference.a.mean == pytest.approx(50.0)
     assert difference.value == pytest.approx(2.0)
@@ -271,12 +272,9 @@ def test_what_cannot_be_compared_is_one_line_and_two(tmp_path: Path) -> None:
     several = tmp_path / "several"
     filled(several, 2.0, "one")
     filled(several, 2.0, "two")
-    foreign = filled(tmp_path / "old", 2.0)
-    for run in foreign.glob("*/run.json"):
-        run.write_text(run.read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
     file = tmp_path / "file"
     file.write_text("")
-    cases = {empty: "no points", several: "2 experiments", foreign: "number 1", file: "is a file",
+    cases = {empty: "no points", several: "2 experiments", file: "is a file",
              tmp_path / "none": "no such folder", good: "with itself"}  # fmt: skip
     for bad, words in cases.items():
         done = refabric("compare", good, bad)
@@ -291,9 +289,18 @@ def test_a_damaged_point_costs_itself_alone(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "b", EXPERIMENT)
     (put(store, spec_of(8), result_of([4.0])).path / "flows.csv").write_text("flow,src\n")
     done = refabric("compare", a, b)
-    assert done.exit_code == 0
+    assert done.exit_code == 1
     assert "flows.csv" in done.stderr
     assert "70.0 %" in done.stdout
+
+
+def test_results_of_another_version_are_one_line_and_disagree(tmp_path: Path) -> None:
+    good, foreign = filled(tmp_path / "a", 2.0), filled(tmp_path / "old", 2.0)
+    for run in foreign.glob("*/run.json"):
+        run.write_text(run.read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
+    done = refabric("compare", good, foreign)
+    assert done.exit_code == 1
+    assert all("number 1" in line for line in done.stderr.splitlines())
 
 
 def test_points_that_differ_in_any_field_but_seed_and_sampling_are_no_repetitions() -> None:
