@@ -140,7 +140,7 @@ def test_statements_on_mptcp_are_judged_on_lia_alone(results: Path) -> None:
 def test_compare_names_algorithms_and_keeps_them_in_one_table(results: Path, tmp_path: Path) -> None:
     assert run(tmp_path, "--cc", "lia,olia").exit_code == 0
     done = refabric("compare", str(results), str(tmp_path))
-    assert done.exit_code == 0
+    assert done.exit_code == 1, "B lacks algorithms of A"
     assert done.stdout.count("mean goodput") == 1
     for name in ("TCP", "PacketScatter", "MPTCP 8 LIA", "MPTCP 8 OLIA"):
         assert sum(line.strip().startswith(f"{name} ") for line in done.stdout.splitlines()) >= 2
