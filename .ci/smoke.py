@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.linux.kernel.store import current
-from model.reasons import DRIFT, KINDS, REPAIRS, SETTLING, UNSTEADY
+from model.reasons import DRIFT, IMPOSSIBLE, KINDS, REPAIRS, SETTLING, UNSTEADY
 
 ROOT = Path(__file__).resolve().parents[1]
 REFABRIC = ROOT / ".venv/bin/refabric"
@@ -85,7 +85,7 @@ FIXED_RATE_MBPS = 10
 CHARTS = ("throughput", "rank")
 EXPERIMENT = "cs244-one-to-one"
 NO_FAULT_OF_OURS = frozenset(
-    {REPAIRS, UNSTEADY, DRIFT, SETTLING, *(name for name, kind in KINDS.items() if kind.machine)}
+    {REPAIRS, UNSTEADY, DRIFT, SETTLING, IMPOSSIBLE, *(name for name, kind in KINDS.items() if kind.machine)}
 )
 """Kinds of reasons that do not fail the test. The baseline's own row says why it is suspect."""
 

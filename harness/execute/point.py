@@ -21,7 +21,7 @@ from harness.results import attempts
 from harness.results.attempts import Attempt
 from harness.results.store import PointWriter, Store, StoredPoint
 from harness.watch.feed import followed
-from model.reasons import BASELINE, BUG, ERROR, NO_DATA, UNSTATED, Reason
+from model.reasons import BASELINE, BUG, ERROR, GOODPUT, JAIN, NO_DATA, SLOWEST, UNSTATED, Reason
 from model.result import FlowRow, RunResult, Status
 from model.spec import RunSpec
 from workloads.matrices import has_flows
@@ -129,8 +129,9 @@ def _bug(error: Exception, raw: Path) -> RunResult:
 
 
 def audited(result: RunResult, spec: RunSpec) -> RunResult:
-    """Return `result`, failed if it has no number or a number about nothing, suspect if flows delivered more
-    than links carry, and with a caution if flows starved."""
+    """Return `result`, failed if it has no number or a number about nothing, suspect if flows delivered
+    more than links carry, and with a caution if flows starved. Where flows have sizes, the point is about
+    completion times, and too much goodput is a caution, too."""
     if result.status is Status.FAILED:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
     if result.status is Status.SUSPECT and not result.reasons:
@@ -141,9 +142,12 @@ def audited(result: RunResult, spec: RunSpec) -> RunResult:
         return _without_data(result, lacking)
     topology = topos.build(spec.topology.kind, spec.topology.params)
     rate_mbps = spec.link.rate_mbps
-    starving = starved(result.flows, topology, rate_mbps)
-    result = dataclasses.replace(result, cautions=(*result.cautions, *starving))
-    return result.doubted(impossible(result.flows, topology, rate_mbps))
+    above = impossible(result.flows, topology, rate_mbps)
+    cautions = (*result.cautions, *starved(result.flows, topology, rate_mbps))
+    if any(flow.size_bytes for flow in result.flows):  # it is about completion times
+        of_goodput = tuple(dataclasses.replace(each, doubts=(GOODPUT, SLOWEST, JAIN)) for each in above)
+        return dataclasses.replace(result, cautions=(*cautions, *of_goodput))
+    return dataclasses.replace(result, cautions=cautions).doubted(above)
 
 
 def _audited_calls(result: RunResult, spec: RunSpec) -> RunResult:

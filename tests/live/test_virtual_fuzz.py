@@ -14,7 +14,7 @@ pytestmark = [
 ]
 DRAWN = settings(100, 1)
 KEPT = (4, 5, 13, 20, 21, 23, 30, 37, 44, 46)
-"""Their seeds: both FatTree and star, short and long queues, loss, delay, marks, and one to eight subflows."""
+"""Their seeds: FatTree, leaf-spine and star; short and long queues, loss, delay, marks, 1 to 8 subflows."""
 
 
 @pytest.mark.parametrize("seed", KEPT)

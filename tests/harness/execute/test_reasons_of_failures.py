@@ -14,7 +14,18 @@ from engines.engine import Observer, Silent
 from engines.fake import FakeEngine
 from harness.execute.point import Task, attempt, audited, fail
 from harness.results.store import Store
-from model.reasons import BUG, ENDED, ERROR, KINDS, NO_DATA, UNSTATED, Reason, blames_machine
+from model.reasons import (
+    BUG,
+    ENDED,
+    ERROR,
+    IMPOSSIBLE,
+    KINDS,
+    NO_DATA,
+    STARVED,
+    UNSTATED,
+    Reason,
+    blames_machine,
+)
 from model.result import RunResult, Status
 from model.spec import RunSpec, WorkloadSpec
 from tests.support.stored_points import result_of, spec_of
@@ -87,3 +98,21 @@ def test_a_suspect_point_without_a_reason_says_so() -> None:
 
 def test_every_kind_of_failure_has_words() -> None:
     assert all(KINDS[kind].title and KINDS[kind].todo for kind in (ERROR, BUG, ENDED, NO_DATA, UNSTATED))
+
+
+def test_flows_above_their_links_make_a_point_suspect_and_one_about_completion_times_doubtful() -> None:
+    spec = spec_of(1, rate_mbps=100.0)
+    endless = result_of([50.0, 109.0])
+    assert [reason.kind for reason in audited(endless, spec).reasons] == [IMPOSSIBLE]
+    short, long = endless.flows
+    sized = dataclasses.replace(endless, flows=(dataclasses.replace(short, size_bytes=1000), long))
+    mixed = audited(sized, spec)
+    assert (mixed.status, [caution.kind for caution in mixed.cautions]) == (Status.OK, [IMPOSSIBLE])
+
+
+def test_a_starving_flow_is_a_caution_and_a_silent_window_no_result() -> None:
+    spec = spec_of(1, rate_mbps=100.0)
+    starving = audited(result_of([95.0, 0.03]), spec)
+    assert (starving.status, [caution.kind for caution in starving.cautions]) == (Status.OK, [STARVED])
+    silent = audited(result_of([0.0, 0.0]), spec)
+    assert (silent.status, [reason.kind for reason in silent.reasons]) == (Status.FAILED, [NO_DATA])
