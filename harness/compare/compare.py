@@ -24,6 +24,7 @@ from harness.points.baseline import baseline_of, is_baseline
 from harness.points.labels import network
 from harness.results import provenance, store, summary
 from harness.results.store import StoredPoint
+from harness.results.store_reading import is_point_name
 from harness.results.summary import Judged
 from model.result import Status, under_test
 
@@ -195,7 +196,7 @@ def experiments_in(path: Path) -> list[str]:
 
 def has_points(folder: Path) -> bool:
     """Return whether the folder contains point folders, readable or not."""
-    return any((entry / store.RUN).exists() for entry in folder.iterdir())
+    return any((entry / store.RUN).exists() or is_point_name(entry.name) for entry in folder.iterdir())
 
 
 def _chosen(path: Path, held: Sequence[str], other: Path, held_there: Sequence[str]) -> Path:

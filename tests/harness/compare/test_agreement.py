@@ -63,6 +63,13 @@ def test_a_damaged_point_of_either_side(original: Path, tmp_path: Path, damage: 
     assert (Kind.DAMAGED, "A") in kinds(verdicts(folder, original))
 
 
+def test_a_folder_without_any_run_json(original: Path, tmp_path: Path) -> None:
+    folder, _ = edited(original, tmp_path)
+    for run in folder.glob("*/run.json"):
+        run.unlink()
+    assert {*kinds(verdicts(original.parent, tmp_path))} == {("damaged", "B")}
+
+
 def test_a_point_that_is_missing_in_b(original: Path, tmp_path: Path) -> None:
     folder, point = edited(original, tmp_path)
     shutil.rmtree(point)
