@@ -19,6 +19,7 @@ void HostQueue::wait(std::uint32_t subflow) {
 
 void HostQueue::serve(Time now) {
   WaitingSenders& waiting = stack_.waiting[port_];
+  const Stack::Prompt processed_while_waiting(stack_);
   while (waiting.first != kNone) {
     if (is_full(now)) return wake_at_next_departure();
     const std::uint32_t number = stack_.options.smallest_first ? take_smallest() : take(waiting.first, kNone);

@@ -28,8 +28,9 @@ struct TransportOptions {
   Time first_rto = 0;   // before a round trip was measured; 0: after a handshake
   Time timer_scan = 0;  // retransmission timers expire at multiples of it; 0: at any time
   Time delayed_ack = 0;  // 0: every segment is acknowledged at once
-  // A host sends each packet after a random time of up to so many transmissions of a full packet on its link. Without it,
-  // senders keep the phase in which a full queue has a free place, and starve others (Floyd and Jacobson, 1992).
+  // A host sends each packet after a random time of up to so many transmissions of a full packet on its link, unless
+  // the packet had to wait for its queue. Without it, senders keep the phase in which a full queue has a free place, and
+  // starve others (Floyd and Jacobson, 1992).
   double processing_frames = 0;
   std::uint32_t processing_seed = 0;
   bool fixed_rto = false;           // the timeout is `min_rto`, always

@@ -57,6 +57,20 @@ struct Stack {
     network.inject(id, processed(packet, now), *this);
   }
 
+  // While one exists, hosts take no time for what they send.
+  class Prompt {
+   public:
+    explicit Prompt(Stack& stack) : stack_(stack) { stack_.prompt_ = true; }
+    Prompt(const Prompt&) = delete;
+    Prompt& operator=(const Prompt&) = delete;
+    Prompt(Prompt&&) = delete;
+    Prompt& operator=(Prompt&&) = delete;
+    ~Prompt() { stack_.prompt_ = false; }
+
+   private:
+    Stack& stack_;
+  };
+
   [[nodiscard]] Acknowledgement acknowledgement(PacketId id) const {
     Acknowledgement ack{segments[id], {}};
     if (ack.block_count != 0) ack.blocks = blocks[id];
@@ -93,7 +107,7 @@ struct Stack {
   // When the host has processed the packet. Its queue takes packets in the order in which they are sent, whatever these
   // times, and is brought forward to each: what it holds then does not depend on when it was read last.
   [[nodiscard]] Time processed(const Packet& packet, Time now) {
-    if (options.processing_frames == 0 || packet.hops == 0) return now;
+    if (options.processing_frames == 0 || prompt_ || packet.hops == 0) return now;
     Port& port = network.port(packet.port());
     const Time frame = port.transmission_time(options.payload_bytes + options.header_bytes);
     const double most_ns = options.processing_frames * static_cast<double>(frame) / static_cast<double>(kNanosecond);
@@ -103,6 +117,7 @@ struct Stack {
   }
 
   Random random_;
+  bool prompt_ = false;
 };
 
 }  // namespace fabric

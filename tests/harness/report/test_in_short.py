@@ -115,7 +115,7 @@ def test_simulated_and_real_hosts_stand_beside_each_other() -> None:
 
 
 def test_more_than_the_baseline_is_explained_on_a_network_of_the_user() -> None:
-    text = from_file.text_of(topos.build("star", {"n": 2}))
+    text = from_file.text_of(topos.build("dumbbell", {"n": 1, "access": 2}))
     own = dataclasses.replace(spec_of(1), topology=TopologySpec("file", {"name": "net", "network": text}))
     assert "At 1 point flows are above 100 %" in summary_of([at(140.0, own)])
     assert "above 100 %" not in summary_of([at(100.0, own)])

@@ -206,7 +206,7 @@ def test_an_algorithm_that_raises_leaves_reno_and_makes_the_point_suspect(
 def test_windows_out_of_range_are_clipped(value: str, packets: int | None, tmp_path: Path) -> None:
     result = run(mine(MINE.format(act=f"flow.set(cwnd_bytes={value})"), tmp_path))
     windows = result.samples["sockets"].columns["cwnd_pkts"]
-    assert windows[-1] == (packets or 2**20)
+    assert (windows == (packets or 2**20)).mean() > 0.5
 
 
 @pytest.mark.parametrize(
