@@ -234,8 +234,8 @@ class StackSpec:
     A host sends each packet after a random processing time of up to `processing_frames` transmissions of a
     full frame on its link, in order; one that waited for the host's queue was processed meanwhile. Without
     it senders keep the phase in which a full queue has a free place, and others starve (Floyd and Jacobson,
-    On traffic phase effects in packet-switched gateways, 1992). Frames of real hosts on this project's fabric are late by 0.1 (median) to 0.7 frames (99th percentile) at
-    10 to 50 Mb/s.
+    On traffic phase effects in packet-switched gateways, 1992). Frames of real hosts on this project's
+    fabric are late by 0.1 (median) to 0.7 frames (99th percentile) at 10 to 50 Mb/s.
 
     With `fixed_rto` every timeout lasts `min_rto_ms`. After `probe_after` timeouts in a row a sender sends
     only probes of one byte until an acknowledgement comes; 0 means never. Windows grow to `max_window` at
