@@ -187,9 +187,14 @@ def line(found: Agreement) -> str:
 
 
 @click.command()
-@click.option("--settings", "count", default=100, show_default=True, type=click.IntRange(1, 10_000))
-@click.option("--seed", default=1, show_default=True, type=int)
-@click.option("--processes", default=2, show_default=True, type=click.IntRange(1, 64))
+@click.option(
+    "--settings", "count", default=100, show_default=True, type=click.IntRange(1, 10_000),
+    help="Draw so many settings.",
+)  # fmt: skip
+@click.option("--seed", default=1, show_default=True, type=int, help="Draw them from this seed.")
+@click.option(
+    "--processes", default=2, show_default=True, type=click.IntRange(1, 64), help="Run so many at once."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one object for each setting.")
 def main(count: int, seed: int, processes: int, as_json: bool) -> None:
     """Compare the engines on random settings."""
