@@ -69,7 +69,7 @@ def starved(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -> t
     text = (
         f"{len(found)} of {len(sending)} flows got under {STARVED_PCT:g} % of their share in the whole "
         f"window, the slowest {least_mbps:.2g} of {due:.3g} Mb/s ({worst.src} to {worst.dst}): other senders "
-        "may have locked them out of full queues"
+        "may have locked them out of full queues (docs/simulator.md)"
     )
     numbers = (("starved_flows", float(len(found))), ("least_mbps", least_mbps))
     return (Reason(STARVED, text, numbers=numbers, doubts=(SLOWEST, JAIN)),)
