@@ -236,7 +236,7 @@ def unlike(points: Iterable[Point]) -> list[str]:
     """Return the first phrase of a caption of points whose settings are not all their figure's; else
     nothing."""
     words = overrides_of(points)
-    return [f"not the figure's setting ({', '.join(words)})"] if words else []
+    return [f"unlike the figure ({', '.join(words)})"] if words else []
 
 
 def _congestion(panel: Panel) -> str:
