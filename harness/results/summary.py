@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import topos
 from analysis import stats
+from analysis.plausibility import MOST_PCT
 from engines.registry import STEADY_STATE
 from harness.points.baseline import is_baseline
 from harness.results.store import StoredPoint
@@ -29,8 +30,6 @@ from model.result import Status
 from model.spec import RunSpec
 
 BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
-MOST_PCT = 105.0
-"""The most that flows may have on average, in percent of a baseline over links as fast as theirs."""
 
 
 @dataclass(frozen=True)
