@@ -9,6 +9,7 @@ interrupts.py    Ctrl-C that is never lost
 lines.py         lines from a stream as its pieces arrive
 ownership.py     the owner of files that root makes in a folder of an ordinary user
 printable.py     untrusted texts for a terminal
+privileges.py    the user that this process works for, and how root becomes it
 programs.py      the environment in which other programs are started
 records.py       dataclass records from and to plain JSON
 renames.py       replace a folder by another so that a complete one always remains
