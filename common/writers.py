@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-import shutil
+import secrets
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MAX_BYTES = 200
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def owner_text() -> bytes:
@@ -58,13 +60,45 @@ def _is_dead(text: bytes) -> bool:
 def remove_tree(name: str, parent: int) -> None:
     """Remove a folder tree in an open folder. Entries that another process removes meanwhile are not errors.
 
-    Raises OSError.
+    The tree may be of any depth: what is in a folder moves to the top of the tree first, so that two
+    descriptors suffice. Raises OSError.
     """
+    with contextlib.suppress(FileNotFoundError):
+        top = os.open(name, _FOLDER, dir_fd=parent)
+        try:
+            while entries := _names(top):
+                for entry in entries:
+                    _remove(entry, top)
+        finally:
+            os.close(top)
+        os.rmdir(name, dir_fd=parent)
 
-    def unless_gone(
-        _call: object, _path: str, problem: tuple[type[BaseException], BaseException, object]
-    ) -> None:
-        if not isinstance(problem[1], FileNotFoundError):
-            raise problem[1]
 
-    shutil.rmtree(name, onerror=unless_gone, dir_fd=parent)
+def _remove(entry: str, top: int) -> None:
+    """Remove an entry of an open folder; folders in it move to the open folder. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        if not _is_folder_after_unlink(entry, top):
+            return
+        folder = os.open(entry, _FOLDER, dir_fd=top)
+        try:
+            for inner in _names(folder):
+                with contextlib.suppress(FileNotFoundError):
+                    if _is_folder_after_unlink(inner, folder):
+                        os.rename(inner, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=top)
+        finally:
+            os.close(folder)
+        os.rmdir(entry, dir_fd=top)
+
+
+def _is_folder_after_unlink(name: str, parent: int) -> bool:
+    """Unlink an entry that is no folder; return whether it is one. Raises OSError."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except IsADirectoryError:
+        return True
+    return False
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
