@@ -127,18 +127,25 @@ void Translation::join_comparisons() {
     if (!node.reached || node.target == 0 || !node.tested.may_be_zero()) continue;
     if (node.tested.is_zero()) {
       node.comparisons = {{kUnlessEqual, {true, 0}, {true, 1}}};
-    } else {
-      add_comparisons(node.to, i, i);
+      continue;
     }
+    Outcomes outcomes;
+    add_comparisons(node.to, i, i, outcomes);
+    if (node.comparisons.size() > kMostComparisons) node.comparisons = {{kUnlessGreater, {false, node.to}, {true, 0}}};
   }
 }
 
 // Gives the condition `at` comparisons that hold where the register `tested` was not 0 before node `before`. Returns
-// false if it no longer can: something has changed since.
-bool Translation::add_comparisons(std::uint8_t tested, std::size_t before, std::size_t at) {
+// false if it no longer can: something has changed since. A value that is read again gets no second comparison: either
+// the first is still there, or a register is tested that is 0 where the value is. Otherwise the comparisons of
+// `a = a and a` would double with each line.
+bool Translation::add_comparisons(std::uint8_t tested, std::size_t before, std::size_t at, Outcomes& outcomes) {
+  const std::optional<std::size_t> found = written_by(tested, before);
+  const auto [outcome, is_new] = outcomes.try_emplace(found ? *found : nodes_.size() + tested, true);
+  if (!is_new) return outcome->second;
   std::vector<Comparison>& comparisons = nodes_[at].comparisons;
   const std::size_t first = comparisons.size();
-  if (const std::optional<std::size_t> found = written_by(tested, before)) {
+  if (found) {
     const Node& node = nodes_[*found];
     if (node.op == CCP_OP_GT || node.op == CCP_OP_EQUIV) {
       if (unchanged(node.left, *found, at) && unchanged(node.right, *found, at)) {
@@ -148,16 +155,16 @@ bool Translation::add_comparisons(std::uint8_t tested, std::size_t before, std::
     }
     if ((node.op == CCP_OP_MUL && !node.may_fail) || node.op == CCP_OP_BIND) {  // `and`, or a copy
       const auto add = [&](const Operand& of) {
-        return of.immediate || add_comparisons(static_cast<std::uint8_t>(of.value), *found, at);
+        return of.immediate || add_comparisons(static_cast<std::uint8_t>(of.value), *found, at, outcomes);
       };
       if (add(node.left) && (node.op == CCP_OP_BIND || add(node.right))) return true;
       comparisons.resize(first);
     }
   }
   const Operand self{false, tested};
-  if (!unchanged(self, before, at)) return false;
-  comparisons.push_back({kUnlessGreater, self, {true, 0}});
-  return true;
+  outcome->second = unchanged(self, before, at);
+  if (outcome->second) comparisons.push_back({kUnlessGreater, self, {true, 0}});
+  return outcome->second;
 }
 
 // The node that certainly gave the register its value.

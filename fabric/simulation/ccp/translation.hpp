@@ -2,13 +2,14 @@
 //
 // Ranges of values are followed forwards, which knows the outcome of many operations and conditions. Comparisons that
 // make a condition become its own, and what nothing reads is left out. Jumps only lead forwards, so one pass in each
-// direction sees everything.
+// direction sees everything. An instruction becomes at most kMostComparisons operations, whatever the program.
 #pragma once
 
 #include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,10 @@
 namespace fabric {
 
 using RegisterSet = std::bitset<CCP_REGISTERS>;
+
+// Of one condition; one with more tests the register instead. An expression of the compiler has at most 17.
+inline constexpr std::size_t kMostComparisons = 32;
+static_assert(CCP_INSTRUCTIONS * kMostComparisons <= std::numeric_limits<decltype(Operation::skipped)>::max());
 
 class Translation {
  public:
@@ -54,6 +59,8 @@ class Translation {
     bool useless = false;
   };
   using Facts = std::array<Range, CCP_REGISTERS>;
+  // Whether a condition has comparisons for a value: by the node that gave it to a register, or by the register.
+  using Outcomes = std::map<std::size_t, bool>;
 
   void decode(const ccp_program& program);
   static Node decoded(const ccp_instruction& instruction, std::size_t number, std::size_t end);
@@ -63,7 +70,7 @@ class Translation {
   void merge(std::size_t number, const Facts& facts);
   void branch(std::size_t number, const Facts& facts);
   void join_comparisons();
-  bool add_comparisons(std::uint8_t tested, std::size_t before, std::size_t at);
+  bool add_comparisons(std::uint8_t tested, std::size_t before, std::size_t at, Outcomes& outcomes);
   [[nodiscard]] std::optional<std::size_t> written_by(std::uint32_t number, std::size_t before) const;
   [[nodiscard]] bool unchanged(const Operand& operand, std::size_t from, std::size_t at) const;
   void remove_unread(const RegisterSet& read_later);
