@@ -8,6 +8,7 @@ import linecache
 import os
 import sys
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +20,11 @@ from ccp.names import PREFIX, SHIPPED, SUFFIX
 from ccp.portus.algorithm import PortusAlgorithm
 from common import user_code
 from common.errors import UsageError
+from common.printable import one_line
 
 MAX_FILE_BYTES = 100_000
+MAX_SHOWN = 500
+"""Characters of an error of the user's file."""
 _OWN = "own_algorithm."
 
 
@@ -43,37 +47,50 @@ def load(cc: str, text: str = "") -> Loaded:
     Raises UsageError that names the file and, where it is known, the line.
     """
     module = _of_text(cc, text) if cc.endswith(SUFFIX) else _shipped(cc)
+    name = vars(module).get("__name__")  # which the file may have deleted
     kinds = [
         kind
         for kind in vars(module).values()
-        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind.__module__ == module.__name__
+        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind.__module__ == name
     ]
     if len(kinds) != 1:
         raise UsageError(f"{cc}: has {len(kinds)} classes of Algorithm; it must define exactly one")
-    if issubclass(kinds[0], PortusAlgorithm):
-        return _of_portus(cc, kinds[0])
     try:
         programs = _programs_of(kinds[0])
     except UsageError as error:
         raise UsageError(f"{cc}: {error}") from None
     try:
         return Loaded(kinds[0](), programs)
-    except Exception as error:
-        raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {error!r}") from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {_shown(error)}") from error
 
 
 def _programs_of(kind: type[Algorithm]) -> Programs:
-    if kind.program and kind.programs:
-        raise UsageError(f"{kind.__name__} has both `program` and `programs`; give one of them")
-    return all_compiled(kind.programs) if kind.programs else only(compiled(kind.program))
+    """Return the compiled programs of a class, whose attributes may be anything in a user's file.
+
+    An agent of portus has none: it installs some when it is started.
+    """
+    if issubclass(kind, PortusAlgorithm):
+        _check_command(kind.command)
+        return only(EMPTY)
+    text: object = kind.program
+    texts: object = kind.programs
+    if not isinstance(text, str):
+        raise UsageError(f"`program` must be text, not {type(text).__name__}")
+    if not (isinstance(texts, Mapping) and all(isinstance(each, str) for each in (*texts, *texts.values()))):
+        raise UsageError("`programs` must be a dictionary with a name and a text for each program")
+    if text and texts:
+        raise UsageError("it has both `program` and `programs`; give one of them")
+    return all_compiled(texts) if texts else only(compiled(text))
 
 
-def _of_portus(cc: str, kind: type[PortusAlgorithm]) -> Loaded:
-    """Return an algorithm without a program: its agent installs some when it is started."""
-    program, *_ = kind.command or ("",)
-    if not (program.startswith("/") and os.access(program, os.X_OK)):
-        raise UsageError(f"{cc}: command must begin with the absolute path of a program, not '{program}'")
-    return Loaded(kind(), only(EMPTY))
+def _check_command(command: object) -> None:
+    if not isinstance(command, (tuple, list)) or not all(isinstance(each, str) for each in command):
+        raise UsageError("command must be a tuple of texts, as ('/usr/bin/agent', '--option')")
+    program = command[0] if command else ""
+    if not (program.startswith("/") and program.isprintable() and os.access(program, os.X_OK)):
+        shown = one_line(program)[:MAX_SHOWN]
+        raise UsageError(f"command must begin with the absolute path of a program, not '{shown}'")
 
 
 def text_of(path: Path) -> str:
@@ -96,6 +113,10 @@ def _of_text(cc: str, text: str) -> types.ModuleType:
         exec(compile(text, cc, "exec", dont_inherit=True), module.__dict__)
     except SyntaxError as error:
         raise UsageError(f"{cc}, line {error.lineno}: {error.msg}") from None
-    except Exception as error:
-        raise UsageError(f"{cc}: running it raised {error!r}") from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{cc}: running it raised {_shown(error)}") from error
     return module
+
+
+def _shown(error: BaseException) -> str:
+    return one_line(repr(error))[:MAX_SHOWN]

@@ -40,7 +40,8 @@ from ccp.language.tree import (
 
 REPORT_PREFIX = "Report."
 INTERNAL = {"__shouldReport": SHOULD_REPORT, "__fallthrough": FALLTHROUGH}
-"""What `report` and `fallthrough` assign to; no program can write these names."""
+"""What `report` and `fallthrough` assign to."""
+_TAKEN = frozenset((*IMPLICIT, *INTERNAL, *PRIMITIVES))
 _NOTHING = Operand(0, immediate=True)
 
 
@@ -67,24 +68,19 @@ class _Generator:
             self._event(event, last=number + 1 == len(self._source.events))
         self._check_locals()
         initial = [(self._definition(d), d.volatile) for d in self._source.declarations]
-        program = Program(
+        return Program(
             fields,
             controls,
             tuple(definition for definition, _ in initial),
             tuple(definition for definition, volatile in initial if volatile),
             tuple(self._code),
         )
-        if program.length > MAX_INSTRUCTIONS:
-            raise self._source.events[-1].at.error(
-                f"the program has {program.length} instructions here, at most {MAX_INSTRUCTIONS} fit"
-            )
-        return program
 
     def _declare(self, declared: list[Declaration], first: int, what: str) -> tuple[str, ...]:
         for number, each in enumerate(declared):
             if number == MAX_FIELDS:
                 raise each.at.error(f"more than {MAX_FIELDS} {what}")
-            if each.name in self._variables or each.name in IMPLICIT:
+            if each.name in self._variables or each.name in _TAKEN:
                 raise each.at.error(f"{each.name} is declared already")
             self._variables[each.name] = Variable(first + number, each.volatile)
         return tuple(each.name for each in declared)
@@ -100,12 +96,22 @@ class _Generator:
         self._emit(Op.UNLESS, 0, _NOTHING, _NOTHING)
         for assignment in event.body:
             self._assignment(assignment)
+            self._check_length(assignment.target.at)
         if not last:
             self._emit(Op.STOP, 0, _NOTHING, _NOTHING)
+            self._check_length(event.body[-1].target.at)
         skipped = Operand(len(self._code) - jump - 1, immediate=True)
-        if skipped.value >= MAX_INSTRUCTIONS:
-            raise event.at.error(f"this event has more than {MAX_INSTRUCTIONS} instructions")
         self._code[jump] = Instruction(Op.UNLESS, 0, _NOTHING, skipped)
+
+    def _check_length(self, at: Place) -> None:
+        """Raise ProgramError if the code up to here does not fit. No jump is then longer than the program."""
+        length = len(self._source.declarations) + sum(d.volatile for d in self._source.declarations)
+        length += len(self._code)
+        if length > MAX_INSTRUCTIONS:
+            raise at.error(
+                f"the program has {length} instructions up to here and at most {MAX_INSTRUCTIONS} fit; "
+                "let the agent compute more of it from the reports"
+            )
 
     def _assignment(self, assignment: Assignment) -> None:
         self._temporaries = 0

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from ccp.language.instructions import INFINITE, MAX_NUMBER, Op
 from ccp.language.tree import (
+    MAX_DEPTH,
     Assignment,
     Declaration,
     Event,
@@ -37,7 +38,6 @@ OPERATIONS = {
 }  # fmt: skip
 _WORDS = {"true": 1, "false": 0}
 _TOKEN = re.compile(r"\s+|#[^\n]*|(?P<token>[()]|[^\s()#]+)")
-MAX_DEPTH = 50
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _forms(text: str) -> list[Form]:
     for atom in _tokens(text):
         if atom.text == "(":
             if len(open_) > MAX_DEPTH:
-                raise atom.at.error(f"more than {MAX_DEPTH} parentheses inside each other")
+                raise atom.at.too_deep()
             open_.append(([], atom.at))
         elif atom.text == ")":
             if len(open_) == 1:
@@ -95,7 +95,8 @@ def _tokens(text: str) -> Iterator[Atom]:
     line, start = 1, 0
     for match in _TOKEN.finditer(text):
         if match["token"]:
-            yield Atom(match["token"], Place(line, match.start() - start + 1))
+            place = Place(line, match.start() - start + 1)
+            yield Atom(place.name(match["token"]), place)
         line += match[0].count("\n")
         if "\n" in match[0]:
             start = match.start() + match[0].rindex("\n") + 1
@@ -125,13 +126,13 @@ def _declaration(item: Atom | Form, report: bool) -> Declaration:
         if not isinstance(number, Number):
             raise value.at.error("the initial value must be a number or +infinity")
         initial = number.value
-    return Declaration(name.text.removeprefix("Report."), report, volatile, initial, item.at)
+    return Declaration(name.at.name(name.text.removeprefix("Report.")), report, volatile, initial, item.at)
 
 
 def _event(form: Form) -> Event:
     if form.head != "when" or len(form.items) < 3:
         raise form.at.error("an event is (when CONDITION STATEMENT ...)")
-    return Event(_expression(form.items[1]), tuple(_statement(each) for each in form.items[2:]), form.at)
+    return Event(_expression(form.items[1]), tuple(_statement(each) for each in form.items[2:]))
 
 
 def _statement(item: Atom | Form) -> Assignment:
@@ -158,7 +159,7 @@ def _expression(item: Atom | Form) -> Expression:
 def _atom(atom: Atom) -> Name | Number:
     if atom.text in _WORDS:
         return Number(_WORDS[atom.text], atom.at)
-    if not atom.text.isdecimal():
+    if not (atom.text.isascii() and atom.text.isdecimal()):
         if atom.text[0].isdigit() or atom.text[0] in "+-":
             raise atom.at.error(f"numbers are integers from 0 to {MAX_NUMBER}")
         return Name(atom.text, atom.at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ccp.language.compiler import compiled
 from ccp.language.instructions import SIZE, Program
-from ccp.language.tree import ProgramError
+from ccp.language.tree import MAX_NAME, ProgramError
 from ccp.names import ONLY
 from common.errors import UsageError
 
@@ -50,6 +50,8 @@ def all_compiled(texts: Mapping[str, str]) -> Programs:
     """Return the programs. Raises ProgramError with the program's name, line and column."""
     found = []
     for name, text in texts.items():
+        if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+            raise ProgramError(f"a program's name has 1 to {MAX_NAME} printable characters")
         try:
             found.append(compiled(text))
         except ProgramError as error:

@@ -15,10 +15,13 @@ All `if` statements are tried on every acknowledgement. They cannot be nested.
 from __future__ import annotations
 
 import ast
+import bisect
+import warnings
 from collections.abc import Callable, Iterator
 
 from ccp.language.instructions import INFINITE, MAX_NUMBER, Op
 from ccp.language.tree import (
+    MAX_DEPTH,
     Assignment,
     Choice,
     Declaration,
@@ -45,15 +48,49 @@ _FUNCTIONS = {"min": Op.MIN, "max": Op.MAX, "later": Op.MAXWRAP, "ewma": Op.EWMA
 def parse(text: str) -> Source:
     """Return the declarations and events. Raises ProgramError with line and column."""
     try:
-        statements = ast.parse(text).body
+        tree = _parsed(text)
     except SyntaxError as error:
         place = Place(error.lineno or 1, error.offset or 1)
         raise place.error(error.msg) from None
     except ValueError as error:
         raise ProgramError(f"program: {error}") from None
+    except (RecursionError, MemoryError):
+        lines = text.split("\n")
+        fitting = bisect.bisect(range(len(lines)), False, key=lambda n: _overflows(lines[: n + 1]))
+        raise Place(fitting + 1, 1).too_deep() from None
+    _check_depth(tree)
+    statements = tree.body
     declarations = [_declaration(each) for each in statements if isinstance(each, ast.AnnAssign)]
     rest = [each for each in statements if not isinstance(each, ast.AnnAssign)]
     return Source(tuple(declarations), tuple(_events(rest)))
+
+
+def _parsed(text: str) -> ast.Module:
+    with warnings.catch_warnings(action="ignore"):  # of Python, about its future syntax
+        return ast.parse(text)
+
+
+def _overflows(lines: list[str]) -> bool:
+    """Return whether these lines overflow the stack of Python's parser."""
+    try:
+        _parsed("\n".join(lines))
+    except (RecursionError, MemoryError):
+        return True
+    except SyntaxError:
+        pass  # an expression goes on in the next line
+    return False
+
+
+def _check_depth(tree: ast.AST) -> None:
+    """Raise ProgramError for an expression that the functions below could not descend into."""
+    waiting = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if isinstance(node, ast.expr):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _place(node).too_deep()
+        waiting += [(child, depth) for child in ast.iter_child_nodes(node)]
 
 
 def _place(node: ast.stmt | ast.expr) -> Place:
@@ -65,7 +102,8 @@ def _declaration(node: ast.AnnAssign) -> Declaration:
     if kind not in KINDS or not isinstance(node.target, ast.Name):
         raise _place(node).error(f"write NAME: KIND = NUMBER with one of the kinds {', '.join(KINDS)}")
     report, volatile = KINDS[kind]
-    return Declaration(node.target.id, report, volatile, _initial(node), _place(node))
+    at = _place(node)
+    return Declaration(at.name(node.target.id), report, volatile, _initial(node), at)
 
 
 def _initial(node: ast.AnnAssign) -> int:
@@ -94,9 +132,9 @@ def _events(statements: list[ast.stmt]) -> Iterator[Event]:
 
 
 def _event(condition: Expression, body: list[ast.stmt]) -> Event:
-    at = _place(body[0])
+    at = _place(body[-1])
     onwards = Assignment(Name("__fallthrough", at), Number(1, at))
-    return Event(condition, (*(_assignment(each) for each in body), onwards), at)
+    return Event(condition, (*(_assignment(each) for each in body), onwards))
 
 
 def _assignment(node: ast.stmt) -> Assignment:
@@ -117,11 +155,12 @@ def _is_call(node: ast.expr, name: str) -> bool:
 
 
 def _name(node: ast.expr) -> Name:
+    at = _place(node)
     if isinstance(node, ast.Name):
-        return Name(node.id, _place(node))
+        return Name(at.name(node.id), at)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return Name(f"{node.value.id}.{node.attr}", _place(node))
-    raise _place(node).error("a name is expected here")
+        return Name(at.name(f"{node.value.id}.{node.attr}"), at)
+    raise at.error("a name is expected here")
 
 
 def _operation(node: ast.operator | ast.cmpop, at: Place) -> Op:
@@ -161,6 +200,8 @@ def _compare(node: ast.Compare) -> Expression:
 
 
 def _logic(node: ast.BoolOp) -> Expression:
+    if len(node.values) > MAX_DEPTH:
+        raise _place(node).too_deep()
     first, *others = (_expression(each) for each in node.values)
     for other in others:
         first = Operation(_LOGIC[type(node.op)], first, other, _place(node))

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from ccp.language.instructions import Op
 from common.errors import UsageError
 
+MAX_DEPTH = 50
+"""Operations inside each other: more than the intermediate results allow, less than Python's stack."""
+MAX_NAME = 64
+"""Characters of a name."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -18,6 +23,18 @@ class Place:
     def error(self, what: str) -> ProgramError:
         """Return the error with this place."""
         return ProgramError(f"program, line {self.line}, column {self.column}: {what}")
+
+    def name(self, text: str) -> str:
+        """Return the name. Raises ProgramError for one that messages cannot quote."""
+        if not 1 <= len(text) <= MAX_NAME or not text.isprintable():
+            raise self.error(f"a name has 1 to {MAX_NAME} printable characters")
+        return text
+
+    def too_deep(self) -> ProgramError:
+        """Return the error of an expression here with too many operations inside each other."""
+        return self.error(
+            f"more than {MAX_DEPTH} operations inside each other; split the expression into assignments"
+        )
 
 
 class ProgramError(UsageError):
@@ -84,7 +101,6 @@ class Event:
 
     condition: Expression
     body: tuple[Assignment, ...]
-    at: Place
 
 
 @dataclass(frozen=True)
