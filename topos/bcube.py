@@ -19,19 +19,25 @@ MAX_SERVERS = 16384
 _LAYERS = (Layer.EDGE, Layer.AGG, Layer.CORE, Layer.CORE)
 
 
+def links(n: int, k: int) -> int:
+    """Return the number of links. Raises UsageError above MAX_SERVERS."""
+    count: int = n ** (k + 1)
+    if count > MAX_SERVERS:
+        raise UsageError(
+            f"topology {KIND}: n={n}, k={k} has {count} servers, more than {MAX_SERVERS}: choose fewer"
+        )
+    return count * (k + 1)
+
+
 def bcube(n: int, k: int) -> Topology:
-    """BCube(n, k); n from 2, k from 0 to 3 (checked by `topos.build`). Raises UsageError above MAX_SERVERS.
+    """BCube(n, k); n from 2, k from 0 to 3 (checked by `topos.build`).
 
     Names: server `h21` has digits a_1=2, a_0=1, with two places per digit if n is above 10 (`h0201`). Its
     level-1 switch `b1x1` has the digits without the one it changes (level 0: `b0x2`; k=0: `b0`). Servers
     that differ in h digits have h! shortest paths of 2h links, and k+1 paths without a common link.
     Addresses 10.level+1.x.y, y from 1 to 254. Node order: servers, switches level by level.
     """
-    count = n ** (k + 1)
-    if count > MAX_SERVERS:
-        raise UsageError(
-            f"topology {KIND}: n={n}, k={k} has {count} servers, more than {MAX_SERVERS}: choose fewer"
-        )
+    count: int = n ** (k + 1)
     net = Builder(KIND, {"n": n, "k": k}, hosts_forward=True)
     width = 1 if n <= 10 else 2
     names = [_digits(number, n, k + 1, width) for number in range(count)]

@@ -43,6 +43,11 @@ def hosts_per_pair(k: int) -> int:
     return (2 * k + 1) // 3
 
 
+def links(k: int) -> int:
+    """Return the number of links: two per host, and those of both layers of uplinks."""
+    return k * (k // 2) * (2 * hosts_per_pair(k) + 2 * (k // 2))
+
+
 def dual_homed_fat_tree(k: int) -> Topology:
     """Dual-homed FatTree of k-port switches; k even, 4..254 (checked by `topos.build`).
 

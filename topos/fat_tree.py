@@ -19,10 +19,19 @@ MAX_BELOW = 252
 """Maximum number of hosts below an edge switch, numbered in another octet."""
 
 
+def links(k: int, oversubscription: int = 1) -> int:
+    """Return the number of links. Raises UsageError if an edge switch has more hosts than addresses."""
+    below = k // 2 * oversubscription
+    if below > MAX_BELOW:
+        raise UsageError(
+            f"topology {KIND}: k={k}, oversubscription={oversubscription} has {below} hosts per edge switch, "
+            f"but there are addresses for {MAX_BELOW} only: choose a smaller one"
+        )
+    return k**3 // 4 * (oversubscription + 2)
+
+
 def fat_tree(k: int, oversubscription: int = 1) -> Topology:
     """Return a FatTree of k-port switches; k even, 4..254 (checked by `topos.build`).
-
-    Raises UsageError if an edge switch has more hosts than addresses.
 
     Names: host `p0e1h2`, edge `p0e1`, aggregation `p0a1`, core `c3`. Addresses 10.pod.edge.host+2 (the
     paper leaves .1 to the switch). Aggregation switch j of every pod reaches cores j*k/2 .. (j+1)*k/2-1,
@@ -30,11 +39,6 @@ def fat_tree(k: int, oversubscription: int = 1) -> Topology:
     Node order: hosts, edge, aggregation, core.
     """
     half, below = k // 2, k // 2 * oversubscription
-    if below > MAX_BELOW:
-        raise UsageError(
-            f"topology {KIND}: k={k}, oversubscription={oversubscription} has {below} hosts per edge switch, "
-            f"but there are addresses for {MAX_BELOW} only: choose a smaller one"
-        )
     net = Builder(KIND, {"k": k, "oversubscription": oversubscription})
     hosts = [net.host(f"p{p}e{e}h{h}") for p in range(k) for e in range(half) for h in range(below)]
     edges = [net.switch(f"p{p}e{e}", Layer.EDGE) for p in range(k) for e in range(half)]

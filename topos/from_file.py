@@ -17,6 +17,7 @@ from topos.topology import Builder, Layer, Topology
 
 KIND = "file"
 MAX_NAME = 40
+MIN_HOSTS = 2
 MAX_NODES = 20_000
 MAX_TEXT = 1 << 22
 MAX_DELAY_US = 1e7
@@ -80,7 +81,7 @@ def _loaded(name: str, network: str) -> dict[str, Any]:
         if not 0 <= float(data["rate_mbps"]) <= 1e6:
             raise ValueError("its rate is out of range")
         return dict(data)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"network {name or KIND}: its text is damaged ({error}); run it again") from None
 
 
@@ -90,7 +91,7 @@ def _parts(name: str, network: str) -> tuple[list[tuple[str, int]], list[tuple[i
     try:
         nodes = [(str(node), int(layer)) for node, layer in data["nodes"]]
         links = [(int(a), int(b), float(speed), float(delay)) for a, b, speed, delay in data["links"]]
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"network {name}: its text is damaged ({error}); run it again") from None
     if len(nodes) > MAX_NODES or not all(0 <= layer <= Layer.CORE for _, layer in nodes):
         raise UsageError(f"network {name}: it has more than {MAX_NODES} nodes, or a node of an unknown layer")
@@ -99,4 +100,9 @@ def _parts(name: str, network: str) -> tuple[list[tuple[str, int]], list[tuple[i
             raise UsageError(f"network {name}: a link lacks an end")
         if not (1 <= speed <= MAX_SPEED and 0 <= delay <= MAX_DELAY_US and math.isfinite(speed + delay)):
             raise UsageError(f"network {name}: a link has a speed or a delay out of range")
+        if nodes[b][1] == Layer.HOST:
+            raise UsageError(f"network {name}: a link leads to a host from above")
+    hosts = {node for node, (_, layer) in enumerate(nodes) if layer == Layer.HOST}
+    if len(hosts) < MIN_HOSTS or hosts - {a for a, *_ in links}:
+        raise UsageError(f"network {name}: it has fewer than {MIN_HOSTS} hosts, or a host without a link")
     return nodes, links

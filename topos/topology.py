@@ -203,7 +203,7 @@ class Topology:
 
         Hosts appear at the ends only, unless they forward. Empty if there is no path.
         """
-        return tuple(self._walk((src,), dst, self._distances(dst, src)))
+        return tuple(self._walk((src,), dst, self.distances_to(dst, src)))
 
     def _walk(
         self, path: tuple[int, ...], dst: int, distance: Mapping[int, int]
@@ -217,7 +217,7 @@ class Topology:
             if distance.get(neighbour) == closer:
                 yield from self._walk((*path, neighbour), dst, distance)
 
-    def _distances(self, dst: int, src: int) -> dict[int, int]:
+    def distances_to(self, dst: int, src: int) -> dict[int, int]:
         """Return hops to `dst` of `src` and of all nearer nodes, by breadth-first search.
 
         Unless hosts forward, hosts other than the two ends get no distance, because no path may use them.

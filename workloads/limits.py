@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from common.errors import UsageError
 
 MAX_FLOWS = 400_000
+MAX_MESH = 1_200_000
+"""The same for matrices that join every host with many others: 1024 hosts have 1 047 552 pairs."""
 MAX_MS = 10_000_000
 MAX_KB = 10**9
 
@@ -44,11 +46,11 @@ def others(matrix: str, name: str, needed: int, hosts: int) -> None:
         )
 
 
-def not_too_many(matrix: str, flows: float, remedy: str) -> None:
-    """Raise UsageError for more than MAX_FLOWS flows, expected or counted."""
-    if flows > MAX_FLOWS:
+def not_too_many(matrix: str, flows: float, remedy: str, most: int = MAX_FLOWS) -> None:
+    """Raise UsageError for more than `most` flows, expected or counted."""
+    if flows > most:
         raise UsageError(
-            f"workload {matrix} would start about {flows:.0f} flows, but the limit is {MAX_FLOWS}: {remedy}"
+            f"workload {matrix} would start about {flows:.0f} flows, but the limit is {most}: {remedy}"
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from common.errors import UsageError
 from workloads.flow import Flow
-from workloads.limits import anybody_else, at_least, not_too_many, others, percentage
+from workloads.limits import MAX_MESH, anybody_else, at_least, not_too_many, others, percentage
 from workloads.permutation import permuted
 
 _LEFT = re.compile(r"l(\d+)\D")
@@ -38,14 +38,16 @@ def one_to_several(
     at_least("one_to_several", "clients", clients, 1)
     others("one_to_several", "clients", clients, len(hosts))
     percentage("one_to_several", "servers", servers, 1)
-    rng = random.Random(seed)
     count = max(1, round(len(hosts) * servers / 100))
+    not_too_many("one_to_several", count * clients, "lower clients or servers", MAX_MESH)
+    rng = random.Random(seed)
     chosen = set(hosts) if count == len(hosts) else set(rng.sample(hosts, count))
+    others_of = range(len(hosts) - 1)  # the places of all hosts but one
     return tuple(
-        Flow(client, server)
-        for server in hosts
+        Flow(hosts[place + (place >= at)], server)
+        for at, server in enumerate(hosts)
         if server in chosen
-        for client in rng.sample([host for host in hosts if host != server], clients)
+        for place in rng.sample(others_of, clients)
     )
 
 
@@ -56,6 +58,7 @@ def all_to_all(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     """
     del seed
     others("all_to_all", "at least", 1, len(hosts))
+    not_too_many("all_to_all", len(hosts) * (len(hosts) - 1), "choose a smaller network", MAX_MESH)
     return tuple(Flow(src, dst) for src in hosts for dst in hosts if src != dst)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from common.errors import UsageError
 from workloads.flow import Flow
+from workloads.limits import MAX_MESH, not_too_many
 
 MAPS = REDUCES = 8
 KB = 23_000
@@ -38,6 +39,7 @@ def map_reduce(
             f"workload map_reduce: {max(1, jobs)} jobs need {max(1, jobs) * each} hosts, but there are "
             f"{len(hosts)}: choose fewer jobs, maps or reduces, or a larger network"
         )
+    not_too_many("map_reduce", (jobs or most) * maps * reduces, "choose fewer maps or reduces", MAX_MESH)
     drawn = random.Random(seed).sample(hosts, (jobs or most) * each)
     members = [drawn[first : first + each] for first in range(0, len(drawn), each)]
     return tuple(

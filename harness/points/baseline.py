@@ -7,7 +7,6 @@ of the stack cancel. A baseline is a separate point, found by its spec alone.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import topos
@@ -119,16 +118,29 @@ def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
 
 def _path(spec: RunSpec) -> tuple[int, float, float] | None:
     """Return the number of links from sender to receiver, the speed of the slowest and the sum of the delays
-    that they have of their own, in us; None if paths differ."""
+    that they have of their own, in us; None if paths differ.
+
+    Shortest paths are not listed: a network of a user may have exponentially many. The walk has, for each
+    node at the same distance, the different speeds and delays of all ways to it.
+    """
     topology = topos.build(spec.topology.kind, spec.topology.params)
     (flow,) = drawn_flows(spec, topology)
-    paths = topology.shortest_paths(topology.index(flow.src), topology.index(flow.dst))
-    links = [
-        [topology.links[topology.link_between(*ends)] for ends in itertools.pairwise(nodes)]
-        for nodes in paths
-    ]
-    found = {(len(on), min(each.speed for each in on), sum(each.delay_us for each in on)) for on in links}
-    return found.pop() if len(found) == 1 else None
+    src, dst = topology.index(flow.src), topology.index(flow.dst)
+    distance = topology.distances_to(dst, src)
+    ways: dict[int, set[tuple[float, float]]] = {src: {(math.inf, 0.0)}}
+    for left in reversed(range(distance.get(src, 0))):
+        further: dict[int, set[tuple[float, float]]] = {}
+        for here, found in ways.items():
+            for there in topology.adjacency[here]:
+                if distance.get(there) == left:
+                    on = topology.links[topology.link_between(here, there)]
+                    more = {(min(speed, on.speed), delay_us + on.delay_us) for speed, delay_us in found}
+                    further.setdefault(there, set()).update(more)
+        ways = further
+        if any(len({delay_us for _, delay_us in found}) > 1 for found in ways.values()):
+            return None  # they stay different on all further links
+    (ends,) = ways.values()
+    return (distance[src], *ends.pop()) if len(ends) == 1 and src != dst else None
 
 
 def _room_pkts(spec: RunSpec) -> float:

@@ -10,9 +10,12 @@ import topos
 from engines.registry import ENGINES
 from harness.options.fields import SPEC_FIELDS
 from harness.options.parsers import one_of
+from harness.points.baseline import is_baseline
 from model.congestion import CONGESTION_CONTROLS, is_known
 from model.fields.limits import check_limits
+from model.flows import drawn_flows
 from model.spec import RunSpec
+from topos import from_file
 from workloads import matrices
 
 
@@ -20,6 +23,10 @@ def check(spec: RunSpec) -> None:
     """Raise UsageError for a name or a value in `spec` that this checkout does not know."""
     topos.check(spec.topology.kind, spec.topology.params)
     matrices.check(spec.workload.matrix, spec.workload.params)
+    if spec.topology.kind == from_file.KIND or is_baseline(spec):  # others are right if their numbers are
+        network = topos.build(spec.topology.kind, spec.topology.params)
+        if is_baseline(spec):
+            drawn_flows(spec, network)
     one_of("engine", spec.engine, ENGINES)
     if not is_known(spec.transport.cc):
         one_of("congestion control", spec.transport.cc, CONGESTION_CONTROLS)
