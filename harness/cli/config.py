@@ -21,10 +21,9 @@ from typing import Any
 
 import click
 
-from common import files
 from common.errors import RefabricError, UsageError
+from common.named_files import text_of, write_new
 from harness.cli.arguments import argv_of
-from harness.options.files.texts import text_of
 
 CONFIG, SAVE = "--config", "--save-config"
 INTERRUPTED = 130
@@ -133,7 +132,9 @@ def _lines(command: click.Command, config: str, args: Sequence[str]) -> list[lis
 def _read(config: str) -> dict[str, Any]:
     try:
         data = tomllib.loads(text_of(f"config {config}", Path(config)))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise UsageError(f"config {config}: it is nested too deeply") from None
+    except ValueError as error:  # also of an integer with thousands of digits
         raise UsageError(f"config {config}: it is not TOML: {error}") from None
     for name in data:
         if name not in _TABLES:
@@ -157,12 +158,7 @@ def _typed(command: click.Command, context: click.Context, line: Sequence[str]) 
 def _save(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
     """Write a new file. Raises UsageError."""
     tables = ["\n".join(["[[experiment]]", *(f"{k} = {_toml(v)}" for k, v in e.items())]) for e in entries]
-    try:
-        files.write_bytes(path, ("\n\n".join(tables) + "\n").encode())
-    except FileExistsError:
-        raise UsageError(f"{SAVE} {path}: it exists; name another file, or remove it") from None
-    except OSError as error:
-        raise UsageError(f"{SAVE} {path}: cannot be written: {error.strerror}") from error
+    write_new(f"{SAVE} {path}", path, ("\n\n".join(tables) + "\n").encode())
 
 
 def _toml(value: Any) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import topos
+from common import stored_json
 from common.errors import UsageError
-from harness.options.files.texts import label_of, text_of
+from common.named_files import label_of, text_of
 from model.spec import TopologySpec
 from topos import Layer, from_file
 
@@ -72,9 +73,7 @@ def network_of(path: str) -> TopologySpec:
     """Return the network of a file. Raises UsageError, one line with the place in the JSON."""
     what = f"network {path}"
     try:
-        data = json.loads(text_of(what, Path(path)))
-    except RecursionError:
-        raise UsageError(f"{what}: it is nested too deeply") from None
+        data = stored_json.loads(text_of(what, Path(path)).encode())
     except ValueError as error:
         raise UsageError(f"{what}: it is not JSON: {error}") from None
     graph = _graph(what, data)
@@ -124,9 +123,9 @@ def _add_node(graph: _Graph, where: str, node: Any, position: dict[Any, int]) ->
     if not (name.isascii() and name.isalnum() and name[0].isalpha() and len(name) <= 10):
         raise UsageError(f"{where}.id: '{name[:40]}' must be a letter and up to 9 letters or digits")
     if kind not in ("", "host", "switch"):
-        raise UsageError(f"{where}.kind: '{kind}' must be host or switch")
-    if layer is not None and layer not in LAYERS:
-        raise UsageError(f"{where}.layer: '{layer}' must be {', '.join(LAYERS)}")
+        raise UsageError(f"{where}.kind: '{str(kind)[:40]}' must be host or switch")
+    if layer is not None and (not isinstance(layer, str) or layer not in LAYERS):
+        raise UsageError(f"{where}.layer: '{str(layer)[:40]}' must be {', '.join(LAYERS)}")
     if number in position:
         raise UsageError(f"{where}.id: another node is called {name} already")
     position[number] = len(graph.names)
