@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 from common.printable import printable_json
 
 MAX_DEPTH = 40
+MAX_VALUES = 4_000_000
+"""Each takes up to 64 bytes of memory, and two bytes of a file: 32 times as much."""
 _INTEGER_DIGITS = 19
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -20,6 +22,8 @@ def loads(data: bytes) -> Any:
     Control characters in texts are escaped, because texts are shown on terminals. Raises ValueError for what
     is not JSON (RFC 8259), and for numbers, texts and depths that later readers could not hold.
     """
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise ValueError(f"it has more than {MAX_VALUES} values")
     try:
         value = json.loads(data.decode(), parse_constant=_no_json, parse_float=_number, parse_int=_integer)
     except RecursionError:

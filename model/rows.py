@@ -34,7 +34,7 @@ class Column:
     choices: tuple[Any, ...] | None = None
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> Column:
+    def of(cls, values: Sequence[Any] | Numbers) -> Column:
         """Return the column of these values, at least one: all integers, all floats or all texts."""
         if isinstance(values[0], str):
             return cls._coded(values)
@@ -47,7 +47,7 @@ class Column:
         return cls(np.zeros(0, np.uint8), (value,))
 
     @classmethod
-    def _coded(cls, values: Sequence[Any]) -> Column:
+    def _coded(cls, values: Sequence[Any] | Numbers) -> Column:
         places = {value: place for place, value in enumerate(dict.fromkeys(values))}
         codes = np.fromiter(map(places.__getitem__, values), np.int64, len(values))
         return cls(codes.astype(np.uint8) if len(places) <= _MAX_CODES else _narrow(codes), tuple(places))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import errno
@@ -12,16 +13,16 @@ import math
 import re
 import typing
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from common import files
 from common.errors import StoreError
 from common.printable import one_line
+from harness.results import tree
 from model.result import NO_VALUE, Table
 from model.rows import Column, RowTable
 
@@ -64,9 +65,14 @@ class UnreadableError(StoreError):
 MAX_BYTES = 1 << 30
 """Largest table, compressed and unpacked."""
 MAX_LINE = 4096
-"""Bytes of one row. Tables of text are few, and take the longest line's memory for each row."""
+"""Bytes of one row."""
+MAX_RATIO = 50
+"""Bytes that a compressed byte may become, besides 8 AT_ONCE. Samples compress to a tenth or more, a file that
+was made for it to a thousandth."""
+MAX_WIDENING = 16
+"""How much more memory a column of texts may take than its characters."""
+AT_ONCE = 1 << 20
 MAX_WORDS = 200
-_BYTES_OF_CHARACTER = 4
 _INTEGER_DIGITS = 18
 NO_NUMBER = ""
 """A float that was not measured, in tables of dataclass rows; sample tables have `nan`."""
@@ -134,20 +140,38 @@ def table_bytes(table: Table) -> bytes:
 def read_rows(path: Path, kind: type[Row], expected: int) -> RowTable[Row]:
     """Read what `rows_bytes` wrote. Raises UnreadableError if it is missing, cut or has other columns."""
     hints = typing.get_type_hints(kind)
-    columns, lines = _read(path, expected)
-    if list(columns) != list(hints):
+    blocks = _blocks(path, expected)
+    header = _header(path, next(blocks))
+    if header != list(hints):
         raise UnreadableError(
             path,
-            f"its columns are {','.join(columns)}, not {','.join(hints)}; it was written by another version",
+            f"its columns are {','.join(header)[:MAX_WORDS]}, not {','.join(hints)}; it was written by "
+            "another version",
         )
-    if not lines:
-        return RowTable(kind, 0, {})
+    parts: dict[str, list[tuple[Column, int]]] = {name: [] for name in hints}
+    rows, odd = 0, False
     try:
-        cells = zip(*lines, strict=True)
-        found = {name: _column(hints[name], column) for name, column in zip(hints, cells, strict=True)}
-        return RowTable(kind, len(lines), found)
-    except ValueError as error:
+        for block in blocks:
+            lines = list(csv.reader(io.StringIO(block, newline=""), strict=True))
+            whole = [line for line in lines if len(line) == len(header)]
+            rows, odd = rows + len(whole), odd or len(whole) < len(lines)
+            if not odd:
+                for (name, of), cells in zip(parts.items(), zip(*lines, strict=True), strict=True):
+                    of.append((_column(hints[name], cells), len(cells)))
+    except (ValueError, csv.Error) as error:
         raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
+    _check_rows(path, rows, expected)
+    if odd:
+        raise UnreadableError(path, "it has rows of another length; it was edited")
+    return RowTable(kind, rows, {name: _joined(of) for name, of in parts.items()} if rows else {})
+
+
+def _joined(parts: Sequence[tuple[Column, int]]) -> Column:
+    """Return the column of these columns, each with its number of rows, one after the other."""
+    first = parts[0][0]
+    if len(parts) == 1 or all(of.constant and repr(of.choices) == repr(first.choices) for of, _ in parts):
+        return first
+    return Column.of(np.concatenate([of.array(rows) for of, rows in parts]))
 
 
 class StoredRows(RowTable[Row]):
@@ -173,30 +197,29 @@ def _first_line(error: Exception) -> str:
     return " ".join(str(error).split())[:MAX_WORDS]
 
 
-def _read(path: Path, expected: int) -> tuple[list[str], list[list[str]]]:
-    try:
-        header, *lines = csv.reader(io.StringIO(_text(path, expected), newline=""), strict=True)
-    except (ValueError, csv.Error) as error:
-        raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
-    whole = [line for line in lines if len(line) == len(header)]
-    _check_rows(path, len(whole), expected)
-    if len(whole) < len(lines):
-        raise UnreadableError(path, "it has rows of another length; it was edited")
-    return header, lines
-
-
 def read_table(path: Path, expected: int) -> Table:
     """Read what `table_bytes` wrote. The first cell of a column decides its type: integer, float or text.
 
     Raises UnreadableError.
     """
-    text = _text(path, expected)
-    header, _, body = text.partition("\n")
+    blocks = _blocks(path, expected)
+    names = _header(path, next(blocks))
+    kinds: list[tuple[str, type[Any]]] = []
+    parts: list[npt.NDArray[Any]] = []
+    lines: list[list[str]] = []
     try:
-        names = next(csv.reader([header], strict=True))
-        if not names:
-            raise ValueError("it has no header")
-        table = Table(_columns(names, body)) if body else Table.from_rows(names, ())
+        for block in blocks:
+            if not kinds:
+                first = next(csv.reader([block.partition("\n")[0]], strict=True))
+                kinds = [(name, _kind(cell)) for name, cell in zip(names, first, strict=True)]
+            if any(kind is str for _, kind in kinds):  # such tables are rare and small
+                lines += filter(None, csv.reader(io.StringIO(block, newline=""), strict=True))
+            else:
+                parts.append(_numbers(kinds, block, sum(map(len, parts))))
+        if parts:
+            table = Table({name: np.concatenate([part[name] for part in parts]) for name in names})
+        else:
+            table = Table(_texts(kinds, lines)) if lines else Table.from_rows(names, ())
     except (ValueError, OverflowError, csv.Error) as error:
         raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
     _check_rows(path, len(table), expected)
@@ -206,22 +229,26 @@ def read_table(path: Path, expected: int) -> Table:
     return table
 
 
-def _columns(names: Sequence[str], body: str) -> dict[str, npt.NDArray[Any]]:
-    """Parse CSV lines into named columns. Raises ValueError, also for a line without all cells."""
-    first = next(csv.reader([body.partition("\n")[0]], strict=True))
-    kinds = [(name, _kind(cell)) for name, cell in zip(names, first, strict=True)]
-    load: Callable[..., Any] = functools.partial(
-        np.loadtxt, io.StringIO(body), delimiter=",", quotechar='"', comments=None
-    )
-    if any(kind is str for _, kind in kinds):
-        # The width of text is not known before it is read. Such columns are rare and small.
-        width = max(map(len, body.splitlines()))
-        if width * body.count("\n") * len(names) * _BYTES_OF_CHARACTER > MAX_BYTES:
-            raise ValueError(f"a line has {width} characters")
-        cells = load(dtype=str, ndmin=2).T
-        return {name: column.astype(kind) for (name, kind), column in zip(kinds, cells, strict=True)}
-    data = load(dtype=np.dtype(kinds), ndmin=1)
-    return {name: np.ascontiguousarray(data[name]) for name in names}
+def _numbers(kinds: Sequence[tuple[str, type[Any]]], block: str, before: int) -> npt.NDArray[Any]:
+    """Parse lines of numbers; `before` are the rows of earlier blocks. Raises ValueError, also for a line
+    without all cells."""
+    of = np.dtype(list(kinds))
+    try:
+        return np.loadtxt(io.StringIO(block), of, comments=None, delimiter=",", quotechar='"', ndmin=1)
+    except ValueError as error:
+        words = re.sub(r"(?<=\brow )\d+", lambda found: str(int(found[0]) + before), str(error))
+        raise ValueError(words) from error
+
+
+def _texts(kinds: Sequence[tuple[str, type[Any]]], lines: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the columns of parsed lines. Raises ValueError, also for a line without all cells."""
+    columns = {}
+    for (name, kind), cells in zip(kinds, zip(*lines, strict=True), strict=True):
+        widest = max(map(len, cells))  # each text of an array takes as much as the longest one
+        if widest * len(cells) > AT_ONCE + MAX_WIDENING * sum(map(len, cells)):
+            raise ValueError(f"column {name} has a text of {widest} characters")
+        columns[name] = np.array(cells).astype(kind)
+    return columns
 
 
 def _kind(cell: str) -> type[int] | type[float] | type[str]:
@@ -238,22 +265,62 @@ def _has_infinity(column: npt.NDArray[Any]) -> bool:
     return column.dtype.kind == "f" and bool(np.isinf(column).any())
 
 
-def _text(path: Path, expected: int) -> str:
-    """Return the text of a table of `expected` rows. Raises UnreadableError, also for more than they take."""
-    limit = min(MAX_BYTES, (expected + 1) * MAX_LINE)
+def _header(path: Path, line: str) -> list[str]:
+    """Return the names of the columns. Raises UnreadableError."""
     try:
-        data = files.read_bytes(path, MAX_BYTES)
-        if path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-                data = file.read(limit + 1)
-        if len(data) > limit:
-            raise ValueError(f"it holds more than {limit >> 10} KiB, where run.json promises {expected} rows")
-        text = data.decode()
+        if names := next(csv.reader([line], strict=True)):
+            return names
+    except csv.Error as error:
+        raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
+    raise UnreadableError(path, f"it has no header; {CUT}")
+
+
+def _blocks(path: Path, expected: int) -> Iterator[str]:
+    """Yield the first line of a table of `expected` rows, and then the others, about AT_ONCE bytes at a time.
+
+    So memory and time are in proportion to the bytes of the file, holes and what is compressed included.
+    Raises UnreadableError, also for more bytes than so many rows have.
+    """
+    most, total, left, header = min(MAX_BYTES, (expected + 1) * MAX_LINE), 0, b"", ""
+    try:
+        with tree.open_regular(path) as stored, _unpacked(path, stored) as file:
+            while data := file.read(AT_ONCE):
+                total += len(data)
+                if total > most:
+                    words = f"it holds more than {most >> 10} KiB, where run.json promises {expected} rows"
+                    raise ValueError(words)
+                packed = stored.tell()
+                if total > 8 * AT_ONCE + MAX_RATIO * packed:
+                    raise ValueError(
+                        f"{packed >> 10} KiB of it are {total >> 10} KiB unpacked, unlike samples"
+                    )
+                block, newline, rest = (left + data).rpartition(b"\n")
+                if len(rest) > MAX_LINE:
+                    raise ValueError(f"a line has more than {MAX_LINE} bytes")
+                text = _decoded(block + newline, total - len(data) - len(left))
+                if text and not header:
+                    first, end, text = text.partition("\n")
+                    header = first + end
+                    yield header
+                if text:
+                    yield text
+                left = rest
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UnreadableError.of(path, error) from error
-    if not text.endswith("\n"):
-        raise UnreadableError(path, f"{'it ends in the middle of a line' if text else 'it is empty'}; {CUT}")
-    return text
+    if left or not total:
+        raise UnreadableError(path, f"{'it ends in the middle of a line' if total else 'it is empty'}; {CUT}")
+
+
+def _unpacked(path: Path, stored: BinaryIO) -> contextlib.AbstractContextManager[Any]:
+    return gzip.GzipFile(fileobj=stored) if path.suffix == ".gz" else contextlib.nullcontext(stored)
+
+
+def _decoded(data: bytes, before: int) -> str:
+    """Return the text of bytes; `before` is their place in the file. Raises ValueError."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not text (byte {before + error.start} is not UTF-8)") from error
 
 
 def _check_rows(path: Path, found: int, expected: int) -> None:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
+import json
 import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
-from common import files
+import pytest
+from click.testing import CliRunner
 
+import topos
+from common import files
+from common.errors import StoreError, UsageError
+from experiments.command import main
+from harness.points.baseline import baseline_of
+from harness.results import tables
+from harness.results.store import Store, point_name, scan
+from model.result import FlowRow, Table
+from model.spec import RunSpec, TopologySpec
+from tests.support.stored_points import EXPERIMENT, flow_row, put, put_baseline, result_of, spec_of
+from workloads import matrices
+
+ROOT = Path(__file__).parents[2]
 LEVELS = 3000
 """More than Python's recursion limit, and names longer than a path may be."""
 
@@ -33,3 +54,227 @@ def test_a_deep_unfinished_folder_is_removed(tmp_path: Path) -> None:
     (deep / "link").symlink_to(other)
     assert files.remove_abandoned(deep.parent) == [".tmp-deep"]
     assert list(deep.parent.iterdir()) == [] and (other / "file").exists()
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A results folder with a baseline, a point with two subflows, and one to damage."""
+    store = Store.open(tmp_path / "results", EXPERIMENT)
+    put_baseline(store, spec_of(), 4.7)
+    put(store, spec_of(2), result_of([4.5]))
+    put(store, spec_of(1), result_of([2.5, 3.25]))
+    return tmp_path / "results"
+
+
+def victim_of(results: Path) -> Path:
+    return results / EXPERIMENT / point_name(spec_of(1))
+
+
+def edit(point: Path, **parts: object) -> Path:
+    """Change parts of a stored spec, and the hash and the folder's name with it; return the folder."""
+    run = json.loads((point / "run.json").read_text())
+    run["spec"] |= parts
+    spec = RunSpec.from_json(run["spec"])
+    run["hash"] = spec.content_hash()
+    (point / "run.json").write_text(json.dumps(run))
+    return point.rename(point.with_name(point_name(spec)))
+
+
+def commands_go_on(results: Path, *commands: str) -> str:
+    """Check that each command names one damaged file and shows the other points; return what they print."""
+    output = ""
+    for command in commands or ("status", "plot", "report"):
+        done = CliRunner().invoke(main, [command, EXPERIMENT, "--results", str(results)])
+        assert done.exit_code == 1 and not isinstance(done.exception, Exception), done.output
+        assert len([line for line in done.output.splitlines() if "run.json: " in line]) == 1, done.output
+        output += done.output
+    (error,) = scan(results / EXPERIMENT).broken
+    assert "\n" not in str(error)
+    assert {point.name for point in scan(results / EXPERIMENT).points} >= {point_name(spec_of(2))}
+    return output
+
+
+def network_text(nodes: object, links: object) -> dict[str, int | str]:
+    return {"name": "x", "network": json.dumps({"nodes": nodes, "links": links, "rate_mbps": 0.0})}
+
+
+HUGE: dict[str, dict[str, int | str]] = {
+    "fat_tree": {"k": 254},
+    "fat_tree_oversubscribed": {"k": 16, "oversubscription": 32},
+    "dual_homed_fat_tree": {"k": 254},
+    "vl2": {"da": 144, "di": 144, "servers": 252},
+    "bcube": {"n": 64, "k": 3},
+    "file": {"name": "x", "network": "[" * 1_000_000},
+    "file_of_nothing": network_text([], []),
+    "file_of_one_host": network_text([["a", 0]], []),
+    "file_of_infinity": {"name": "x", "network": '{"nodes":[["a",1e999]],"links":[],"rate_mbps":0}'},
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("kind", HUGE)
+def test_a_point_of_a_huge_network_is_unreadable(results: Path, kind: str) -> None:
+    """M7: a stored network of millions of links, or none, took the memory or ended `report`, `plot`."""
+    edit(
+        victim_of(results),
+        topology={"kind": kind.partition("_of_")[0].removesuffix("_oversubscribed"), "params": HUGE[kind]},
+    )
+    commands_go_on(results)
+
+
+@pytest.mark.parametrize("text", ["ft,254", "dhft,254", "vl2,144,144,252", "bcube,64,3"])
+def test_a_huge_network_of_an_option_is_refused(text: str) -> None:
+    """M7: typed networks get the same error, before they are built."""
+    done = CliRunner().invoke(main, ["plan", EXPERIMENT, "--topology", text])
+    assert done.exit_code == 2 and "choose" in done.output, done.output
+
+
+def test_the_largest_networks_that_are_used_still_exist() -> None:
+    """M7: 8192 hosts at packet level, 101 306 hosts at flow level (docs/flow-level.md)."""
+    for k in (32, 48, 74):
+        topos.check("fat_tree", {"k": k})
+
+
+def test_exponentially_many_shortest_paths_are_not_listed(results: Path) -> None:
+    """M7: 400 diamonds in a row have 2 ^ 400 shortest paths, which the check of a baseline walked along."""
+    nodes: list[list[object]] = [["a", 0], ["b", 0], *([f"s{n}", 1] for n in range(1201))]
+    links = [[0, 2, 1, 0], [1, 1202, 1, 0]]
+    for first in range(2, 1202, 3):
+        links += [[first, first + 1, 1, 0], [first, first + 2, 1, 0]]
+        links += [[first + 1, first + 3, 1, 0], [first + 2, first + 3, 1, 0]]
+    spec = dataclasses.replace(
+        baseline_of(spec_of()), topology=TopologySpec("file", network_text(nodes, links))
+    )
+    put(Store.open(results, EXPERIMENT), spec, result_of([4.7]))
+    assert len(scan(results / EXPERIMENT).entries) == 4
+
+
+@pytest.mark.parametrize(
+    ("matrix", "params"),
+    [
+        ("all_to_all", {}),
+        ("map_reduce", {"maps": 30_000, "reduces": 30_000}),
+        ("one_to_several", {"clients": 60_000}),
+    ],
+)
+def test_a_workload_of_too_many_flows_is_refused(matrix: str, params: dict[str, int]) -> None:
+    """M7: 64 000 hosts, all to all, are four thousand million flows."""
+    with pytest.raises(UsageError, match="but the limit is"):
+        matrices.build(matrix, topos.build("star", {"n": 64_000}), params, 1)
+
+
+MOST_MB = 200
+"""Most memory that reading a damaged point of a few kilobytes may take, beside the imported modules."""
+READ = """
+import resource, sys
+from pathlib import Path
+from harness.results.store import scan
+def used(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+before = used()
+found = scan(Path(sys.argv[1]))
+for point in found.points:
+    for name in point.sample_rows:
+        try: point.sample(name)
+        except Exception as error: print(type(error).__name__, error)
+for error in found.broken: print(type(error).__name__, error)
+print(used() - before)
+"""
+
+
+def read_apart(experiment: Path) -> tuple[list[str], int]:
+    """Read all points and samples in a new process; return one line per error, and the memory in MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ, experiment],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=ROOT,
+    )
+    *errors, used_mb = done.stdout.splitlines()
+    return errors, int(used_mb)
+
+
+def promise(point: Path, rows: int) -> None:
+    """Let run.json promise so many rows of flows and samples."""
+    run = json.loads((point / "run.json").read_text())
+    run["rows"]["flows.csv"] = run["rows"]["samples"]["goodput"] = run["rows"]["samples"]["remarks"] = rows
+    (point / "run.json").write_text(json.dumps(run))
+
+
+def sparse(file: Path) -> None:
+    os.truncate(file, (1 << 30) - 1)
+
+
+def sparse_and_compressed(file: Path) -> None:
+    packer = zlib.compressobj(9, wbits=31)
+    with file.open("wb") as out:
+        out.write(packer.compress(b"t_s,flow,mbps\n"))
+        for _ in range(400):
+            out.write(packer.compress(b"0.5,0,1.5\n" * 100_000))
+        out.write(packer.flush())
+    os.truncate(file, 1 << 30)
+
+
+def long_texts(file: Path) -> None:
+    with gzip.open(file, "wb") as out:
+        out.write(b"t_s,busy_pct,note\n")
+        for _ in range(250):
+            out.write((b"1,2," + b"x" * 3000 + b"\n") * 1000)
+
+
+def one_long_text(file: Path) -> None:
+    with gzip.open(file, "wb") as out:
+        out.write(b"t_s,busy_pct,note\n" + b"1,2," + b"x" * 100_000 + b"\n" + b"1,2,y\n" * 262_142)
+
+
+def long_line(file: Path) -> None:
+    with gzip.open(file, "wb") as out:
+        for _ in range(500):
+            out.write(b"," * (1 << 20))
+
+
+TABLES: dict[Callable[[Path], None], str] = {
+    sparse: "flows.csv",
+    sparse_and_compressed: "samples/goodput.csv.gz",
+    long_texts: "samples/remarks.csv.gz",
+    one_long_text: "samples/remarks.csv.gz",
+    long_line: "samples/goodput.csv.gz",
+}
+
+
+@pytest.mark.parametrize("spoil", TABLES)
+def test_a_table_costs_what_it_stores(results: Path, spoil: Callable[[Path], None]) -> None:
+    """M2: a sparse `flows.csv` of 8 kB took 5.2 GB and 66 s, samples of 1 MB took 8 GB and 43 s."""
+    promise(victim_of(results), 262_143)
+    spoil(victim_of(results) / TABLES[spoil])
+    errors, used_mb = read_apart(results / EXPERIMENT)
+    assert used_mb < MOST_MB and errors and all("Error reading" in error for error in errors), (
+        used_mb,
+        errors,
+    )
+
+
+@pytest.mark.parametrize("text", ["[" + "[]," * 20_000_000 + "[]]", "\0" * 60_000_000])
+def test_a_json_file_costs_what_it_stores(results: Path, text: str) -> None:
+    """M2: a list of empty lists takes 30 times the memory of its text."""
+    for name in ("run.json", "../.notes.json", "../figures/full.json"):
+        file = victim_of(results) / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    errors, used_mb = read_apart(results / EXPERIMENT)
+    assert used_mb < 4 * MOST_MB and len(errors) == 1 and "it is truncated or not JSON" in errors[0]
+
+
+def test_a_table_of_many_blocks_is_read_whole(tmp_path: Path) -> None:
+    """M2: tables are parsed a block at a time."""
+    rows = [dataclasses.replace(flow_row(n, n / 7), src=f"h{n % 300}") for n in range(20_000)]
+    (tmp_path / "flows.csv").write_bytes(tables.rows_bytes(FlowRow, rows))
+    assert tables.read_rows(tmp_path / "flows.csv", FlowRow, len(rows)) == rows
+    table = Table.from_rows(("t_s", "flow"), [(n / 3, n) for n in range(100_000)])
+    (tmp_path / "t.csv.gz").write_bytes(tables.table_bytes(table))
+    found = tables.read_table(tmp_path / "t.csv.gz", len(table))
+    assert all((found[name] == table[name]).all() for name in table.columns)
+    (tmp_path / "flows.csv").write_bytes(tables.rows_bytes(FlowRow, rows)[:-300])
+    with pytest.raises(StoreError, match="it ends in the middle of a line"):
+        tables.read_rows(tmp_path / "flows.csv", FlowRow, len(rows))

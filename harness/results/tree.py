@@ -1,0 +1,80 @@
+"""Files of a results folder by their place in it. No link on the way is followed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+MAX_DEPTH = 40
+"""Levels that are looked at. refabric writes fewer; folders further down are as good as empty."""
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def walk(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the path of every entry below a folder, sorted, and what it is. Raises OSError."""
+    top = os.open(folder, _FOLDER)
+    try:
+        found: list[tuple[str, os.stat_result]] = []
+        waiting = [""]
+        while waiting:
+            prefix = waiting.pop()
+            handle = _opened(top, prefix)
+            try:
+                with os.scandir(handle) as entries:
+                    inside = [
+                        (f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)) for entry in entries
+                    ]
+            finally:
+                os.close(handle)
+            found += inside
+            if prefix.count("/") < MAX_DEPTH:
+                waiting += [f"{name}/" for name, about in inside if stat.S_ISDIR(about.st_mode)]
+    finally:
+        os.close(top)
+    yield from sorted(found, key=lambda entry: entry[0].split("/"))
+
+
+def open_below(folder: Path, name: str) -> BinaryIO:
+    """Open a regular file below a folder for reading. Raises OSError."""
+    top = os.open(folder, _FOLDER)
+    try:
+        inside, _, last = name.rpartition("/")
+        handle = _opened(top, inside)
+        try:
+            return open_regular(last, handle)
+        finally:
+            os.close(handle)
+    finally:
+        os.close(top)
+
+
+def open_regular(path: Path | str, folder: int | None = None) -> BinaryIO:
+    """Open a regular file for reading; the path, in an open folder if there is one, must not end in a link.
+
+    Raises OSError. It does not wait for the writer of a pipe.
+    """
+    file = os.fdopen(os.open(path, _FILE, dir_fd=folder), "rb")
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    file.close()
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+
+
+def _opened(top: int, inside: str) -> int:
+    """Return a descriptor of the folder `inside` an open folder, step by step. Raises OSError."""
+    handle = os.dup(top)
+    for part in filter(None, inside.split("/")):
+        try:
+            further = os.open(part, _FOLDER, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = further
+    return handle
