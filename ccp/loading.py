@@ -18,7 +18,7 @@ from ccp.language.instructions import Program
 from ccp.language.programs import EMPTY, Programs, all_compiled, only
 from ccp.names import PREFIX, SHIPPED, SUFFIX
 from ccp.portus.algorithm import PortusAlgorithm
-from common import user_code
+from common import named_files
 from common.errors import UsageError
 from common.printable import one_line
 
@@ -94,8 +94,8 @@ def _check_command(command: object) -> None:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a user's file. Raises UsageError, also if root would run another user's file."""
-    return user_code.text_of(f"algorithm {path}", path, MAX_FILE_BYTES)
+    """Return the text of a user's file. Raises UsageError."""
+    return named_files.text_of(f"algorithm {path}", path, MAX_FILE_BYTES)
 
 
 def _shipped(cc: str) -> types.ModuleType:

@@ -4,37 +4,35 @@ A folder being written is called `.tmp-<name>-<random>`. It contains a file `own
 locked (`flock`). The kernel releases the lock when the writer dies, for any reason. Unlike a pid, the lock is
 valid across PID namespaces, and over NFS across machines (nfs(5), `local_lock`).
 
-Root may write in a folder of another user, who can rename what is in it at any time. So everything is
-opened by its name in an open folder, without following links, and only root can enter a folder until it is
-published (ownership.py).
+A finished folder swaps names with an older one in one step. Where a file system cannot swap names, the older
+one is called `.old-<name>` for a moment; the next run puts it back, or removes it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import folders, ownership
 from common.errors import DiskFullError, StoreError
-from common.renames import names, put_in_place, recover
-from common.writers import is_abandoned, owner_text, remove_tree
+from common.writers import OWNER, is_abandoned, owner_text, remove_tree
 
-TMP_PREFIX = ".tmp-"
-OWNER = "owner"
+TMP_PREFIX, OLD_PREFIX = ".tmp-", ".old-"
 LOCK_S, LOCK_POLL_S = 60.0, 0.05
 """How long another process may hold a folder, and how often it is tried."""
 LOCK = ".lock"
 """Locked instead of the folder where folders cannot be: over NFS only a file open for writing can be
 (flock(2)), and a file server may have no locks at all."""
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+_CANNOT_SWAP = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 def is_full(error: OSError) -> bool:
@@ -78,39 +76,32 @@ def read_bytes(path: Path, limit: int) -> bytes:
     return data
 
 
-def write_bytes(path: Path, data: bytes, to: ownership.Heir | None = None) -> None:
-    """Write a new file, give it to user and group `to`, and fsync it. Raises OSError, also if there is
-    something of that name. All writes of the store use this function, so tests can make them fail."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a new file and fsync it. Raises OSError, also if there is something of that name.
+
+    All writes of the store use this function, so tests can make them fail.
+    """
+    with path.open("xb") as file:
         file.write(data)
         file.flush()
-        os.fchmod(file.fileno(), 0o644)
-        ownership.give(file.fileno(), to)
         os.fsync(file.fileno())
 
 
-def fsync_tree(folder: int) -> None:
-    """fsync every file and folder of an open folder. Engines do not sync their raw files themselves."""
-    for _, _, entries, handle in os.fwalk(".", dir_fd=folder):
-        for name in entries:
-            if stat.S_ISREG(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
-                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
-                try:
-                    os.fsync(file)
-                finally:
-                    os.close(file)
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
-def make_folder(path: Path) -> None:
-    """Create the folder and its missing parents; each belongs to its heir (folders.py). Raises OSError."""
-    folders.make_folder(path)
-
-
-def inside(handle: int) -> Path:
-    """Return a path to an open folder that holds in this process, whatever happens to the folder's name."""
-    return Path(f"/proc/self/fd/{handle}")
+def fsync_tree(folder: Path) -> None:
+    """fsync every file and folder in a folder. Engines do not sync their raw files themselves."""
+    for inner, _, names in os.walk(folder):
+        for path in (Path(inner, name) for name in names):
+            if stat.S_ISREG(path.lstat().st_mode):
+                _fsync(path)
+        _fsync(Path(inner))
 
 
 def replace_file(path: Path, data: bytes, tag: str = "", beside: Path | None = None) -> None:
@@ -133,46 +124,36 @@ def update_file(
     loses what another one added. Raises StoreError.
     """
     folder = beside or path.parent
-    with storing(f"writing {path}"), _alone_in(folder) as handle, opened(path.parent) as home:
+    with storing(f"writing {path}"), _alone_in(folder):
         data = change()
         if data is None:
             return
-        aside = f"{TMP_PREFIX}{path.name}-{tag}{secrets.token_hex(4)}"
+        aside = folder / f"{TMP_PREFIX}{path.name}-{tag}{secrets.token_hex(4)}"
         try:
-            write_bytes(inside(handle) / aside, data, ownership.heir(home))
-            os.replace(aside, path.name, src_dir_fd=handle, dst_dir_fd=home)
+            write_bytes(aside, data)
+            aside.replace(path)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(aside, dir_fd=handle)
+            aside.unlink(missing_ok=True)
             raise
-        os.fsync(home)
+        _fsync(path.parent)
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[int]:
-    """Open a folder for the block; root follows no link of somebody else's (folders.py). Raises OSError."""
-    handle = folders.open_folder(folder)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
-@contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[int]:
-    """Open `folder` and lock it against other runs that create, rename or remove `.tmp-` entries.
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Lock `folder` against other runs that create, rename or remove `.tmp-` entries.
 
     Raises OSError, and StoreError when another process does not release it.
     """
-    with opened(folder) as handle, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, handle)
         if not _lock(handle, folder):
             with contextlib.suppress(PermissionError):  # another user's: each writes own files there
-                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                file = os.open(LOCK, flags, 0o644, dir_fd=handle)
+                flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+                file = os.open(folder / LOCK, flags, 0o644)
                 stack.callback(os.close, file)
-                ownership.give(file, ownership.heir(handle))
                 _lock(file, folder)
-        yield handle
+        yield
 
 
 def _lock(handle: int, folder: Path) -> bool:
@@ -199,20 +180,10 @@ def _lock(handle: int, folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Aside:
-    """A folder being written. This process owns it until `publish` or `discard`.
-
-    `path` is its name, for messages. What this process writes goes to `inside`, which is the folder itself
-    even if somebody puts another one in its place. `parent`, `folder` and `lock` are open descriptors.
-    """
+    """A folder being written. This process owns it, by the open file `lock`, until `publish` or `discard`."""
 
     path: Path
-    parent: int
-    folder: int
     lock: int
-
-    @property
-    def inside(self) -> Path:
-        return inside(self.folder)
 
 
 def open_aside(parent: Path, name: str, tag: str = "") -> Aside:
@@ -220,43 +191,24 @@ def open_aside(parent: Path, name: str, tag: str = "") -> Aside:
 
     Raises OSError; nothing remains then.
     """
-    with contextlib.ExitStack() as stack, _alone_in(parent) as handle:
-        outer = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)  # without its lock
-        stack.callback(os.close, outer)
-        unique = f"{TMP_PREFIX}{name}-{tag}{secrets.token_hex(4)}"
-        os.mkdir(unique, 0o700, dir_fd=outer)
-        stack.callback(_remove_named, outer, unique)
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        folder = os.open(unique, flags, dir_fd=outer)
-        stack.callback(os.close, folder)
-        if os.fstat(folder).st_uid != os.geteuid() and os.geteuid() == 0:
-            raise OSError(errno.EPERM, "somebody else puts folders there meanwhile", str(parent / unique))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        lock = os.open(OWNER, flags, 0o644, dir_fd=folder)
+    path = parent / f"{TMP_PREFIX}{name}-{tag}{secrets.token_hex(4)}"
+    with contextlib.ExitStack() as stack, _alone_in(parent):
+        path.mkdir()
+        stack.callback(remove_tree, path)
+        lock = os.open(path / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         stack.callback(os.close, lock)
-        _lock_if_supported(lock)
+        with contextlib.suppress(OSError):  # without locks the text in the file identifies the owner
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(lock, owner_text())
         stack.pop_all()
-    return Aside(parent / unique, outer, folder, lock)
-
-
-def _remove_named(parent: int, name: str) -> None:
-    shutil.rmtree(name, ignore_errors=True, dir_fd=parent)
-
-
-def _lock_if_supported(lock: int) -> None:
-    """Lock our own file. On a file system without locks the text in the file identifies the owner."""
-    with contextlib.suppress(OSError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return Aside(path, lock)
 
 
 def discard(aside: Aside) -> None:
     """Remove the folder if it still exists and release its lock; the next run removes any remains."""
-    try:
-        _remove_named(aside.parent, aside.path.name)
-    finally:
-        for handle in (aside.lock, aside.folder, aside.parent):
-            os.close(handle)
+    with contextlib.suppress(OSError):
+        remove_tree(aside.path)
+    os.close(aside.lock)
 
 
 def publish(aside: Aside, name: str) -> None:
@@ -264,54 +216,102 @@ def publish(aside: Aside, name: str) -> None:
 
     The caller must still discard `aside`, which then contains the older folder, if there was one.
     """
-    fsync_tree(aside.folder)
-    with _alone_in(aside.path.parent):
-        there, ours = (
-            os.stat(aside.path.name, dir_fd=aside.parent, follow_symlinks=False),
-            os.fstat(aside.folder),
-        )
-        if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
-            raise OSError(errno.ESTALE, "somebody else moved it meanwhile", str(aside.path))
-        os.unlink(OWNER, dir_fd=aside.folder)
-        ownership.give_tree(aside.folder, ownership.heir(aside.parent))
-        os.fchmod(aside.folder, 0o755)
-        put_in_place(aside.parent, aside.path.name, name)
-        os.fsync(aside.parent)
+    parent = aside.path.parent
+    fsync_tree(aside.path)
+    with _alone_in(parent):
+        (aside.path / OWNER).unlink()
+        _put_in_place(aside.path, parent / name)
+        _fsync(parent)
+
+
+def _put_in_place(new: Path, path: Path) -> None:
+    """Rename the folder `new` to `path`. An older folder of that name is then called `new`, or is gone."""
+    if not _is_there(path):
+        new.rename(path)
+    elif not swapped(new, path):
+        in_two_steps(new, path)
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is a folder of this name. Raises NotADirectoryError for anything else."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    return True
+
+
+def swapped(one: Path, other: Path) -> bool:
+    """Swap two names (renameat2(2)); return False if the file system cannot. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT_SWAP:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def in_two_steps(new: Path, path: Path) -> None:
+    """Replace `path` by `new`, as network file systems must. Between the steps the older folder has another
+    name, which `recover` knows. Raises OSError."""
+    older = path.with_name(OLD_PREFIX + path.name)
+    if _is_there(older):
+        remove_tree(older)
+    path.rename(older)
+    _fsync(path.parent)
+    try:
+        new.rename(path)
+    except BaseException:
+        older.rename(path)
+        raise
+    _fsync(path.parent)
+    remove_tree(older)
+
+
+def recover(parent: Path) -> None:
+    """Put back every folder whose replacement did not take its place, and remove replaced ones.
+
+    Raises OSError.
+    """
+    for older in _beginning_with(OLD_PREFIX, parent):
+        path = parent / older.name.removeprefix(OLD_PREFIX)
+        if _is_there(path):
+            remove_tree(older)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                older.rename(path)
+
+
+def _beginning_with(prefix: str, parent: Path) -> list[Path]:
+    return sorted(path for path in parent.iterdir() if path.name.startswith(prefix))
 
 
 def remove_abandoned(parent: Path) -> list[str]:
     """Remove the entries of dead writers in `parent` and return their names; put back a folder whose
     replacement was interrupted. Raises StoreError."""
     removed = []
-    with storing(f"removing unfinished folders in {parent}"), _alone_in(parent) as handle:
-        recover(handle)
-        for name in [name for name in names(handle) if name.startswith(TMP_PREFIX)]:
-            if not _is_folder(handle, name):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=handle)
-            elif is_abandoned(handle, name, OWNER):
-                remove_tree(name, handle)
-            else:
-                continue
-            removed.append(name)
+    with storing(f"removing unfinished folders in {parent}"), _alone_in(parent):
+        recover(parent)
+        for path in _beginning_with(TMP_PREFIX, parent):
+            if path.is_symlink() or not path.is_dir() or is_abandoned(path):
+                _remove(path)
+                removed.append(path.name)
     return removed
-
-
-def _is_folder(parent: int, name: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return False
 
 
 def remove_tagged(parent: Path, tag: str) -> None:
     """Remove every `.tmp-` entry of `parent` made with `tag`. Raises StoreError."""
-    with storing(f"removing unfinished folders in {parent}"), opened(parent) as handle:
-        for name in names(handle):
-            if not (name.startswith(TMP_PREFIX) and f"-{tag}" in name):
-                continue
-            if _is_folder(handle, name):
-                remove_tree(name, handle)
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=handle)
+    with storing(f"removing unfinished folders in {parent}"):
+        for path in _beginning_with(TMP_PREFIX, parent):
+            if f"-{tag}" in path.name:
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)

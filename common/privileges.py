@@ -1,8 +1,8 @@
 """The user that this process works for: root drops to it for good, before it reads anything of anybody's.
 
-Started through sudo, the program becomes the user who called sudo. Where root logged in itself, it becomes the
-owner of the clone. If that is root, too, it stays root, and works only in folders that nobody else can change
-(`check_private`). What needs root is done by the root helper (engines/emulation/sandbox/helper.py).
+Started through sudo, the program becomes the user who called sudo. Where root logged in itself, it becomes
+the owner of the clone. If that is root, too, it stays root, and works only in folders that nobody else can
+change (`check_private`). What needs root is done by the root helper (engines/emulation/sandbox/helper.py).
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def _number(variables: Mapping[str, str], name: str) -> int | None:
 
 
 def check_private(what: str, path: Path) -> None:
-    """Raise UsageError if this is root and somebody else can change what `path` leads to. No effect for others.
+    """Raise UsageError if this is root and somebody else can change what `path` leads to.
 
-    Whether the file exists does not matter. `what` names it in the error.
+    Whether the file exists does not matter. `what` names it in the error. No effect for other users.
     """
     if os.geteuid() == 0 and (why := _shared(path)):
         raise UsageError(
@@ -121,7 +121,7 @@ def _shared(path: Path) -> str:
         there = here / name
         try:
             found = there.lstat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return f"anybody may make {there}" if sticky else ""
         if found.st_uid:
             return f"{there} belongs to user {found.st_uid}"

@@ -1,4 +1,4 @@
-"""The environment in which other programs are started, so that root runs no code of other users."""
+"""How other programs are started: their environment, the imports of this Python, their end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where root's programs are found. A folder of a user must never come before these."""
+"""Where root's programs are found."""
 _OF_PYTHON = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE")
 
 

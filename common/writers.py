@@ -1,4 +1,4 @@
-"""Who writes a `.tmp-` folder, and whether that process has ended."""
+"""Who writes a `.tmp-` folder, whether that process has ended, and removing what it left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import secrets
 from pathlib import Path
 
+OWNER = "owner"
+"""The file in a `.tmp-` folder that its writer keeps locked."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MAX_BYTES = 200
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,26 +22,21 @@ def owner_text() -> bytes:
 
 def _place() -> str:
     """Return where a pid of this process means the same process: this boot, this PID namespace."""
-    return f"{_boot_id()} {Path('/proc/self/ns/pid').stat().st_ino}"
+    return f"{_BOOT_ID.read_text().strip()} {Path('/proc/self/ns/pid').stat().st_ino}"
 
 
-def _boot_id() -> str:
-    return _BOOT_ID.read_text().strip()
-
-
-def is_abandoned(parent: int, name: str, owner: str) -> bool:
-    """Return whether the writer of the folder `name` is gone: no process holds the lock of its file `owner`.
+def is_abandoned(folder: Path) -> bool:
+    """Return whether the writer of the folder is gone: no process holds the lock of its file `owner`.
 
     A shared lock is tried, because the file need not be writable for it, not even over NFS. Where there are
     no locks at all, the file's text decides: a pid of another machine or boot is never judged by the pids
     here, and its folder stays. Raises OSError.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        handle = os.open(f"{name}/{owner}", flags, dir_fd=parent)
+        handle = os.open(folder / OWNER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return True
-    except PermissionError:  # root's, until it is published
+    except PermissionError:  # another user's, who removes it
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -57,21 +54,21 @@ def _is_dead(text: bytes) -> bool:
     return place == _place() and pid.isdecimal() and not Path("/proc", pid).exists()
 
 
-def remove_tree(name: str, parent: int) -> None:
-    """Remove a folder tree in an open folder. Entries that another process removes meanwhile are not errors.
+def remove_tree(path: Path) -> None:
+    """Remove a folder tree. Entries that another process removes meanwhile are not errors.
 
     The tree may be of any depth: what is in a folder moves to the top of the tree first, so that two
     descriptors suffice. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        top = os.open(name, _FOLDER, dir_fd=parent)
+        top = os.open(path, _FOLDER)
         try:
             while entries := _names(top):
                 for entry in entries:
                     _remove(entry, top)
         finally:
             os.close(top)
-        os.rmdir(name, dir_fd=parent)
+        path.rmdir()
 
 
 def _remove(entry: str, top: int) -> None:

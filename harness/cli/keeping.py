@@ -10,7 +10,7 @@ import click
 from common.errors import UsageError
 from common.grammar import points as counted_points
 from common.version import VERSION
-from harness.cli.options import json_option, stored_option
+from harness.cli.options import json_option, stored_option, users_path
 from harness.results import contents, store
 from harness.results import export as exporting
 from harness.streams import write_json
@@ -74,9 +74,7 @@ def results(context: click.Context, results: Path, as_json: bool) -> int:
 @results.command()
 @click.argument("names", nargs=-1, required=True, metavar="EXPERIMENT...")
 @click.option("--yes", is_flag=True, help="Remove them without asking.")
-@click.option(
-    "--results", "own", type=click.Path(path_type=Path), metavar="DIR", help="Remove results in this folder."
-)
+@click.option("--results", "own", type=users_path, metavar="DIR", help="Remove results in this folder.")
 @click.pass_obj
 def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) -> None:
     """Remove all results of these experiments. Files that refabric did not write stay."""
@@ -103,7 +101,7 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
 @stored_option
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=users_path,
     metavar="FILE",
     help="Write the archive to FILE (.zip). [default: EXPERIMENT.zip]",
 )

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from common import files
 from common.errors import UsageError
+from common.named_files import write_new
 from harness.catalogue import Catalogue
+from harness.cli.options import users_path
 from harness.own.experiment_file import SUFFIX
 
 TEMPLATE = Path(__file__).resolve().parents[1] / "own" / "template.txt"
@@ -21,7 +22,7 @@ def new() -> None:
 
 
 @new.command(short_help="Write a commented experiment to FILE, which ends in .py.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=users_path)
 @click.pass_obj
 def experiment(catalogue: Catalogue, file: Path) -> None:
     """Write a commented experiment to FILE, which ends in .py; it runs as it is."""
@@ -33,10 +34,5 @@ def experiment(catalogue: Catalogue, file: Path) -> None:
     if any(name in (each.name, each.folder) for each in catalogue):
         raise UsageError(f"{file}: refabric has an experiment called {name}; choose another name")
     text = TEMPLATE.read_text().replace(TEMPLATE_NAME, name)
-    try:
-        files.write_bytes(file, text.encode())
-    except FileExistsError:
-        raise UsageError(f"{file}: it exists; name another file, or remove it") from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
+    write_new(str(file), file, text.encode())
     click.echo(f"{file}: run it with  refabric run {file if file.is_absolute() else f'./{file}'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,8 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from common import interrupts
-from common.errors import HostUnfitError, RefabricError
+from common.errors import HostUnfitError, RefabricError, UsageError
+from common.privileges import check_private
 from harness.catalogue import Catalogue
 from harness.cli.help import completion
 from harness.experiment import Experiment
@@ -25,10 +27,27 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 INTERRUPTED = 130
 
 
+class UsersPath(click.Path):
+    """A file or folder that a user names. Root takes none that somebody else can change."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        what = f"{param.opts[0]} {path}" if isinstance(param, click.Option) else str(path)
+        try:
+            check_private(what, path)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(f"{what}: {reason}; name another one") from error
+        return path
+
+
+users_path = UsersPath(path_type=Path)
+
+
 def _results(words: str) -> Callable[[Command], Command]:
     return click.option(
         "--results",
-        type=click.Path(path_type=Path),
+        type=users_path,
         default=Path("results"),
         show_default=True,
         metavar="DIR",

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from common.errors import UsageError
-from harness.cli.options import json_option, optional_experiment, stored_option, warn
+from harness.cli.options import json_option, optional_experiment, stored_option, users_path, warn
 from harness.cli.run import show_claims
 from harness.compare import agreement, show
 from harness.compare import compare as comparing
@@ -20,8 +20,6 @@ from harness.report import comparison
 from harness.report import report as reporting
 from harness.streams import write_json
 
-_folder = click.Path(path_type=Path)
-
 
 @click.command(short_help="Write one HTML page of published and measured numbers.")
 @optional_experiment
@@ -29,13 +27,13 @@ _folder = click.Path(path_type=Path)
 @click.option(
     "--compare",
     "sides",
-    type=_folder,
+    type=users_path,
     nargs=2,
     metavar="A B",
     help="Write a page on the differences between two results folders instead; then leave out EXPERIMENT.",
 )
 @click.option(
-    "--output", type=_folder, metavar="FILE", help="Write the page to FILE instead of beside the results."
+    "--output", type=users_path, metavar="FILE", help="Write the page to FILE instead of beside the results."
 )
 @json_option
 def report(
@@ -85,8 +83,8 @@ def _report_on_two(folders: tuple[Path, Path], output: Path | None, as_json: boo
 
 
 @click.command(short_help="Compare two results folders.")
-@click.argument("a", type=_folder)
-@click.argument("b", type=_folder)
+@click.argument("a", type=users_path)
+@click.argument("b", type=users_path)
 @json_option
 def compare(a: Path, b: Path, as_json: bool) -> int:
     """Compare two results folders: for example results/cs244 of two machines or two queue sizes.

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import interruptible, json_option
+from harness.cli.options import interruptible, json_option, users_path
 from harness.streams import write_json
 
 
 @click.command(short_help="Show running and finished points on a live page.")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"), metavar="[FOLDER]")
+@click.argument("folder", type=users_path, default=Path("results"), metavar="[FOLDER]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -11,8 +11,8 @@ import sys
 import types
 from pathlib import Path
 
-from common import user_code
 from common.errors import RefabricError, UsageError
+from common.named_files import text_of
 from harness.experiment import Experiment
 from harness.own.guard import described
 
@@ -31,7 +31,7 @@ def load(name: str) -> Experiment:
     path = Path(name)
     module = types.ModuleType(f"{MODULE}_{path.stem}")
     module.__file__ = str(path)
-    text = user_code.text_of(f"experiment {path}", path, MAX_BYTES)
+    text = text_of(f"experiment {path}", path, MAX_BYTES)
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)

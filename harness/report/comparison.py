@@ -47,7 +47,7 @@ def write(comparison: Comparison, disagreements: Sequence[Disagreement], output:
     path = output or DEFAULT
     check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
-        files.make_folder(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
     files.replace_file(path, page(comparison, disagreements, now()).encode())
     return path
 

@@ -69,7 +69,7 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
     if not wanted.points:
         return []
     with files.storing(f"creating {wanted.out}"):
-        files.make_folder(wanted.out)
+        wanted.out.mkdir(parents=True, exist_ok=True)
     own = OwnSettings([wanted.figure])
     points = [loaded(judged, own.overrides(judged.spec)) for judged in wanted.points]
     levels = published_levels(wanted.figure.published)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common import files
 from common.errors import StoreError, UsageError
+from common.named_files import write_new
 from harness.results import contents
 
 MAX_BYTES = 1 << 30
@@ -39,12 +40,7 @@ def write(folder: Path, target: Path, samples: bool, version: str) -> tuple[int,
     chosen = [name for name in _ours(folder, set(found.foreign)) if _is_wanted(name, samples)]
     note = READ_ME.format(name=folder.name, version=version, samples="" if samples else " (not exported)")
     data = _archive(folder, chosen, note)
-    try:
-        files.write_bytes(target, data)
-    except FileExistsError:
-        raise UsageError(f"--output {target}: it exists; name another file, or remove it") from None
-    except OSError as error:
-        raise files.store_error(f"writing {target}", error) from error
+    write_new(f"--output {target}", target, data)
     return len(chosen) + 1, len(data)
 
 

@@ -36,7 +36,7 @@ def note(directory: Path, figure: str, points: Iterable[str], tag: str = "") -> 
         return None if after == before else (json.dumps(data, indent=1) + "\n").encode()
 
     with files.storing(f"creating {path.parent}"):
-        files.make_folder(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
     files.update_file(path, added, tag)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from common import files
 from common.errors import StoreError, UsageError
+from common.privileges import check_private
 from harness.results import tables
 from harness.results.attempts import Attempt
 from harness.results.store_reading import (
@@ -77,8 +78,9 @@ class Store:
         Raises UsageError for a folder that cannot be written, DiskFullError for a full disk.
         """
         directory = results / experiment
+        check_private(f"the results folder {directory}", directory)
         try:
-            files.make_folder(directory)
+            directory.mkdir(parents=True, exist_ok=True)
             files.discard(files.open_aside(directory, "probe"))
         except OSError as error:
             refused = files.store_error(f"writing to the results folder {directory}", error)
@@ -99,7 +101,7 @@ class Store:
             aside = files.open_aside(self.directory, name, self.tag)
         try:
             with files.storing(f"creating {aside.path / RAW}"):
-                (aside.inside / RAW).mkdir()
+                (aside.path / RAW).mkdir()
             yield PointWriter(aside, self.directory / name, spec)
         finally:
             files.discard(aside)
@@ -130,8 +132,7 @@ class PointWriter:
 
     @property
     def raw(self) -> Path:
-        """The open folder's own path: another folder that is put in its place changes nothing."""
-        return self.aside.inside / RAW
+        return self.aside.path / RAW
 
     def commit(
         self, result: RunResult, hosts: int, elapsed_s: float, attempts: Sequence[Attempt] = ()
@@ -140,7 +141,7 @@ class PointWriter:
 
         `attempts` are all attempts at this point, this one included. Raises StoreError.
         """
-        folder = self.aside.inside
+        folder = self.aside.path
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
             for name, table in result.samples.items():
@@ -160,7 +161,7 @@ class PointWriter:
     def adopt(self, packed: Mapping[str, bytes]) -> StoredPoint:
         """Store a point that ran on another machine; `packed` are the files of its folder. Raises
         StoreError."""
-        folder = self.aside.inside
+        folder = self.aside.path
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
             for name, data in packed.items():

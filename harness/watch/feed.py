@@ -1,9 +1,8 @@
 """What a running point writes for the page, and reading it.
 
 A feed is a file of JSON lines in a folder `.tmp-live-<point>-<random>` of the results folder: first the spec,
-then phases and steps. The folder belongs to the writer, who opens everything in it by its descriptor
-(common/files.py); others may read it. It is removed when the point ends, and by the next run if the writer
-was killed. A feed has at most MAX_BYTES: long points write every second, third, ... step only.
+then phases and steps. It is removed when the point ends, and by the next run if the writer was killed
+(common/files.py). A feed has at most MAX_BYTES: long points write every second, third, ... step only.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from typing import Any
 from analysis.watch.steps import Shown, between, encode
 from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
-from common.renames import names
 from common.writers import is_abandoned
 from engines.engine import Observer
 from harness.results import known
@@ -106,9 +104,8 @@ def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observ
         aside = files.open_aside(where.directory, LIVE + name, where.tag)
     try:
         with files.storing(f"writing {aside.path / FEED}"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC
-            handle = os.open(FEED, flags, 0o644, dir_fd=aside.folder)
-            os.fchmod(aside.folder, 0o755)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            handle = os.open(aside.path / FEED, flags, 0o644)
         try:
             feed = Followed(observer, handle, spec)
             feed.write({"format": FORMAT, "version": VERSION, "name": name, "spec": spec.to_json()})
@@ -183,23 +180,21 @@ def checked(value: dict[str, Any], shown: Shown) -> dict[str, Any]:
 def names_of_feeds(folder: Path) -> list[str]:
     """Return the folders of the points that run now, at most MAX_FEEDS. Raises UsageError."""
     try:
-        with files.opened(folder) as handle:
-            found = sorted(name for name in names(handle) if name.startswith(files.TMP_PREFIX + LIVE))
-            return [name for name in found if not _is_dead(handle, name)][:MAX_FEEDS]
+        found = sorted(path for path in folder.iterdir() if path.name.startswith(files.TMP_PREFIX + LIVE))
+        return [path.name for path in found if not _is_dead(path)][:MAX_FEEDS]
     except OSError as error:
         raise UsageError(f"reading {folder}: {error.strerror}; name another folder") from error
 
 
-def _is_dead(folder: int, name: str) -> bool:
+def _is_dead(folder: Path) -> bool:
     try:
-        return is_abandoned(folder, name, files.OWNER)
+        return is_abandoned(folder)
     except OSError:
         return True
 
 
 def open_feed(folder: Path, name: str) -> Feed:
-    """Open a feed and read it from its beginning; no link on the way is followed. Raises StoreError for one
-    that cannot be used."""
+    """Open a feed and read it from its beginning. Raises StoreError for one that cannot be used."""
     handle = -1
     try:
         handle = _opened(folder, name)
@@ -220,13 +215,7 @@ def open_feed(folder: Path, name: str) -> Feed:
 
 def _opened(folder: Path, name: str) -> int:
     """Open the file of a feed. Raises OSError."""
-    with files.opened(folder) as outer:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        inner = os.open(name, flags | os.O_DIRECTORY, dir_fd=outer)
-        try:
-            handle = os.open(FEED, flags, dir_fd=inner)
-        finally:
-            os.close(inner)
+    handle = os.open(folder / name / FEED, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(0, "it is not a regular file")

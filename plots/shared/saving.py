@@ -67,7 +67,7 @@ def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
     """Write `stem`.svg, .pdf and .png atomically. Raises StoreError when the folder cannot be written."""
     paths = [directory / f"{stem}.{suffix}" for suffix in FORMATS]
     with files.storing(f"writing charts to {directory}"):
-        files.make_folder(directory)
+        directory.mkdir(parents=True, exist_ok=True)
     for path in paths:
         files.replace_file(path, _bytes(figure, path.suffix[1:], stem))
     return paths

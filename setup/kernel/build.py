@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common import ownership
 from common.errors import BusyError, CommandError, RunError
-from common.files import make_folder, storing
+from common.files import storing
 from common.programs import SYSTEM_PATH
 from engines.linux.kernel import source, store
 from engines.linux.kernel.store import CONFIG, PROGRAM, RECORD, Kernel
@@ -65,7 +64,7 @@ def build(progress: Progress, any_version: bool = False, force: bool = False) ->
     chosen = package.found(any_version)
     target = store.folder_of(chosen.version)
     with storing(f"creating {folder}"):
-        make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     place = _Place(folder / f"{UNFINISHED}{target.name}", target, folder / LOG)
     with alone(folder):
         _remove_unfinished(folder, but=place.work)
@@ -190,17 +189,7 @@ def _kept(chosen: package.Source, place: _Place, took_s: float) -> Kernel:
     )
     fields = {name: value for name, value in kernel.to_json().items() if name not in {"path", "current"}}
     (new / RECORD).write_text(json.dumps(fields, indent=1) + "\n")
-    _give(new)
     if place.target.exists():
         shutil.rmtree(place.target)
     new.rename(place.target)
     return kernel
-
-
-def _give(folder: Path) -> None:
-    """Give the folder to the owner of its parent, or to the user who called sudo. Raises OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        ownership.give_tree(handle, ownership.heir(folder.parent))
-    finally:
-        os.close(handle)

@@ -14,16 +14,15 @@ from typing import Any
 
 import pytest
 
-from common import files, renames, writers
+from common import files, writers
 from common.errors import StoreError
 from common.side_by_side import side_by_side
-from common.writers import remove_tree
+from common.writers import OWNER, remove_tree
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from common import files, renames, writers
-from common.errors import StoreError
+from common import files
 aside = files.open_aside(Path(sys.argv[1]), "point")
 (aside.path / "half").write_text("x")
 print(aside.path, flush=True)
@@ -41,7 +40,7 @@ def test_a_live_writer_keeps_its_folder_and_a_killed_one_does_not(tmp_path: Path
     writer, aside = start_writer(tmp_path)
     try:
         assert files.remove_abandoned(tmp_path) == []
-        assert (aside / files.OWNER).read_text().split()[0] == str(writer.pid)
+        assert (aside / OWNER).read_text().split()[0] == str(writer.pid)
     finally:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
@@ -54,7 +53,7 @@ def test_a_live_writer_keeps_its_folder_and_a_killed_one_does_not(tmp_path: Path
 def test_a_pid_taken_by_another_process_does_not_protect_the_dead(tmp_path: Path) -> None:
     stale = tmp_path / f"{files.TMP_PREFIX}old"
     stale.mkdir()
-    (stale / files.OWNER).write_text(f"{os.getpid()}\n")
+    (stale / OWNER).write_text(f"{os.getpid()}\n")
     assert files.remove_abandoned(tmp_path) == [stale.name]
 
 
@@ -67,12 +66,12 @@ def test_without_locks_the_pid_decides(tmp_path: Path, monkeypatch: pytest.Monke
     dead = tmp_path / f"{files.TMP_PREFIX}dead"
     dead.mkdir()
     place = writers.owner_text().decode().partition(" ")[2]
-    (dead / files.OWNER).write_text(f"4194304999 {place}")
+    (dead / OWNER).write_text(f"4194304999 {place}")
     elsewhere = tmp_path / f"{files.TMP_PREFIX}elsewhere"
     elsewhere.mkdir()
-    (elsewhere / files.OWNER).write_text("4194304999 another-boot 4026531836\n")
+    (elsewhere / OWNER).write_text("4194304999 another-boot 4026531836\n")
     assert files.remove_abandoned(tmp_path) == [dead.name], "a pid of another machine is not judged here"
-    (elsewhere / files.OWNER).unlink()
+    (elsewhere / OWNER).unlink()
     assert files.remove_abandoned(tmp_path) == [elsewhere.name]
     files.discard(mine)
     assert [path.name for path in tmp_path.iterdir()] == [files.LOCK]
@@ -92,8 +91,7 @@ def test_replacing_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.
     files.replace_file(target, b"two")
     assert target.read_bytes() == b"two"
 
-    def interrupted(path: Path, data: bytes, to: object = None) -> None:
-        del to
+    def interrupted(path: Path, data: bytes) -> None:
         path.write_bytes(data[:1])
         raise KeyboardInterrupt
 
@@ -158,12 +156,10 @@ def test_a_kill_amid_a_replacement_in_steps_keeps_a_whole_folder(tmp_path: Path,
     child = os.fork()
     if child == 0:
         _die_before_call(moment)
-        with files.opened(tmp_path) as parent:
-            renames.in_two_steps(parent, "new", "point")
+        files.in_two_steps(tmp_path / "new", tmp_path / "point")
         os._exit(0)
     os.waitpid(child, 0)
-    with files.opened(tmp_path) as parent:
-        renames.recover(parent)
+    files.recover(tmp_path)
     assert (tmp_path / "point" / "whose").read_text() in {"point", "new"}
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
@@ -198,8 +194,7 @@ def test_what_another_process_removes_meanwhile_is_removed(
         unlink(*args, **kwargs)
 
     monkeypatch.setattr(os, "unlink", twice)
-    with files.opened(tmp_path) as parent:
-        remove_tree("old", parent)
+    remove_tree(folder)
     assert not folder.exists()
 
 
@@ -217,50 +212,13 @@ def test_a_folder_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
-class TestAFolderThatSomebodyMoves:
-    """The parent's owner may rename what root writes, at any moment, and put a link in its place."""
-
-    def swapped(self, tmp_path: Path) -> tuple[files.Aside, Path]:
-        """An open folder, moved away, whose name now leads to a folder of somebody else."""
-        home, victim = tmp_path / "home", tmp_path / "victim"
-        home.mkdir()
-        victim.mkdir()
-        aside = files.open_aside(home, "point")
-        aside.path.rename(home / "moved")
-        aside.path.symlink_to(victim)
-        return aside, victim
-
-    def test_what_is_written_stays_in_the_folder(self, tmp_path: Path) -> None:
-        aside, victim = self.swapped(tmp_path)
-        files.write_bytes(aside.inside / "run.json", b"{}")
-        with pytest.raises(OSError, match="somebody else moved it"):
-            files.publish(aside, "point")
-        files.discard(aside)
-        assert list(victim.iterdir()) == []
-        assert sorted(p.name for p in (tmp_path / "home" / "moved").iterdir()) == ["owner", "run.json"]
-
-    def test_it_is_removed_only_by_its_own_name(self, tmp_path: Path) -> None:
-        aside, victim = self.swapped(tmp_path)
-        (victim / "file").write_text("kept")
-        files.discard(aside)
-        files.remove_abandoned(tmp_path / "home")
-        assert (victim / "file").read_text() == "kept"
-
-    def test_nothing_that_is_there_already_is_written_to(self, tmp_path: Path) -> None:
-        (tmp_path / "victim").write_text("kept")
-        (tmp_path / "link").symlink_to(tmp_path / "victim")
-        for there in ("link", "victim"):
-            with pytest.raises(FileExistsError):
-                files.write_bytes(tmp_path / there, b"new")
-        files.replace_file(tmp_path / "link", b"new")
-        assert (tmp_path / "victim").read_text() == "kept"
-        assert (tmp_path / "link").read_bytes() == b"new"
-        assert not (tmp_path / "link").is_symlink()
-
-
-def test_only_the_writer_can_enter_a_folder_before_it_is_published(tmp_path: Path) -> None:
-    aside = files.open_aside(tmp_path, "point")
-    assert aside.path.stat().st_mode & 0o777 == 0o700
-    files.publish(aside, "point")
-    files.discard(aside)
-    assert (tmp_path / "point").stat().st_mode & 0o777 == 0o755
+def test_nothing_that_is_there_already_is_written_to(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    for there in ("link", "other"):
+        with pytest.raises(FileExistsError):
+            files.write_bytes(tmp_path / there, b"new")
+    files.replace_file(tmp_path / "link", b"new")
+    assert (tmp_path / "other").read_text() == "kept"
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert not (tmp_path / "link").is_symlink()

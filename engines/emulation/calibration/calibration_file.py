@@ -1,8 +1,7 @@
 """The file of calibrated link rates.
 
 It has one entry per topology, machine, kernel and bound of the search. A search with a bound does not
-replace a search without one. The file belongs to the user who called sudo, so that `plan` without root finds
-what root measured.
+replace a search without one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common import files, ownership, stored_json
+from common import files, stored_json
+from common.privileges import check_private
 from engines.provenance import machine
 from model.machine.capacity import Measured
 from model.machine.idle_noise import MachineNoise
@@ -95,18 +95,19 @@ def entries() -> list[Entry]:
 def remember(entry: Entry) -> None:
     """Add the entry, or replace the one of the same topology and bound. Two runs at once lose none.
 
-    Raises StoreError.
+    Raises StoreError, and UsageError if root may not work there.
     """
     file = path()
+    check_private(f"calibrated rates in {file}", file)
     with files.storing(f"creating {file.parent}"):
-        files.make_folder(file.parent)
+        file.parent.mkdir(parents=True, exist_ok=True)
     files.update_file(file, lambda: json.dumps({**_read(), _key(entry): entry.to_json()}, indent=1).encode())
 
 
 def path() -> Path:
     """Return the path of the file, which may not exist."""
-    chosen = os.environ.get("XDG_CACHE_HOME")
-    return Path(chosen or ownership.home() / ".cache") / "refabric" / "calibration.json"
+    chosen = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/"), ".cache")
+    return Path(chosen, "refabric", "calibration.json")
 
 
 def _key(entry: Entry) -> str:

@@ -11,6 +11,7 @@ import click
 from common import files
 from common.errors import UsageError
 from common.version import VERSION
+from harness.cli.options import users_path
 
 SECTION = "1"
 EXIT_CODES = (
@@ -23,13 +24,13 @@ EXIT_CODES = (
 
 
 @click.command("man", short_help="Write the manual pages of all commands.")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("man1"))
+@click.argument("folder", type=users_path, default=Path("man1"))
 @click.pass_context
 def manual(context: click.Context, folder: Path) -> None:
     """Write the manual pages of all commands to FOLDER (default man1); man -l man1/refabric.1 shows one."""
     root = context.find_root()
     try:
-        files.make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages(root.command, root.info_name or "refabric"):
             files.replace_file(folder / name, text.encode())
             click.echo(str(folder / name))

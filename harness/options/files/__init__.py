@@ -1,6 +1,6 @@
 """Files that users name in options: networks, sizes of flows, flows, and traces of links, as text for a spec.
 
-`texts.py` reads a file; `networks.py`, `sizes.py`, `traces.py` (flows) and `link_traces.py` read the formats.
+`networks.py`, `sizes.py`, `traces.py` (flows) and `link_traces.py` each read one format.
 
 May import `common`, `topos`, `workloads` and `model`.
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UsageError
-from harness.options.files.texts import text_of
+from common.named_files import text_of
 from model.link_traces import MAX_PERIOD_MS, checked, link_trace, packed
 
 FILE_MARK = "@"

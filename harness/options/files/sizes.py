@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from common.errors import UsageError
-from harness.options.files.texts import text_of
+from common.named_files import text_of
 from workloads.sizes import INLINE, MAX_POINTS, written
 
 _MARK = "sizes=@"

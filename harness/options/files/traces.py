@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 
 from common.errors import UsageError
-from harness.options.files.texts import label_of, text_of
+from common.named_files import label_of, text_of
 from model.spec import WorkloadSpec
 from workloads.flow import Flow
 from workloads.trace import MAX_BYTES, MAX_FLOWS, NAME, written

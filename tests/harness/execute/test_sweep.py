@@ -12,7 +12,6 @@ import pytest
 
 from common import files
 from common.errors import BusyError, StoreError
-from common.ownership import Heir
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from harness.execute import sweep
@@ -182,11 +181,11 @@ def test_a_full_disk_ends_the_sweep_with_nothing_half_written(
 
     really = files.write_bytes
 
-    def store_full(path: Path, data: bytes, to: Heir | None = None) -> None:
+    def store_full(path: Path, data: bytes) -> None:
         if where == "store" and "mptcp8" in str(path.resolve()):
             path.write_bytes(data[:5])
             raise full
-        really(path, data, to)
+        really(path, data)
 
     monkeypatch.setattr(files, "write_bytes", store_full)
     with pytest.raises(StoreError, match="No space left on device; free some space"):

@@ -17,7 +17,6 @@ import pytest
 
 from common import files
 from common.errors import StoreError, UsageError
-from common.ownership import Heir
 from harness.results import store_reading
 from harness.results.store import (
     Store,
@@ -142,12 +141,12 @@ def test_a_full_disk_leaves_nothing_half_written(
     written = []
     really = files.write_bytes
 
-    def until_full(path: Path, data: bytes, to: Heir | None = None) -> None:
+    def until_full(path: Path, data: bytes) -> None:
         written.append(path)
         if len(written) > allowed:
             path.write_bytes(data[: len(data) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        really(path, data, to)
+        really(path, data)
 
     monkeypatch.setattr(files, "write_bytes", until_full)
     if allowed >= 5:  # two samples, flows, ports, run.json: it all fits

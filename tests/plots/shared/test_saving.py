@@ -10,7 +10,6 @@ import pytest
 
 from common import files
 from common.errors import StoreError
-from common.ownership import Heir
 from plots.charts.goodput import throughput
 from plots.data import Inputs
 from tests.support.chart_points import point
@@ -22,8 +21,8 @@ def test_a_full_disk_is_named_and_leaves_the_older_chart(
     before = {path: path.read_bytes() for path in throughput.draw(Inputs([point(1)], tmp_path))}
     really = files.write_bytes
 
-    def full(path: Path, data: bytes, to: Heir | None = None) -> None:
-        really(path, data[:10], to)
+    def full(path: Path, data: bytes) -> None:
+        really(path, data[:10])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files, "write_bytes", full)
