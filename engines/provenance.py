@@ -16,7 +16,6 @@ from common import programs
 
 ROOT = Path(__file__).resolve().parents[1]
 _TIMEOUT_S = 10
-_GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def machine() -> dict[str, Any]:
@@ -44,32 +43,20 @@ def free_memory_mb() -> float:
 
 
 def revision(root: Path = ROOT) -> str:
-    """Return the git revision of a checkout, with `+` where files differ; `unknown` outside a checkout.
-
-    Git runs no program that the checkout names: no file system monitor, no hook, no filter.
-    """
+    """Return the git revision of a checkout, with `+` where files differ; `unknown` outside a checkout."""
     if shutil.which("git", path=programs.environment().get("PATH")) is None:
         return "unknown"
-    git = _git(root)
-    head = output([*git, "rev-parse", "--short=12", "HEAD"], _GIT)
+    # The checkout may be another user's, whose code runs here anyway; its index is only read.
+    git = ("git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root))
+    head = output([*git, "rev-parse", "--short=12", "HEAD"])
     if not head:
         return "unknown"
-    return head + ("+" if output([*git, "status", "--porcelain", "--untracked-files=no"], _GIT) else "")
+    return head + ("+" if output([*git, "status", "--porcelain", "--untracked-files=no"]) else "")
 
 
-def _git(root: Path) -> list[str]:
-    # The owner of the checkout is often not root: this run only reads it, the index included.
-    git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
-    git += ["-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
-    names = output([*git, "config", "--name-only", "--get-regexp", r"^filter\..*"], _GIT).split()
-    filters = {name.rpartition(".")[0] for name in names}
-    off = ("clean=", "smudge=", "process=", "required=false")
-    return [*git, *(word for each in sorted(filters) for what in off for word in ("-c", f"{each}.{what}"))]
-
-
-def output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
+def output(argv: Sequence[str]) -> str:
     """Return what a program prints; empty when it fails or hangs."""
-    env = programs.environment(variables)
+    env = programs.environment()
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
