@@ -29,19 +29,19 @@ class Chart:
     name: str
     title: str
     svg: str
-    """The picture as an element for HTML."""
+    """The text of the picture's file."""
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file; return its path."""
         target = Path(path)
-        target.write_text(self.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+        target.write_text(self.svg)
         return target
 
     def __repr__(self) -> str:
         return f"<Chart {self.name}: {self.title}>"
 
     def _repr_html_(self) -> str:
-        return self.svg
+        return svg.picture(self.svg, self.title)
 
 
 class Charts(Sequence[Chart]):
@@ -64,7 +64,7 @@ class Charts(Sequence[Chart]):
         return f"<Charts {', '.join(chart.name for chart in self._drawn) or 'none'}>"
 
     def _repr_html_(self) -> str:
-        return "".join(chart.svg for chart in self._drawn)
+        return "".join(chart._repr_html_() for chart in self._drawn)
 
 
 class Results(Sequence[Point]):
@@ -168,6 +168,4 @@ def _array(values: Sequence[Any]) -> Any:
 
 def _chart(path: Path, figure: Figure) -> Chart:
     name = path.stem.split("-", 1)[0]
-    about = figure.chart(name)
-    prefix = f"refabric-{path.parent.name}-{path.stem}"
-    return Chart(name, about.title, svg.inline(path.read_text(), prefix, about.title, about.reading))
+    return Chart(name, figure.chart(name).title, path.read_text())

@@ -8,7 +8,7 @@ kept.py        whether charts and report would be the same again
 points.py      settings, commands that repeat a run, tables of points
 provenance.py  machine, kernel, tools, sysctls, revision
 report.py      the page itself
-svg.py         the SVG of a chart, prepared for a page
+svg.py         the SVG of a chart as a picture for a page
 words.py       the sentences
 templates/     the page's HTML and CSS
 

@@ -1,6 +1,6 @@
 """`refabric report`: one self-contained HTML page about an experiment's stored points.
 
-The page contains its charts as SVG and its styles. It has no script and fetches nothing. It is made from
+The page contains its charts and its styles. It has no script and fetches nothing. It is made from
 stored results only, so it can be made again at any time, and from part of them.
 """
 
@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from common import files
 from common.errors import StoreError, UsageError
+from common.privileges import check_private
 from harness.claims.claims import once
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import NOT_MEASURED, Verdict, place
@@ -28,7 +29,7 @@ from harness.report import claims as claimed
 from harness.report import figures, words
 from harness.report import points as parts
 from harness.report.provenance import collect
-from harness.report.svg import MAX_BYTES, inline
+from harness.report.svg import MAX_BYTES, picture
 from harness.watch import page as watching
 from plots.registry import Chart
 
@@ -47,10 +48,9 @@ Charts = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True)
 class Drawn:
-    """One chart of the page; `svg` is safe to insert into HTML."""
+    """One chart of the page."""
 
-    svg: Markup
-    title: str
+    picture: Markup
     reading: str
 
 
@@ -84,7 +84,7 @@ def write_report(
 ) -> Path:
     """Write the report of the loaded points to `output`, by default to `default_path`; return its path.
 
-    The file appears whole or not at all, and belongs to the user behind sudo. Raises UsageError if there is
+    The file appears whole or not at all. Raises UsageError if there is
     nothing to report, StoreError if it cannot be written.
     """
     path = output or default_path(experiment, results)
@@ -97,7 +97,7 @@ def write_report(
         )
     check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
-        files.make_folder(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
     watch = _write_watch_page(experiment, loaded, path)
     files.replace_file(path, page(experiment, loaded, charts, now(), watch).encode())
     return path
@@ -121,7 +121,9 @@ def _write_watch_page(experiment: Experiment, loaded: Loaded, report: Path) -> s
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise UsageError if there is something at `path` that is not a page of refabric."""
+    """Raise UsageError if there is something at `path` that is not a page of refabric, or if root may not
+    write there."""
+    check_private(f"--output {path}", path)
     if path.is_dir():
         raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
     try:
@@ -228,11 +230,7 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         shown,
         tuple(shown.verdicts),
         tuple(claimed.rows(shown.claims)),
-        tuple(
-            _drawn(path, shown.figure.chart(name), shown.figure.name)
-            for name, found in drawn.items()
-            for path in found
-        ),
+        tuple(_drawn(path, shown.figure.chart(name)) for name, found in drawn.items() for path in found),
         (*parts.missing(shown), *empty),
         tuple(parts.asked(shown.points)),
         tuple(parts.commands(shown.figure, shown.points, shown.figure.options)),
@@ -251,12 +249,10 @@ def _chart_of(path: Path) -> str:
     return path.stem.split("-", 1)[0]
 
 
-def _drawn(path: Path, chart: Chart, figure: str) -> Drawn:
+def _drawn(path: Path, chart: Chart) -> Drawn:
     try:
         svg = files.read_bytes(path, MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StoreError(f"reading {path}: {what}; draw it again with `refabric plot`") from error
-    return Drawn(
-        Markup(inline(svg, f"{figure}-{path.stem}", chart.title, chart.reading)), chart.title, chart.reading
-    )
+    return Drawn(picture(svg, chart.title, chart.reading), chart.reading)
