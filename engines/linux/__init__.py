@@ -6,7 +6,7 @@ cpus.py      a CPU of its own for each guest
 engine.py    the engine itself: one guest per point, without root
 guest.py     one guest: a process that runs a program under its own kernel
 landlock.py  a process that takes rights to write from itself
-launch.py    a guest's process between fork and exec
+launch.py    the parent of a guest: starts it with few rights, and leaves nothing of it
 memory.py    memory of a guest
 shell.py     `refabric shell --engine linux`
 watch.py     watch over a running guest

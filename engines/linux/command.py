@@ -49,7 +49,9 @@ read -r _ <&3
 """Process 1 must not end: it waits for the outer process, which ends the guest."""
 
 
-def command(kernel: Path, memory_mb: int, seed: int, console: str = "null,fd:2") -> list[str]:
+def command(
+    kernel: Path, memory_mb: int, seed: int, console: str = "null,fd:2", loglevel: int = 4
+) -> list[str]:
     """Return the guest's command line. `seed` (32 bits) decides all random numbers of its kernel.
 
     `console` are input and output of /dev/tty0, e.g. "fd:0,fd:7".
@@ -60,7 +62,7 @@ def command(kernel: Path, memory_mb: int, seed: int, console: str = "null,fd:2")
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init=/proc/self/cwd/{INIT}"),
         *("time-travel=inf-cpu", f"time-travel-start={START_NS}", f"rng_seed={seed}"),
         *("con=null", f"con0={console}", "con1=null", "ssl=null"),
-        *("uml_dir=.", "umid=guest", "panic=-1", "loglevel=4"),
+        *("uml_dir=.", "umid=guest", "panic=-1", f"loglevel={loglevel}"),
     ]
 
 

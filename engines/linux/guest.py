@@ -1,9 +1,7 @@
 """One guest: a process of this machine that runs a program under its own Linux kernel in virtual time.
 
-    engine -- guest (launch.py -> linux) -- one process per address space of the guest
-
-The guest ends with the process that started it (PR_SET_PDEATHSIG), and its processes end with its kernel.
-Its memory is a file without a name, and it has no network device of the machine.
+The guest and its processes end with the process that started it (launch.py). Its memory is a file without a
+name, and it has no network device of the machine.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import json
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -133,10 +130,11 @@ def _started(asked: Asked, work: Path, cpu: int | None) -> Iterator[subprocess.P
     # The kernel's early messages go to its own stdout, not to the terminal's.
     screen = () if asked.terminal is None else (os.dup(1),)
     console = "".join(f"{'fd:0' if live else 'null'},fd:{fd}" for fd in screen) or "null,fd:2"
-    argv = command(asked.kernel, asked.memory_mb, asked.seed, console)
+    # Nor do its errors: that it could open no terminal of its own is one (landlock.py).
+    argv = command(asked.kernel, asked.memory_mb, asked.seed, console, loglevel=3 if screen else 4)
     memory = memory_folder(asked.memory_mb)
     process = subprocess.Popen(
-        launcher(argv, cpu, [work], memory),
+        launcher(argv, cpu, work, memory),
         stdin=None if live else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -165,10 +163,13 @@ def session_cpu_s(session: int) -> float:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the guest's session: its kernel and what that started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(END_S)
+    """Have the guest's parent end it and all of its processes; kill a parent that does not."""
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     if process.stdout:
         process.stdout.close()
 

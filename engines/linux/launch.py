@@ -1,57 +1,121 @@
-"""The first moments of a guest's process, between fork and exec: what it may use, and when it must end.
+"""The guest's parent: it starts the guest with what that may use, and ends it with all of its processes.
 
-Run as a program of its own, so that no thread of the caller is in the way.
+    engine -- this program -- linux -- one process per address space of the guest
+
+The kernel of this machine ends this program's guest with it (PR_SET_PDEATHSIG), but not what the guest has
+started: User-Mode Linux traces those processes, and one that is stopped when its tracer is killed stays
+stopped. So this program adopts them (PR_SET_CHILD_SUBREAPER), and kills and awaits all of them when the guest
+or the engine has ended. It is a program of its own, so that no thread of the engine is in the way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from common import programs
 from engines.linux import landlock
 
 ROOT = Path(__file__).resolve().parents[2]
+MEMORY = "refabric-guest-"
+"""Beginning of the name of a guest's folder for its memory, followed by the pid of its parent."""
 _PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from engines.linux.launch import become; become(sys.argv[2])"
+    "import sys; sys.path.append(sys.argv[1]); from engines.linux.launch import serve; serve(sys.argv[2])"
 )
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ADDR_NO_RANDOMIZE = 0x0040000
+_ENDS = {signal.SIGTERM, signal.SIGCHLD}
 
 
-def launcher(argv: Sequence[str], cpu: int | None, writable: Sequence[Path], memory: Path) -> list[str]:
-    """Return the command that becomes `argv`, pinned to `cpu` (None: to none).
+def launcher(argv: Sequence[str], cpu: int | None, writable: Path, memory: Path) -> list[str]:
+    """Return the command that runs `argv`, pinned to `cpu` (None: to none), until SIGTERM or our end.
 
-    It can write nothing but below `writable`, and has its memory in a file below `memory`.
+    It must lead a process group. The guest can write nothing but below `writable` and in a folder of its own
+    in the folder `memory`, which goes with it.
     """
     request = {
         "argv": list(argv),
         "cpu": cpu,
-        "writable": [str(path) for path in writable],
+        "writable": str(writable),
         "memory": str(memory),
         "parent": os.getpid(),
     }
     return [*programs.python(), _PROGRAM, str(ROOT), json.dumps(request)]
 
 
-def become(request: str) -> None:
-    """Set this process up, and become the guest. Never returns."""
+def serve(request: str) -> NoReturn:
+    """Run the guest, and exit as a shell would: with its exit code, or 128 and the signal that ended it."""
     asked = json.loads(request)
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != asked["parent"]:
         sys.exit(137)
+    memory = _memory_folder(Path(asked["memory"]))
+    try:
+        parent = os.getpid()
+        guest = os.fork()
+        if guest == 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            _become(asked, memory, parent, libc)
+        with contextlib.suppress(PermissionError):  # it has done so itself, and is the guest already
+            os.setpgid(guest, guest)
+        status = _wait(guest)
+        _end_group(guest)
+    finally:
+        shutil.rmtree(memory, ignore_errors=True)
+    code = os.waitstatus_to_exitcode(status)
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+def _memory_folder(parent: Path) -> Path:
+    """Make a folder that only this user can enter, and remove those whose processes were killed."""
+    for folder in parent.glob(f"{MEMORY}[0-9]*-*"):
+        pid = folder.name.removeprefix(MEMORY).partition("-")[0]
+        with contextlib.suppress(FileNotFoundError):
+            if folder.lstat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{MEMORY}{os.getpid()}-", dir=parent))
+
+
+def _become(asked: dict[str, Any], memory: Path, parent: int, libc: ctypes.CDLL) -> NoReturn:
+    """Set this process up, and become the guest."""
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(137)
+    os.setpgid(0, 0)  # here and in the parent, whichever comes first
     # The start of the kernel's heap decides how much memory the guest has, to the page.
     libc.personality(ctypes.c_ulong(_ADDR_NO_RANDOMIZE))
     if asked["cpu"] is not None:
         os.sched_setaffinity(0, {asked["cpu"]})
-    landlock.write_only_below([*asked["writable"], asked["memory"]])
+    landlock.write_only_below([asked["writable"], str(memory)])
     argv = asked["argv"]
-    os.execve(
-        argv[0], argv, {"PATH": programs.SYSTEM_PATH, "TMPDIR": asked["memory"], "HOME": "/nonexistent"}
-    )
+    os.execve(argv[0], argv, {"PATH": programs.SYSTEM_PATH, "TMPDIR": str(memory), "HOME": "/nonexistent"})
+
+
+def _wait(guest: int) -> int:
+    """Return the guest's wait status, or that of a killed one after SIGTERM."""
+    while signal.sigwait(_ENDS) == signal.SIGCHLD:  # also if a process of the guest stops, or was adopted
+        ended, status = os.waitpid(guest, os.WNOHANG)
+        if ended:
+            return status
+    return signal.SIGKILL
+
+
+def _end_group(guest: int) -> None:
+    """Kill the guest and all that it started, which share its process group, and wait for their ends."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(guest, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)

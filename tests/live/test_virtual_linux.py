@@ -20,7 +20,7 @@ from engines.engine import Silent
 from engines.linux import guest, landlock
 from engines.linux.engine import LinuxEngine
 from engines.linux.kernel.store import current
-from engines.linux.launch import ROOT
+from engines.linux.launch import MEMORY, ROOT
 from fabric.plan import PAYLOAD_SHARE
 from model.reasons import SETTLING
 from model.result import RunResult, Status
@@ -211,7 +211,7 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path, how: signal.S
     while guests(tmp_path) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     assert not guests(tmp_path)
-    assert not [path for path in guest.MEMORY_FOLDERS[0].iterdir() if path.name.startswith("vm_file")]
+    assert not [path for path in guest.MEMORY_FOLDERS[0].iterdir() if path.name.startswith(MEMORY)]
     assert (Path.home() / ".uml").exists() == uml
 
 

@@ -12,18 +12,19 @@ from engines.linux import landlock
 from engines.linux.launch import ROOT
 
 _PROGRAM = """
-import sys
+import os, sys
 sys.path.append(sys.argv[1])
 from pathlib import Path
 from engines.linux.landlock import write_only_below
+terminal = os.ttyname(os.openpty()[1])
 assert write_only_below([sys.argv[2]])
 Path(sys.argv[2], "mine").write_text("x")
-for name in ("theirs", "new"):
+for path in (*(Path(sys.argv[3], name) for name in ("theirs", "new")), Path(terminal)):
     try:
-        Path(sys.argv[3], name).write_text("y")
+        path.write_text("y")
     except PermissionError:
         continue
-    sys.exit(f"{name} was written")
+    sys.exit(f"{path} was written")
 """
 
 
