@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Self
 
 from common import files, programs
-from common.errors import HostUnfitError, RefabricError, StoreError
+from common.errors import RefabricError
 from common.side_by_side import follow_parent
 from engines.dispatch import runs, waves
 from engines.engine import Engine, Observer
@@ -52,14 +52,6 @@ GRACE_S = 2.0
 """Time from SIGTERM to SIGKILL. A worker has nothing to tidy up: the parent removes its unfinished files."""
 POLL_S = 0.2
 """How often the parent checks whether the points are still wanted, where they may be cancelled."""
-
-
-@dataclass(frozen=True)
-class _Fatal:
-    """An error of a worker that ends the sweep; `of_store` says that it is a StoreError."""
-
-    text: str
-    of_store: bool
 
 
 class _PipeObserver:
@@ -174,8 +166,8 @@ class Processes:
             message = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             return self._lost(worker, task)
-        if isinstance(message, _Fatal):
-            raise (StoreError if message.of_store else HostUnfitError)(message.text)
+        if isinstance(message, RefabricError):  # it ends the sweep, with the exit code of its class
+            raise message
         if isinstance(message, str):
             return Noted(task, message)
         worker.task = None
@@ -242,7 +234,7 @@ def serve(handle: int) -> None:
             try:
                 pipe.send(run_task(task, engine, where, observer))
             except RefabricError as error:
-                pipe.send(_Fatal(str(error), isinstance(error, StoreError)))
+                pipe.send(error)
 
 
 class LocalExecutor:
