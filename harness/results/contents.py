@@ -1,12 +1,7 @@
-"""What a results folder holds: the files that refabric wrote, and others, which it never removes.
-
-Folders are opened one inside the other without following links, so that a link that somebody puts there
-meanwhile leads nowhere else.
-"""
+"""What a results folder holds: the files that refabric wrote, and others, which it never removes."""
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from collections.abc import Iterator
@@ -15,6 +10,8 @@ from pathlib import Path
 
 from common import files
 from common.errors import StoreError, UsageError
+from common.writers import remove_tree
+from harness.results import tree
 from harness.results.stored_run import RUN, read_run
 from plots.registry import CHARTS
 
@@ -27,16 +24,18 @@ _MANIFEST = re.compile(r"figures/[A-Za-z0-9_.-]+\.json")
 _IN_POINT = re.compile(r"run\.json|origin\.json|(flows|ports)\.csv|samples/[a-z_]+\.csv\.gz|raw/.+")
 _FOLDERS = re.compile(r"charts(/[A-Za-z0-9_.-]+)?|figures")
 _IN_POINT_FOLDERS = re.compile(r"samples|raw(/.+)?")
+RAW = "raw"
 
 
 @dataclass(frozen=True)
 class Contents:
-    """One folder of an experiment: its points, their size with everything else of refabric's, and the paths
-    in it that refabric did not write."""
+    """One folder of an experiment: its points, their size with everything else of refabric's, the files in it
+    that refabric wrote, and the paths that it did not."""
 
     path: Path
     points: int
     size_bytes: int
+    ours: tuple[str, ...]
     foreign: tuple[str, ...]
 
 
@@ -66,21 +65,24 @@ def _is_point(folder: Path) -> bool:
 
 def contents(folder: Path) -> Contents:
     """Return what the folder of an experiment holds. Raises StoreError."""
-    points = {each.name for each in folder.iterdir() if _is_point(each)}
-    size, foreign = 0, []
-    for path in sorted(folder.rglob("*")):
-        about = path.lstat()
-        name = path.relative_to(folder).as_posix()
-        if is_ours(name, stat.S_ISDIR(about.st_mode), points):
-            size += 0 if stat.S_ISDIR(about.st_mode) else about.st_size
-        else:
-            foreign.append(name)
-    return Contents(folder, len(points), size, tuple(foreign))
+    with files.storing(f"reading {folder}"):
+        points = {each.name for each in folder.iterdir() if _is_point(each)}
+        size, ours, foreign = 0, [], []
+        for name, about in tree.walk(folder):
+            is_folder = stat.S_ISDIR(about.st_mode)
+            if not is_ours(name, is_folder, points):
+                foreign.append(name)
+            elif not is_folder:
+                size += about.st_size
+                ours += [name] if stat.S_ISREG(about.st_mode) else []
+    return Contents(folder, len(points), size, tuple(ours), tuple(foreign))
 
 
 def is_ours(name: str, is_folder: bool, points: set[str]) -> bool:
     """Return whether refabric writes a file or a folder of this name in an experiment's folder."""
     first, _, rest = name.partition("/")
+    if not name.isprintable():
+        return False
     if first in points:
         pattern = _IN_POINT_FOLDERS if is_folder else _IN_POINT
         return not rest or bool(pattern.fullmatch(rest))
@@ -97,36 +99,26 @@ def remove(folder: Path) -> tuple[str, ...]:
     """
     points = {each.name for each in folder.iterdir() if _is_point(each)}
     with files.storing(f"removing {folder}"):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            left = tuple(_emptied(handle, "", points))
-        finally:
-            os.close(handle)
+        left = tuple(_emptied(folder, "", points))
         if not left:
             folder.rmdir()
     return left
 
 
-def _emptied(handle: int, prefix: str, points: set[str]) -> Iterator[str]:
-    """Remove our entries of an open folder; yield the paths of the others."""
+def _emptied(folder: Path, prefix: str, points: set[str]) -> Iterator[str]:
+    """Remove our entries of a folder; yield the paths of the others."""
     # run.json last: until then the folder is known as a point, so an interrupted removal can go on
-    for entry in sorted(os.listdir(handle), key=lambda entry: (entry == RUN, entry)):
-        name = f"{prefix}{entry}"
-        is_folder = stat.S_ISDIR(os.stat(entry, dir_fd=handle, follow_symlinks=False).st_mode)
+    for path in sorted(folder.iterdir(), key=lambda path: (path.name == RUN, path.name)):
+        name = f"{prefix}{path.name}"
+        is_folder = stat.S_ISDIR(path.lstat().st_mode)
         if not is_ours(name, is_folder, points):
             yield name
-        elif is_folder:
-            yield from _removed_folder(handle, entry, name, points)
+        elif not is_folder:
+            path.unlink()
+        elif path.name == RAW:
+            remove_tree(path)
         else:
-            os.unlink(entry, dir_fd=handle)
-
-
-def _removed_folder(handle: int, entry: str, name: str, points: set[str]) -> Iterator[str]:
-    inner = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
-    try:
-        left = list(_emptied(inner, f"{name}/", points))
-    finally:
-        os.close(inner)
-    if not left:
-        os.rmdir(entry, dir_fd=handle)
-    yield from left
+            left = list(_emptied(path, f"{name}/", points))
+            if not left:
+                path.rmdir()
+            yield from left

@@ -7,12 +7,14 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from common import files
 from common.errors import StoreError, UsageError
 from common.named_files import write_new
-from harness.results import contents
+from common.printable import one_line
+from harness.results import contents, tree
 
-MAX_BYTES = 1 << 30
+MAX_FILE_BYTES, MAX_BYTES = 1 << 30, 1 << 32
+"""Of one file, and of all together."""
+_AT_ONCE = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 READ_ME = """\
 Results of the experiment {name}, exported by refabric {version}.
@@ -37,17 +39,13 @@ def write(folder: Path, target: Path, samples: bool, version: str) -> tuple[int,
     found = contents.contents(folder)
     if not found.points:
         raise UsageError(f"exporting {folder}: it has no points; give the folder of an experiment")
-    chosen = [name for name in _ours(folder, set(found.foreign)) if _is_wanted(name, samples)]
-    note = READ_ME.format(name=folder.name, version=version, samples="" if samples else " (not exported)")
+    chosen = [name for name in found.ours if _is_wanted(name, samples)]
+    note = READ_ME.format(
+        name=one_line(folder.name), version=version, samples="" if samples else " (not exported)"
+    )
     data = _archive(folder, chosen, note)
     write_new(f"--output {target}", target, data)
     return len(chosen) + 1, len(data)
-
-
-def _ours(folder: Path, foreign: set[str]) -> list[str]:
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
-    names = (path.relative_to(folder).as_posix() for path in found)
-    return [name for name in names if name not in foreign]
 
 
 def _is_wanted(name: str, samples: bool) -> bool:
@@ -57,15 +55,24 @@ def _is_wanted(name: str, samples: bool) -> bool:
 
 def _archive(folder: Path, names: Iterable[str], note: str) -> bytes:
     """Return the archive. Equal results give equal bytes: all files have one date. Raises StoreError."""
-    buffer = io.BytesIO()
+    buffer, place, left = io.BytesIO(), one_line(folder.name), MAX_BYTES
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_entry(f"{folder.name}/README.txt"), note)
+        archive.writestr(_entry(f"{place}/README.txt"), note)
         for name in names:
             try:
-                data = files.read_bytes(folder / name, MAX_BYTES)
+                with (
+                    tree.open_below(folder, name) as file,
+                    archive.open(_entry(f"{place}/{name}"), "w") as to,
+                ):
+                    room = min(left, MAX_FILE_BYTES)
+                    while data := file.read(_AT_ONCE):
+                        room -= len(data)
+                        left -= len(data)
+                        if room < 0:
+                            raise StoreError(f"exporting {folder}: it is too large, with {name}")
+                        to.write(data)
             except OSError as error:
                 raise StoreError(f"reading {folder / name}: {error.strerror}") from error
-            archive.writestr(_entry(f"{folder.name}/{name}"), data)
     return buffer.getvalue()
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from common import files, records, stored_json
+from harness.results import tree
 from harness.results.build import DECIDING, digest_of
 from harness.results.numbers import Numbers
 
@@ -120,16 +121,17 @@ def seen(folder: Path) -> str:
 
     It takes no file's content: the change time (ctime) of a file changes with every write. Raises OSError.
     """
-    return hashlib.sha256(json.dumps([*_seen(folder, "")]).encode()).hexdigest()
-
-
-def _seen(folder: Path, prefix: str) -> Iterator[list[str | int]]:
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
-    for entry in entries:
-        about = entry.stat(follow_symlinks=False)
-        if not stat.S_ISDIR(about.st_mode):
-            times = about.st_mtime_ns, about.st_ctime_ns
-            yield [f"{prefix}{entry.name}", about.st_mode, about.st_size, about.st_ino, *times]
-        elif entry.name != _RAW:
-            yield from _seen(Path(entry.path), f"{prefix}{entry.name}/")
+    found: list[list[str | int]] = []
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        with os.scandir(folder / prefix) as inside:
+            entries = sorted(inside, key=lambda entry: entry.name)
+        for entry in entries:
+            about = entry.stat(follow_symlinks=False)
+            if not stat.S_ISDIR(about.st_mode):
+                times = about.st_mtime_ns, about.st_ctime_ns
+                found.append([f"{prefix}{entry.name}", about.st_mode, about.st_size, about.st_ino, *times])
+            elif entry.name != _RAW and prefix.count("/") < tree.MAX_DEPTH:
+                waiting.append(f"{prefix}{entry.name}/")
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()

@@ -13,6 +13,7 @@ import contextlib
 import json
 import math
 import secrets
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 from common import files
 from common.errors import StoreError, UsageError
 from common.privileges import check_private
-from harness.results import tables
+from harness.results import tables, tree
 from harness.results.attempts import Attempt
 from harness.results.store_reading import (
     MAX_NAMED,
@@ -185,9 +186,13 @@ def _is_below(name: str) -> bool:
 
 def pack(point: Path) -> dict[str, bytes]:
     """Return the content of every file of a point's folder, by its path in the folder. Raises StoreError."""
+    packed = {}
     with files.storing(f"reading {point}"):
-        found = sorted(path for path in point.rglob("*") if path.is_file() and not path.is_symlink())
-        return {str(path.relative_to(point)): path.read_bytes() for path in found}
+        for name, about in tree.walk(point):
+            if stat.S_ISREG(about.st_mode):
+                with tree.open_below(point, name) as file:
+                    packed[name] = file.read()
+    return packed
 
 
 def _run(spec: RunSpec, result: RunResult, hosts: int) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,28 +14,36 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def walk(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path of every entry below a folder, sorted, and what it is. Raises OSError."""
+def walk(folder: Path) -> list[tuple[str, os.stat_result]]:
+    """Return the path of every entry below a folder, sorted, and what it is.
+
+    Folders in it that cannot be opened are as good as empty. Raises OSError.
+    """
+    found: list[tuple[str, os.stat_result]] = []
     top = os.open(folder, _FOLDER)
     try:
-        found: list[tuple[str, os.stat_result]] = []
         waiting = [""]
         while waiting:
             prefix = waiting.pop()
-            handle = _opened(top, prefix)
-            try:
-                with os.scandir(handle) as entries:
-                    inside = [
-                        (f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)) for entry in entries
-                    ]
-            finally:
-                os.close(handle)
+            inside = _entries(top, prefix)
             found += inside
             if prefix.count("/") < MAX_DEPTH:
                 waiting += [f"{name}/" for name, about in inside if stat.S_ISDIR(about.st_mode)]
     finally:
         os.close(top)
-    yield from sorted(found, key=lambda entry: entry[0].split("/"))
+    return sorted(found, key=lambda entry: entry[0].split("/"))
+
+
+def _entries(top: int, prefix: str) -> list[tuple[str, os.stat_result]]:
+    try:
+        handle = _opened(top, prefix)
+    except OSError:
+        return []
+    try:
+        with os.scandir(handle) as entries:
+            return [(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)) for entry in entries]
+    finally:
+        os.close(handle)
 
 
 def open_below(folder: Path, name: str) -> BinaryIO:

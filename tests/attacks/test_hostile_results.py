@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +19,11 @@ from click.testing import CliRunner
 import topos
 from common import files
 from common.errors import StoreError, UsageError
+from common.writers import remove_tree
 from experiments.command import main
 from harness.points.baseline import baseline_of
-from harness.results import tables
-from harness.results.store import Store, point_name, scan
+from harness.results import contents, export, tables, tree
+from harness.results.store import Store, pack, point_name, scan
 from model.result import FlowRow, Table
 from model.spec import RunSpec, TopologySpec
 from tests.support.stored_points import EXPERIMENT, flow_row, put, put_baseline, result_of, spec_of
@@ -161,6 +163,66 @@ def test_a_workload_of_too_many_flows_is_refused(matrix: str, params: dict[str, 
     """M7: 64 000 hosts, all to all, are four thousand million flows."""
     with pytest.raises(UsageError, match="but the limit is"):
         matrices.build(matrix, topos.build("star", {"n": 64_000}), params, 1)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A folder beside the results whose files have the names of a point's."""
+    folder = tmp_path / "secret"
+    folder.mkdir()
+    for name in ("goodput.csv.gz", "remarks.csv.gz"):
+        (folder / name).write_text("PRIVATE")
+    return folder
+
+
+def exchange(point: Path, secret: Path) -> None:
+    """Put a link in the place of the folder with samples."""
+    (point / "samples").rename(point.with_name("moved"))
+    (point / "samples").symlink_to(secret)
+
+
+def test_an_export_has_only_what_the_folder_has(
+    results: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M1: a folder that became a link while it was packed brought files from elsewhere into the archive."""
+    listed = contents.contents(results / EXPERIMENT)
+    exchange(victim_of(results), secret)
+    monkeypatch.setattr(contents, "contents", lambda _folder: listed)
+    with pytest.raises(StoreError, match=r"samples/goodput\.csv\.gz: "):
+        export.write(results / EXPERIMENT, tmp_path / "out.zip", True, "1")
+    assert not (tmp_path / "out.zip").exists()
+
+
+def test_a_packed_point_has_only_what_its_folder_has(
+    results: Path, secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M1: the same in what the worker of a cluster sends."""
+    point = victim_of(results)
+    listed = tree.walk(point)
+    exchange(point, secret)
+    monkeypatch.setattr(tree, "walk", lambda _folder: listed)
+    with pytest.raises(StoreError):
+        pack(point)
+    monkeypatch.undo()
+    assert b"PRIVATE" not in pack(point).values() and "run.json" in pack(point)
+
+
+def test_deep_folders_of_a_point_are_listed_exported_and_removed(results: Path, tmp_path: Path) -> None:
+    """M1, L10: 3000 nested folders in a point, in its raw files, and beside it."""
+    point = victim_of(results)
+    for folder in (point, point / "raw", results / EXPERIMENT / "foreign"):
+        folder.mkdir(exist_ok=True)
+        nest(folder)
+    options = ["--results", str(results)]
+    done = CliRunner().invoke(main, ["export", EXPERIMENT, *options, "--output", str(tmp_path / "out.zip")])
+    assert done.exit_code == 0, done.output
+    assert not any("ddd" in name for name in zipfile.ZipFile(tmp_path / "out.zip").namelist())
+    assert len(scan(results / EXPERIMENT).points) == 3
+    assert CliRunner().invoke(main, ["results", *options]).exit_code == 0
+    done = CliRunner().invoke(main, ["results", *options, "remove", "--yes", EXPERIMENT])
+    assert done.exit_code == 0 and "left there" in done.output, done.output
+    assert sorted(path.name for path in point.iterdir()) == ["d" * 20, "f"]
+    remove_tree(tmp_path / "results")  # pytest would recurse
 
 
 MOST_MB = 200
