@@ -17,6 +17,8 @@ root and iperf3.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -38,6 +40,8 @@ from common.errors import HostUnfitError, RefabricError, RunError
 from docs.tools.agents_chart import KERNEL, draw
 from engines.emulation.agent.datapath import Account, AgentDatapath
 from engines.emulation.congestion.support import support
+from engines.emulation.hosts.hosts import start_namespaces
+from engines.emulation.kernel.netns import HostRef
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.lock import emulation_lock
@@ -80,11 +84,12 @@ class Cost:
 def inside(inside: Inside) -> int:
     """Run all variants in the private namespaces; report each repetition."""
     request = inside.request
-    with two_hosts():
+    with two_hosts() as hosts:
         for repetition in range(request["runs"]):
             for flows in request["flows"]:
                 for variant in _turned([KERNEL, *request["reports"]], repetition):
-                    cost = _run(variant, flows, request["cc"], request["rate_mbps"], request["seconds"])
+                    asked = (request["cc"], request["rate_mbps"], request["seconds"])
+                    cost = _run(variant, flows, *asked, hosts)
                     inside.report(asdict(cost))
     return 0
 
@@ -96,9 +101,10 @@ def _turned(names: Sequence[str], by: int) -> list[str]:
 
 
 @contextmanager
-def two_hosts() -> Iterator[None]:
+def two_hosts() -> Iterator[list[HostRef]]:
     """Two network namespaces with a veth between them; /run, which has their names, is private here."""
-    commands = [["ip", "netns", "add", name] for name in ADDRESSES]
+    hosts = [HostRef(*of) for of in zip(ADDRESSES, start_namespaces(list(ADDRESSES), {}), strict=True)]
+    commands = [["ip", "netns", "attach", host.name, str(host.pid)] for host in hosts]
     commands.append(_words("ip link add v netns left type veth peer name v netns right"))
     for name, address in ADDRESSES.items():
         commands.append(_words(f"ip -n {name} addr add {address}/24 dev v"))
@@ -106,10 +112,11 @@ def two_hosts() -> Iterator[None]:
     for command in commands:
         _checked(command)
     try:
-        yield
+        yield hosts
     finally:
-        for name in ADDRESSES:
-            _checked(["ip", "netns", "delete", name])
+        for host in hosts:
+            _checked(["ip", "netns", "delete", host.name])
+            os.kill(host.pid, signal.SIGKILL)
 
 
 def _words(command: str) -> list[str]:
@@ -122,7 +129,9 @@ def _checked(command: Sequence[str]) -> None:
         raise RunError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()[-200:]}")
 
 
-def _run(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float) -> Cost:
+def _run(
+    variant: str, flows: int, cc: str, rate_mbps: float, seconds: float, hosts: Sequence[HostRef]
+) -> Cost:
     if variant == KERNEL:
         return _traffic(variant, flows, cc, rate_mbps, seconds)
     spec = RunSpec(
@@ -132,6 +141,7 @@ def _run(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float) ->
     )
     datapath = AgentDatapath(spec)
     try:
+        datapath.admit(hosts)
         cost = _traffic(variant, flows, kernel_name(PREFIX + cc), rate_mbps, seconds)
         return _with_agent(cost, datapath.stop())
     finally:

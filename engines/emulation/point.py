@@ -14,7 +14,7 @@ from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from engines.emulation.agent.datapath import Agents, needed, started, with_agent
 from engines.emulation.congestion.built_in import BuiltIn
-from engines.emulation.congestion.registration import registered
+from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.dataplanes.link_events import carried_out
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.dataplanes.responsive import Controlling, KernelConnections, controlling
@@ -112,6 +112,7 @@ class Point:
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
                 stack.enter_context(self._data_plane_first())
                 hosts = {host.name: host for host in net.host_refs()}
+                congestion.admit(hosts.values())
                 steering.steer_hosts([host.pid for host in hosts.values()], self._cpus)
                 steering.steer_ends(self._cpus.core_mask)
             with self._phase("connect", 3.0, "connect_s"):
@@ -140,7 +141,7 @@ class Point:
         samples = sample_parts(readings, port_rates_bps(self._topology, self._spec.link))
         return with_agent(result, account) if account else result, samples
 
-    def _congestion(self, stack: ExitStack) -> Counting:
+    def _congestion(self, stack: ExitStack) -> Registered | BuiltIn | Agents:
         """Register refabric's congestion controls, unless the kernel was built with them."""
         ours = _ours(self._flows)
         if needed(self._spec):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -16,7 +16,8 @@ from engines.emulation.agent.maps import Descriptors, MapChannel, Shared, instal
 from engines.emulation.agent.process import AgentProcess, Outcome
 from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.libbpf import Object, timed
-from engines.emulation.congestion.registration import Counts, registered_object
+from engines.emulation.congestion.registration import Counts, admit, registered_object
+from engines.emulation.kernel.netns import HostRef
 from model.congestion import DATAPATH
 from model.reasons import AGENT, Reason
 from model.result import RunResult
@@ -110,6 +111,8 @@ class Account:
 class Agents(Protocol):
     """The datapath of a run with its agent, whichever kernel it is in."""
 
+    def admit(self, hosts: Iterable[HostRef]) -> None: ...
+
     def counts(self) -> Counts: ...
 
     def stop(self) -> Account: ...
@@ -133,6 +136,9 @@ class BuiltInDatapath:
         self._agent = AgentProcess(cc, spec.transport.algorithm_text, FileChannel(delays, of.report_us))
         self._outcome: Outcome | None = None
 
+    def admit(self, hosts: Iterable[HostRef]) -> None:
+        """Do nothing: a guest has no other sockets than the run's."""
+
     def counts(self) -> Counts:
         """Return ACKs and reductions since boot."""
         return self._congestion.counts()
@@ -151,7 +157,10 @@ class BuiltInDatapath:
 
 
 class AgentDatapath:
-    """The datapath registered with TCP, and its agent. Closing it, or the end of the process, ends both."""
+    """The datapath registered with TCP, and its agent. It takes sockets of admitted hosts only.
+
+    Closing it, or the end of the process, ends both.
+    """
 
     def __init__(self, spec: RunSpec) -> None:
         """Raise HostUnfitError if the kernel refuses, UsageError for an algorithm that cannot be loaded."""
@@ -171,6 +180,10 @@ class AgentDatapath:
             self._unload()
             raise
         self._outcome: Outcome | None = None
+
+    def admit(self, hosts: Iterable[HostRef]) -> None:
+        """Take sockets of these hosts that connect from now on. Raises RunError."""
+        admit([self._object], hosts)
 
     def counts(self) -> Counts:
         """Return ACKs and reductions; the datapath sets every window itself, so there are no repairs."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.errors import HostUnfitError
 from engines.emulation.congestion.registration import NO_SETTINGS, Counts
-from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.kernel.netns import HostRef, sysctl_path
 from model.congestion import kernel_name
 
 FOLDER = Path("/proc/refabric")
@@ -34,6 +34,9 @@ class BuiltIn:
             )
         for name, value in settings.items():
             (FOLDER / name).write_text(f"{value}\n")
+
+    def admit(self, hosts: Iterable[HostRef]) -> None:
+        """Do nothing: a guest has no other sockets than the run's."""
 
     def counts(self) -> Counts:
         """Return the counters since boot, summed over these algorithms."""

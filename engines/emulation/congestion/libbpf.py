@@ -224,10 +224,20 @@ class Classifier(Loadable):
 
 
 class Object(Loadable):
-    """A compiled BPF object with one struct_ops map, `ops`.
+    """A compiled BPF object with one struct_ops map, `ops`, and the `namespaces` whose sockets it takes.
 
     Closing it, or the end of the process, unregisters the algorithm; open sockets keep using it.
     """
+
+    def admit(self, cookie: int) -> None:
+        """Let it take sockets of the network namespace with this cookie (bpf/namespaces.h)."""
+        key, value = c_uint64(cookie), c_uint32(1)
+        self._libbpf.number(
+            f"adding a network namespace to {self._name}",
+            "bpf_map__update_elem",
+            *(self._map(b"namespaces"), ctypes.byref(key), ctypes.sizeof(key)),
+            *(ctypes.byref(value), ctypes.sizeof(value), 0),
+        )
 
     def load(self) -> None:
         """Load the object, to be registered by a link."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import socket
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +12,13 @@ from pathlib import Path
 
 from common.errors import HostUnfitError, RunError
 from engines.emulation.congestion.libbpf import LibbpfError, Object
+from engines.emulation.kernel.netns import HostRef, map_in_netns
 from model.congestion import kernel_name
 
 NO_SETTINGS: Mapping[str, int] = {}
 OBJECTS = Path(__file__).parent / "objects"
+_SO_NETNS_COOKIE = 71
+"""include/uapi/asm-generic/socket.h"""
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,14 @@ class Counts:
 
 
 class Registered:
-    """The registered congestion controls of a run."""
+    """The registered congestion controls of a run. They take sockets of admitted hosts only."""
 
     def __init__(self, objects: Mapping[str, Object]) -> None:
         self._objects = objects
+
+    def admit(self, hosts: Iterable[HostRef]) -> None:
+        """Take sockets of these hosts that connect from now on. Raises RunError."""
+        admit(self._objects.values(), hosts)
 
     def counts(self) -> Counts:
         """Return the counters of all algorithms, summed."""
@@ -93,6 +102,25 @@ def registered_object(name: str, setting: int | None = None) -> Object:
             ) from error
         raise HostUnfitError(f"congestion control {name}: {error.strerror}\n{last_lines(error)}") from error
     return loaded
+
+
+def admit(objects: Iterable[Object], hosts: Iterable[HostRef]) -> None:
+    """Let the objects take sockets of these hosts. Raises RunError."""
+    found = list(objects)
+    if not found:
+        return
+    try:
+        for cookie in map_in_netns([(host.pid, _netns_cookie) for host in hosts]):
+            for each in found:
+                each.admit(cookie)
+    except OSError as error:
+        raise RunError(f"admitting hosts to congestion controls: {error.strerror}") from error
+
+
+def _netns_cookie() -> int:
+    """Return the number that this thread's network namespace, and no other since boot, has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        return int.from_bytes(any_socket.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8), sys.byteorder)
 
 
 def last_lines(error: LibbpfError, count: int = 6) -> str:

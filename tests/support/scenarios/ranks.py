@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import topos
 from engines.emulation.congestion.built_in import COUNTERS, BuiltIn
-from engines.emulation.congestion.registration import registered
+from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
@@ -80,9 +80,10 @@ def completions(inside: Inside) -> int:
     )
     frames: list[Frame] = []
     with ExitStack() as stack:
-        _provide_mintcp(stack)
+        mintcp = _mintcp(stack)
         net = stack.enter_context(FabricNet(STAR, plane, options))
         hosts = {host.name: host for host in net.host_refs()}
+        mintcp.admit(hosts.values())
         wanted = Wanted(by_rank(link.discipline), timeouts_alone=True)
         programs = stack.enter_context(on_interfaces(wanted, hosts, STAR))
         stack.enter_context(recorded(hosts[planned[0].src], frames))
@@ -99,13 +100,12 @@ def completions(inside: Inside) -> int:
     return 0
 
 
-def _provide_mintcp(stack: ExitStack) -> None:
+def _mintcp(stack: ExitStack) -> Registered | BuiltIn:
     """Register minTCP for the time of the test, unless the kernel has it, as a guest's does."""
     settings = {"mintcp": STACK.max_window}
     if COUNTERS.exists():
-        BuiltIn(settings, settings)
-    else:
-        stack.enter_context(registered(settings, settings))
+        return BuiltIn(settings, settings)
+    return stack.enter_context(registered(settings, settings))
 
 
 def _wait(driver: NativeDriver, planned: Sequence[PlannedFlow]) -> None:

@@ -253,6 +253,8 @@ static __always_inline struct state *begun(struct sock *sk, u64 mss) {
 
 SEC("struct_ops/init")
 void BPF_PROG(start, struct sock *sk) {
+    if (!keep_or_leave(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     // With cong_control the kernel does not set it.
     sk->sk_pacing_rate = ccp_usual_rate(tp, tp->mss_cache ? tp->mss_cache : 1);
@@ -272,6 +274,8 @@ SEC("struct_ops/cong_control")
 void BPF_PROG(every_ack, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs) {
     struct tcp_sock *tp = tcp_of(sk);
     u64 mss = tp->mss_cache ? tp->mss_cache : 1;
+    if (!is_ours(sk))
+        return;
     count_ack();
     struct state *state = begun(sk, mss);
     if (!state)
@@ -305,7 +309,8 @@ __u32 BPF_PROG(before_sending, struct sock *sk) {
 
 SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(cut, struct sock *sk) {
-    count_loss();
+    if (is_ours(sk))
+        count_loss();
     return clipped(tcp_of(sk)->snd_cwnd / 2, 2, MAX_WINDOW);
 }
 

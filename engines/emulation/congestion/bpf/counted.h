@@ -2,7 +2,7 @@
 #ifndef REFABRIC_COUNTED_H
 #define REFABRIC_COUNTED_H
 
-#include "kernel.h"
+#include "namespaces.h"
 
 // Per CPU and not atomic: an increment may be lost to an interrupting softirq.
 struct counts {
@@ -82,10 +82,6 @@ static __always_inline void guard(struct tcp_sock *tp, struct seen *seen) {
     seen->window = tp->snd_cwnd;
     if (seen->window > seen->largest)
         seen->largest = seen->window;
-}
-
-static __always_inline struct tcp_sock *tcp_of(struct sock *sk) {
-    return (struct tcp_sock *)sk;
 }
 
 #endif

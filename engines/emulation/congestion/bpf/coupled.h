@@ -147,6 +147,8 @@ static __always_inline void remember_loss(struct tcp_sock *tp) {
 
 SEC("struct_ops/init")
 void BPF_PROG(start, struct sock *sk) {
+    if (!keep_or_leave(sk))
+        return;
     struct memory *memory = memory_of(tcp_of(sk));
     memory->credit = 0;
     memory->acked_at_loss = memory->acked_at_previous = tcp_of(sk)->bytes_acked;
@@ -156,13 +158,15 @@ void BPF_PROG(start, struct sock *sk) {
 
 SEC("struct_ops/in_ack_event")
 void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
-    guard(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
+    if (is_ours(sk))
+        guard(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
 }
 
 // The kernel changes the state right after it calls ssthresh and before it uses the value.
 SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
-    repair(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
+    if (is_ours(sk))
+        repair(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
 }
 
 SEC("struct_ops/undo_cwnd")
@@ -181,6 +185,10 @@ static __always_inline u32 halved(struct sock *sk) {
     SEC("struct_ops/cong_avoid")                                                  \
     void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {               \
         struct tcp_sock *tp = tcp_of(sk);                                         \
+        if (!is_ours(sk)) {                                                       \
+            tcp_reno_cong_avoid(sk, ack, acked);                                  \
+            return;                                                               \
+        }                                                                         \
         acked = to_avoid_with(tp, acked);                                         \
         if (!acked)                                                               \
             return;                                                               \
@@ -194,6 +202,8 @@ static __always_inline u32 halved(struct sock *sk) {
                                                                                   \
     SEC("struct_ops/ssthresh")                                                    \
     __u32 BPF_PROG(cut, struct sock *sk) {                                        \
+        if (!is_ours(sk))                                                         \
+            return tcp_reno_ssthresh(sk);                                         \
         remember_loss(tcp_of(sk));                                                \
         return AFTER_LOSS(sk);                                                    \
     }                                                                             \

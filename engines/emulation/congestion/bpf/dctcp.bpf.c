@@ -27,6 +27,8 @@ static __always_inline void observe_from_here(struct tcp_sock *tp, struct memory
 
 SEC("struct_ops/init")
 void BPF_PROG(start, struct sock *sk) {
+    if (!keep_or_leave(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     struct memory *memory = memory_of(tp);
     memory->alpha = 1U << 20;  // the initial value of section 3.3: react fully until marks are counted
@@ -40,6 +42,8 @@ void BPF_PROG(start, struct sock *sk) {
 
 SEC("struct_ops/in_ack_event")
 void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
+    if (!is_ours(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     struct memory *memory = memory_of(tp);
     guard(tp, &memory->seen);
@@ -52,6 +56,8 @@ void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
 
 SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(cut, struct sock *sk) {
+    if (!is_ours(sk))
+        return tcp_reno_ssthresh(sk);
     struct tcp_sock *tp = tcp_of(sk);
     struct memory *memory = memory_of(tp);
     memory->window_before = tp->snd_cwnd;
@@ -67,6 +73,8 @@ static __always_inline void halve(struct tcp_sock *tp) {
 
 SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
+    if (!is_ours(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     u32 before = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
     repair(tp, &memory_of(tp)->seen);
@@ -99,6 +107,8 @@ static __always_inline void mark_changes(struct tcp_sock *tp, u32 ce) {
 
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(event, struct sock *sk, enum tcp_ca_event event) {
+    if (!is_ours(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     if (event == bpf_core_enum_value(enum tcp_ca_event, CA_EVENT_ECN_IS_CE))
         mark_changes(tp, 1);
@@ -115,6 +125,8 @@ void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {
 
 SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(undo, struct sock *sk) {
+    if (!is_ours(sk))
+        return tcp_reno_undo_cwnd(sk);
     struct tcp_sock *tp = tcp_of(sk);
     u32 before = memory_of(tp)->window_before;
     return before > tp->snd_cwnd ? before : tp->snd_cwnd;

@@ -37,7 +37,7 @@ enum {
     TCP_CLOSE_WAIT = 8,
     TCP_CA_CWR = 2,
     TCP_CA_RECOVERY = 3,
-    TCP_CONG_NON_RESTRICTED = 1,  // any namespace may choose it
+    TCP_CONG_NON_RESTRICTED = 1,  // any namespace may choose it as its default (namespaces.h)
     TCP_CONG_NEEDS_ECN = 2,
 };
 
@@ -47,10 +47,19 @@ struct list_head {
     struct list_head *next;
 } KERNEL;
 
+struct net {
+    __u64 net_cookie;
+} KERNEL;
+
+typedef struct {
+    struct net *net;
+} KERNEL possible_net_t;
+
 struct sock_common {
     unsigned char skc_state;
     __be32 skc_daddr;
     __be32 skc_rcv_saddr;
+    possible_net_t skc_net;
 } KERNEL;
 
 struct sock {

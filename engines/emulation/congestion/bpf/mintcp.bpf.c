@@ -26,6 +26,8 @@ static __always_inline u32 max_window(void) {
 
 SEC("struct_ops/init")
 void BPF_PROG(start, struct sock *sk) {
+    if (!keep_or_leave(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     struct memory *memory = memory_of(tp);
     memory->seen.window = memory->seen.largest = tp->snd_cwnd;
@@ -34,12 +36,16 @@ void BPF_PROG(start, struct sock *sk) {
 
 SEC("struct_ops/in_ack_event")
 void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
+    if (!is_ours(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     guard(tp, &memory_of(tp)->seen);
 }
 
 SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(cut, struct sock *sk) {
+    if (!is_ours(sk))
+        return tcp_reno_ssthresh(sk);
     struct tcp_sock *tp = tcp_of(sk);
     count_loss();
     return mintcp_after_loss(tp->snd_cwnd);
@@ -47,6 +53,8 @@ __u32 BPF_PROG(cut, struct sock *sk) {
 
 SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
+    if (!is_ours(sk))
+        return;
     struct tcp_sock *tp = tcp_of(sk);
     repair(tp, &memory_of(tp)->seen);
 }
@@ -55,6 +63,10 @@ SEC("struct_ops/cong_avoid")
 void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {
     struct tcp_sock *tp = tcp_of(sk);
     u32 most = max_window();
+    if (!is_ours(sk)) {
+        tcp_reno_cong_avoid(sk, ack, acked);
+        return;
+    }
     if (tp->snd_cwnd < most)
         tcp_reno_cong_avoid(sk, ack, acked);
     if (tp->snd_cwnd > most)
@@ -63,7 +75,7 @@ void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {
 
 SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(undo, struct sock *sk) {
-    return tcp_of(sk)->snd_cwnd;
+    return is_ours(sk) ? tcp_of(sk)->snd_cwnd : tcp_reno_undo_cwnd(sk);
 }
 
 SEC(".struct_ops")
