@@ -76,6 +76,11 @@ class FileChannel:
         self._delays, self._report_us = delays, report_us
         self._fd = -1
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """See Channel; it opens its files itself."""
+        return ()
+
     def open(self, programs: Programs, answer: Answer) -> None:
         """See Channel. Raises OSError, with EBUSY if there is another agent."""
         self._answer = answer

@@ -26,6 +26,10 @@ Answer = Callable[[Event], Iterable[Command]]
 class Channel(Protocol):
     """The way from the datapath to its agent and back. Used in the agent's process alone."""
 
+    @property
+    def descriptors(self) -> Iterable[int]:
+        """What the agent's process needs of the run's open files."""
+
     def open(self, programs: Programs, answer: Answer) -> None:
         """Give the datapath its programs; from now on, events are kept until `wait` reads them."""
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ccp.loading import load
 from ccp.names import is_agents
+from common.privileges import User
 from engines.core_setup.agent import raised
 from engines.emulation.agent.built_in import BuiltInActivity, Delays, FileChannel, activity
-from engines.emulation.agent.maps import Descriptors, MapChannel, Shared, install
+from engines.emulation.agent.maps import Descriptors, MapChannel, Shared
 from engines.emulation.agent.process import AgentProcess, Outcome
 from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.libbpf import Object, timed
@@ -120,20 +120,24 @@ class Agents(Protocol):
     def close(self) -> None: ...
 
 
-def started(spec: RunSpec) -> Agents:
-    """Start the agent of a point. Raises HostUnfitError, UsageError and RunError as AgentDatapath does."""
-    return BuiltInDatapath(spec) if spec.clock == VIRTUAL else AgentDatapath(spec)
+def started(spec: RunSpec, user: User | None = None) -> Agents:
+    """Start the agent of a point as `user` (None: as this process), who alone executes the algorithm.
+
+    Raises HostUnfitError, UsageError and RunError as AgentDatapath does.
+    """
+    return BuiltInDatapath(spec, user) if spec.clock == VIRTUAL else AgentDatapath(spec, user)
 
 
 class BuiltInDatapath:
     """The datapath of the guests' kernel, and its agent, whose delay is virtual and exact."""
 
-    def __init__(self, spec: RunSpec) -> None:
-        """Raise HostUnfitError if this kernel has none, RunError if the agent does not start."""
+    def __init__(self, spec: RunSpec, user: User | None = None) -> None:
+        """Raise HostUnfitError if this kernel has none, otherwise as AgentProcess does."""
         cc, of = spec.transport.cc, spec.agent
         self._congestion = BuiltIn([DATAPATH])
         delays = Delays(of.delay_us, of.jitter_us, sub_seed(spec.seed, "agent"))
-        self._agent = AgentProcess(cc, spec.transport.algorithm_text, FileChannel(delays, of.report_us))
+        channel = FileChannel(delays, of.report_us)
+        self._agent = AgentProcess(cc, spec.transport.algorithm_text, channel, user)
         self._outcome: Outcome | None = None
 
     def admit(self, hosts: Iterable[HostRef]) -> None:
@@ -162,20 +166,18 @@ class AgentDatapath:
     Closing it, or the end of the process, ends both.
     """
 
-    def __init__(self, spec: RunSpec) -> None:
-        """Raise HostUnfitError if the kernel refuses, UsageError for an algorithm that cannot be loaded."""
+    def __init__(self, spec: RunSpec, user: User | None = None) -> None:
+        """Raise HostUnfitError if the kernel refuses, otherwise as AgentProcess does."""
         cc, text = spec.transport.cc, spec.transport.algorithm_text
-        programs = load(cc, text).programs
         self._object: Object = registered_object(DATAPATH)
         self._timing = -1
         try:
             self._timing = timed()
             fd = self._object.map_fd
-            install(fd(b"programs"), programs)
             shared = Shared(fd(b"control"), spec.agent.report_us)
             shared.beat()
             maps = Descriptors(*map(fd, (b"events", b"commands", b"programs")))
-            self.agent = AgentProcess(cc, text, MapChannel(maps, shared))
+            self.agent = AgentProcess(cc, text, MapChannel(maps, shared), user)
         except BaseException:
             self._unload()
             raise

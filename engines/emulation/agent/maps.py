@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from ctypes import c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ccp.agent import Closed, Event
 from ccp.algorithm import Command
@@ -32,8 +33,7 @@ def update(fd: int, key: int, value: bytes) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Descriptors:
+class Descriptors(NamedTuple):
     """File descriptors of the datapath's maps."""
 
     events: int
@@ -153,6 +153,11 @@ class MapChannel:
     def __init__(self, maps: Descriptors, shared: Shared) -> None:
         self._maps, self._shared = maps, shared
         self._delays_ns: list[int] = []
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """See Channel."""
+        return self._maps
 
     def open(self, programs: Programs, answer: Answer) -> None:
         """See Channel. Raises LibbpfError."""
