@@ -10,21 +10,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from analysis.watch.steps import Shown, between, encode
 from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.writers import is_abandoned
 from engines.engine import Observer
-from harness.results import known
+from harness.results import known, tree
 from harness.results.store import Store, point_name
-from harness.watch.scene import Scene, scene_of
+from harness.watch.scene import scene_of
 from model.instant import Instant
 from model.spec import RunSpec
 from workloads.matrices import has_flows
@@ -34,6 +33,7 @@ FEED = "feed.jsonl"
 FORMAT = "refabric-feed"
 VERSION = 1
 MAX_BYTES = 8_000_000
+MAX_READ = 4 * MAX_BYTES
 MAX_LINE = 1 << 20
 MAX_FEEDS = 16
 _ARRAYS = {"u": "halves", "q": "halves", "f": "flows", "w": "subflows", "s": "subflows", "r": "subflows"}
@@ -121,8 +121,9 @@ class Feed:
     """A feed as far as it was read. `steps` and `phase` follow the file; `damaged` counts lines left out."""
 
     name: str
-    scene: Scene
-    handle: int
+    spec: RunSpec
+    shown: Shown
+    file: BinaryIO
     steps: list[dict[str, Any]] = field(default_factory=list)
     round: int = 0
     """Grows when the point begins again."""
@@ -131,19 +132,20 @@ class Feed:
     _read: int = 0
 
     def read_on(self) -> None:
-        """Read the lines that were written since the last call. Raises OSError."""
-        data = os.pread(self.handle, MAX_LINE, self._read)
-        whole = data.rfind(b"\n") + 1
-        if not whole and len(data) == MAX_LINE:
-            raise OSError(0, "it has a line that is too long")
-        for line in data[:whole].splitlines() if self._read + whole <= 4 * MAX_BYTES else ():
-            self._take(line)
-        self._read += whole
-        if len(data) == MAX_LINE:
-            self.read_on()
+        """Read the lines that were written since the last call; none beyond MAX_READ. Raises OSError."""
+        while self._read < MAX_READ:
+            data = os.pread(self.file.fileno(), MAX_LINE, self._read)
+            whole = data.rfind(b"\n") + 1
+            if not whole and len(data) == MAX_LINE:
+                raise OSError(0, "it has a line that is too long")
+            if not whole:
+                return
+            for line in data[:whole].splitlines():
+                self._take(line)
+            self._read += whole
 
     def close(self) -> None:
-        os.close(self.handle)
+        self.file.close()
 
     def _take(self, line: bytes) -> None:
         try:
@@ -151,7 +153,7 @@ class Feed:
             if not isinstance(value, dict):
                 raise ValueError("it is not an object")
             if "t" in value:
-                self.steps.append(checked(value, self.scene.shown))
+                self.steps.append(checked(value, self.shown))
             elif "phase" in value:
                 self.phase = str(value["phase"])[:40]
             elif "again" in value:
@@ -195,28 +197,18 @@ def _is_dead(folder: Path) -> bool:
 
 def open_feed(folder: Path, name: str) -> Feed:
     """Open a feed and read it from its beginning. Raises StoreError for one that cannot be used."""
-    handle = -1
-    try:
-        handle = _opened(folder, name)
-        first, newline, _ = os.pread(handle, MAX_LINE, 0).partition(b"\n")
-        head = stored_json.loads(first) if newline else None
-        if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
-            raise ValueError("it is not a feed of this version")
-        spec = RunSpec.from_json(head["spec"])
-        known.check(spec)
-        feed = Feed(point_name(spec), scene_of(spec), handle)
-        feed.read_on()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RefabricError) as error:
-        if handle >= 0:
-            os.close(handle)
-        raise StoreError(f"reading {folder / name / FEED}: {error}; wait for the next point") from error
+    with contextlib.ExitStack() as unless_good:
+        try:
+            file = unless_good.enter_context(tree.open_regular(folder / name / FEED))
+            first, newline, _ = os.pread(file.fileno(), MAX_LINE, 0).partition(b"\n")
+            head = stored_json.loads(first) if newline else None
+            if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
+                raise ValueError("it is not a feed of this version")
+            spec = RunSpec.from_json(head["spec"])
+            known.check(spec)
+            feed = Feed(point_name(spec), spec, scene_of(spec).shown, file)
+            feed.read_on()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RefabricError) as error:
+            raise StoreError(f"reading {folder / name / FEED}: {error}; wait for the next point") from error
+        unless_good.pop_all()
     return feed
-
-
-def _opened(folder: Path, name: str) -> int:
-    """Open the file of a feed. Raises OSError."""
-    handle = os.open(folder / name / FEED, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(0, "it is not a regular file")
-    return handle

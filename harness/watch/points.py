@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import RefabricError, StoreError, UsageError
+from common.errors import RefabricError, UsageError
 from harness.points import labels
 from harness.results import store_reading, stored_run
 from harness.watch import page
@@ -20,19 +21,34 @@ from model.spec import RunSpec
 MAX_LISTED = 500
 MAX_FOLDERS = 64
 MAX_CACHED = 4
+MAX_OPEN = 64
+OPENING_S = 2.0
+"""How long one request opens feeds; the next one goes on."""
+RETRY = 20
+"""A feed that could not be opened is tried again after this many times the seconds that it took."""
 MAX_STEPS = 200
 """Steps in one answer about a running point."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A point of the list. `at` is its folder, `name` what is in it: a point, or the folder of a feed."""
+    """A point of the list. `at` is its folder, `name` what is in it: a point, or the folder of a feed.
+
+    `label` is its name for readers, `beside` what it has in common with points worth seeing side by side.
+    """
 
     at: Path
     name: str
     spec: RunSpec
     state: str
     running: bool
+    label: str
+    beside: tuple[str, int]
+
+    @classmethod
+    def of(cls, at: Path, name: str, spec: RunSpec, state: str = "running") -> Listed:
+        """Return a point, which runs unless it has another state."""
+        return cls(at, name, spec, state, state == "running", labels.label(spec), page.beside(spec))
 
     @property
     def id(self) -> str:
@@ -43,7 +59,7 @@ class Listed:
         doubt = f" ({self.state})" if self.state not in ("ok", "running") else ""
         return {
             "id": self.id,
-            "name_shown": f"{what}{labels.label(self.spec)}{doubt}",
+            "name_shown": f"{what}{self.label}{doubt}",
             "running": self.running,
         }
 
@@ -65,13 +81,16 @@ class Points:
         self._lock = threading.Lock()
         self._stored: dict[tuple[Path, str], tuple[int, Listed | None]] = {}
         self._feeds: dict[str, Feed] = {}
+        self._not_before: dict[str, float] = {}
+        """When to try again to open a feed."""
         self._listed: dict[str, Listed] = {}
         self._served: dict[str, dict[str, Any]] = {}
 
     def all(self) -> dict[str, Any]:
         """Return all points, the running ones first, and those to open first."""
         with self._lock:
-            found = [listed for folder in self._folders() for listed in self._in(folder)]
+            until = time.monotonic() + OPENING_S
+            found = [listed for folder in self._folders() for listed in self._in(folder, until)]
             running = [each for each in found if each.running]
             rest = [each for each in found if not each.running]
             self._listed = {each.id: each for each in [*running, *rest][:MAX_LISTED]}
@@ -115,10 +134,11 @@ class Points:
         self._feeds = {}
 
     def _running(self, listed: Listed) -> dict[str, Any]:
-        feed = self._feed(listed.at, listed.name)
+        feed = self._feeds[listed.id]
         feed.read_on()
+        scene = scene_of(feed.spec)
         about = {
-            **point_json(feed.scene),
+            **point_json(scene),
             "id": listed.id,
             "state": "running",
             "reasons": "",
@@ -127,13 +147,7 @@ class Points:
             "running": True,
             "steps": feed.steps[:MAX_STEPS],
         }
-        return {"point": about, "network": network_json(feed.scene.drawing)}
-
-    def _feed(self, folder: Path, name: str) -> Feed:
-        of = f"{folder.name}/{name}"
-        if of not in self._feeds:
-            self._feeds[of] = open_feed(folder, name)
-        return self._feeds[of]
+        return {"point": about, "network": network_json(scene.drawing)}
 
     def _forget(self) -> None:
         for of in [of for of in self._feeds if of not in self._listed]:
@@ -150,17 +164,30 @@ class Points:
         others = [p for p in inner if p.name[0] != "." and not store_reading.is_point_name(p.name)]
         return [self._folder, *others[:MAX_FOLDERS]]
 
-    def _in(self, folder: Path) -> Iterator[Listed]:
+    def _in(self, folder: Path, until: float) -> Iterator[Listed]:
         only = self._folder.name if store_reading.is_point_name(self._folder.name) else ""
         for name in () if only else names_of_feeds(folder):
-            try:
-                yield Listed(folder, name, self._feed(folder, name).scene.spec, "running", True)
-            except StoreError:
-                continue  # its first line is not there yet, or it ended meanwhile
+            if (feed := self._feed(folder, name, until)) is not None:
+                yield Listed.of(folder, name, feed.spec)
         for path in store_reading.point_folders(folder):
             found = self._read(path) if only in ("", path.name) else None
             if found is not None:
                 yield found
+
+    def _feed(self, folder: Path, name: str, until: float) -> Feed | None:
+        """Return an open feed; None if its first line is not there yet, if it is no feed, and for those that
+        wait for the next request."""
+        of, begin = f"{folder.name}/{name}", time.monotonic()
+        is_next = begin < until and len(self._feeds) < MAX_OPEN and begin >= self._not_before.get(of, 0.0)
+        if of not in self._feeds and is_next:
+            try:
+                feed = open_feed(folder, name)
+                Listed.of(folder, name, feed.spec)
+                self._feeds[of] = feed
+            except Exception:  # whatever is in somebody's feed, the other points are shown
+                now = time.monotonic()
+                self._not_before[of] = now + RETRY * (now - begin)
+        return self._feeds.get(of)
 
     def _read(self, path: Path) -> Listed | None:
         """Return the stored point of a folder; None for one that cannot be read or drawn."""
@@ -176,12 +203,11 @@ class Points:
 
 def _stored(path: Path) -> Listed | None:
     try:
-        store_reading.check_folder(path)
         run = stored_run.read(path)
     except RefabricError:
         return None
     shown = page.is_shown(run.spec)
-    return Listed(path.parent, path.name, run.spec, str(run.status), False) if shown else None
+    return Listed.of(path.parent, path.name, run.spec, str(run.status)) if shown else None
 
 
 def opening(points: list[Listed]) -> list[Listed]:
@@ -193,11 +219,11 @@ def opening(points: list[Listed]) -> list[Listed]:
         return []
     anchor = points[0]
     for each in points if not anchor.running else ():
-        others = [p for p in points if page.beside(p.spec) == page.beside(each.spec)]
+        others = [p for p in points if p.beside == each.beside]
         if len({p.spec.transport.subflows for p in others}) > 1:
             anchor = each
             break
-    alike = [p for p in points if page.beside(p.spec) == page.beside(anchor.spec)]
+    alike = [p for p in points if p.beside == anchor.beside]
     if anchor.running:
         different = [p for p in alike if p.spec.transport.subflows != anchor.spec.transport.subflows]
         pair = [anchor, *sorted(different, key=lambda p: (not p.running, p.spec.transport.subflows))[:1]]

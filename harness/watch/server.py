@@ -7,9 +7,11 @@ server's. Requests select from what Points lists, and never name a file.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
+import socket
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -46,7 +48,9 @@ class WatchServer(ThreadingHTTPServer):
         """Raises UsageError if the port is not available."""
         self.points, self.token = points, secrets.token_urlsafe(24)
         self.html = page.served(title).encode()
-        self._room = threading.BoundedSemaphore(MAX_AT_ONCE)
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, bool] = {}
+        """The connections, the oldest first, and whether their request has arrived."""
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
@@ -68,17 +72,32 @@ class WatchServer(ThreadingHTTPServer):
         return f"{ADDRESS}:{self.port}", f"localhost:{self.port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a request in a thread; close it at once when MAX_AT_ONCE are served already."""
-        if not self._room.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Serve a request in a thread. The oldest connection that has sent none makes room for it when there
+        are MAX_AT_ONCE; if there is no such connection, the new one is closed."""
+        with self._lock:
+            if len(self._open) >= MAX_AT_ONCE:
+                idle = next((each for each, has_asked in self._open.items() if not has_asked), None)
+                if idle is None:
+                    self.shutdown_request(request)
+                    return
+                del self._open[idle]
+                with contextlib.suppress(OSError):
+                    idle.shutdown(socket.SHUT_RDWR)
+            self._open[request] = False
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            with self._lock:
+                self._open.pop(request, None)
+
+    def has_asked(self, request: socket.socket) -> None:
+        """Note that the request of a connection has arrived."""
+        with self._lock:
+            if request in self._open:
+                self._open[request] = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report nothing: browsers often close connections."""
@@ -91,6 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer one request."""
+        self.server.has_asked(self.request)
         if self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
             return
@@ -125,6 +145,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such point any more")
         except (RefabricError, OSError) as error:
             self._refuse(HTTPStatus.CONFLICT, str(error))
+        except Exception as error:  # whatever is in a point's files, there is an answer
+            self._refuse(HTTPStatus.CONFLICT, f"this point cannot be shown ({type(error).__name__})")
         else:
             self._send(HTTPStatus.OK, "application/json", text.encode())
 

@@ -48,7 +48,7 @@ def only(store: Store) -> Feed:
 def test_a_feed_is_read_while_it_grows(store: Store) -> None:
     with followed(store, SPEC, Silent()) as observer:
         feed = only(store)
-        assert (feed.name, feed.steps, feed.scene.spec) == (point_name(SPEC), [], SPEC)
+        assert (feed.name, feed.steps, feed.spec) == (point_name(SPEC), [], SPEC)
         observer.phase("warm-up", 1.0)
         for t_s in (-2.0, -1.0, 0.0):
             show(observer, t_s)
