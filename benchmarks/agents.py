@@ -42,9 +42,9 @@ from engines.emulation.agent.datapath import Account, AgentDatapath
 from engines.emulation.congestion.support import support
 from engines.emulation.hosts.hosts import start_namespaces
 from engines.emulation.kernel.netns import HostRef
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from engines.provenance import machine
 from model.congestion import kernel_name
 from model.spec import AgentSpec, LinkSpec, RunSpec, TransportSpec

@@ -35,9 +35,9 @@ from engines.emulation.congestion.support import support
 from engines.emulation.engine import UNKEPT
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.point import Point
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from engines.provenance import machine
 from model.congestion import BASELINE, CONGESTION_CONTROLS
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec

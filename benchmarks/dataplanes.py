@@ -31,9 +31,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from common.errors import RefabricError, RunError
 from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from engines.engine import Silent
 from engines.provenance import machine
 from model.reasons import texts

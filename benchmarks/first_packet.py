@@ -32,9 +32,9 @@ from controllers.openflow.config import Mode
 from controllers.openflow.control import ControlClient
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
 from engines.emulation.kernel.netns import call_in_netns
-from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.isolation import require_root, spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.sandbox.client import emulation_lock, require
+from engines.emulation.sandbox.inside import Caller, Inside
+from engines.emulation.sandbox.isolation import spawn_inside
 from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
 
 DEADLINE_S = 300.0
@@ -69,7 +69,7 @@ def inside(inside: Inside) -> int:
 
     spec = RunSpec.from_json(inside.request["spec"])
     topology = topos.build(spec.topology.kind, spec.topology.params)
-    plane = DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp"))
+    plane = DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp"), Caller())
     with FabricNet(topology, plane) as net:
         refs = net.host_refs()
         client, server = refs[0].pid, refs[-1].pid
@@ -127,7 +127,7 @@ def main(k: int, connections: int, modes: str, as_json: bool) -> None:
     """Measure how long connections take to open, and print it."""
     names = modes.split(",")
     try:
-        require_root("python benchmarks/first_packet.py")
+        require("python benchmarks/first_packet.py")
         if wrong := sorted(set(names) - set(MODES)):
             raise UsageError(f"unknown mode '{wrong[0]}': choose from {', '.join(MODES)}")
         with emulation_lock(wait_s=60.0):

@@ -28,9 +28,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
 from common.errors import RefabricError
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads import matrices
 

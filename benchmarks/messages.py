@@ -41,9 +41,9 @@ from common.errors import HostUnfitError, RefabricError, RunError
 from docs.tools.messages_chart import draw
 from engines.emulation.agent.maps import POLL_MS, update
 from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from engines.provenance import machine
 
 SOURCE = Path(__file__).resolve().parent / "bpf" / "ping.bpf.c"

@@ -28,9 +28,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from common.errors import RefabricError, RunError
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.client import emulation_lock
+from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from model.spec import LinkSpec, RunSpec, TopologySpec
 
 DEADLINE_S = 300.0
@@ -68,7 +68,7 @@ def inside(inside: Inside) -> int:
     spec = RunSpec.from_json(inside.request)
     topology = topos.build(spec.topology.kind, spec.topology.params)
     began = time.monotonic()
-    net = FabricNet(topology, DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp")))
+    net = FabricNet(topology, DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp"), Caller()))
     net.start()
     first, last = net.hosts[0], net.hosts[-1]
     out, err, status = first.pexec(f"ping -c1 -W5 {last.IP()}")

@@ -41,9 +41,9 @@ from engines.emulation.kernel.sock_diag import SocketSampler
 from engines.emulation.measure.path_pings import PathPinger, Probe, probes_for
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from engines.emulation.traffic.demands import default_cc, is_data, subflow_paths
 from engines.emulation.traffic.iperf3 import Iperf3Driver, prefer_congestion_control
 from engines.emulation.traffic.iperf3_traffic import iperf3_flow

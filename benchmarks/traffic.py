@@ -38,9 +38,9 @@ from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.kernel.netns import HostRef, sysctl_path
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
 from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
 from engines.emulation.traffic.demands import default_cc, is_data, subflow_paths
 from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import prefer_congestion_control

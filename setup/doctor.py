@@ -16,8 +16,8 @@ from pathlib import Path
 
 import topos
 from common.errors import BusyError, HostUnfitError, RefabricError
+from engines.emulation import machine
 from engines.emulation.calibration import calibrate, here
-from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes.ovs.daemons import check_installed
 from engines.emulation.dataplanes.registry import OVS
 from engines.emulation.engine import UNKEPT, MininetEngine
@@ -25,8 +25,7 @@ from engines.emulation.ims.support import missing as missing_sip
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.mptcp import mptcp_genl
-from engines.emulation.ranks.support import unsupported
-from engines.emulation.sandbox.lock import owner
+from engines.emulation.sandbox import client
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict.idle_probe import measure
 from engines.engine import Engine, Silent
@@ -147,11 +146,13 @@ def checks() -> Iterator[Check]:
         yield found
     if not good:
         return
-    if (other := owner()) is not None:
-        yield _not_tested("real traffic", f"another emulation is running: {other}")
-        return
-    engine = MininetEngine()
+    engine = MininetEngine(wait_s=0.0)
     try:
+        try:
+            engine.take_machine()
+        except BusyError as error:
+            yield _not_tested("real traffic", str(error))
+            return
         yield _noise(engine)
         yield _transfer(engine)
         yield _shaping(engine)
@@ -166,10 +167,9 @@ def _not_tested(name: str, why: str) -> Check:
 
 
 def _root() -> Check:
-    root = os.geteuid() == 0
-    return Check(
-        "root", root, "yes" if root else f"no (uid {os.geteuid()})", "sudo .venv/bin/refabric doctor"
-    )
+    root, uid = client.available(), os.geteuid()
+    seen = f"no (uid {uid})" if not root else f"a helper; the rest is user {uid}" if uid else "yes"
+    return Check("root", root, seen, "sudo .venv/bin/refabric doctor")
 
 
 def _kernel() -> Check:
@@ -186,7 +186,7 @@ def _congestion_control() -> Check:
 
 def coupled() -> Check:
     """Check whether MPTCP can use coupled congestion control; without it MPTCP runs uncoupled."""
-    found = bpf.support()
+    found = machine.found().congestion
     algorithms = ", ".join(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)
     seen = f"{algorithms} by BPF" if found.ok else f"MPTCP will run uncoupled reno: {found.reason}"
     return Check("coupled congestion control", found.ok, seen, found.advice, needed=False)
@@ -205,7 +205,7 @@ def _tools() -> Check:
 def _sip_servers() -> Check:
     absent = missing_sip()
     seen = f"missing: {', '.join(absent)}" if absent else "Kamailio, SIPp and redis are here"
-    words = "the first `sudo refabric run ims` installs them; refabric run ims --engine simulator needs none"
+    words = "run: sudo setup/install.sh --ims; refabric run ims --engine simulator needs none"
     return Check("SIP servers", not absent, seen, words, needed=False)
 
 
@@ -321,7 +321,7 @@ def _ranks(engine: Engine) -> Check:
     host were not there."""
     name = "pFabric's ranks"
     lack = "only --discipline pfabric between real hosts is unavailable; simulated hosts have it"
-    if reason := unsupported():
+    if reason := machine.found().ranks:
         return Check(name, False, reason, lack, needed=False)
     topology = TopologySpec("star", {"n": 2})
     src, dst = (node.name for node in _hosts(topology))

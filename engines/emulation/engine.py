@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,20 +13,19 @@ from pathlib import Path
 import topos
 from ccp.names import is_agents
 from common.errors import HostUnfitError, RefabricError, StalledFlowError, UsageError
+from engines.emulation import machine
 from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes.ovs.own_controller import reachable
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.ims import checks as ims
-from engines.emulation.ims.support import ensure as ensure_sip
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.measure.tool_versions import tools
 from engines.emulation.memory import check_memory, estimated_mb
 from engines.emulation.mptcp import mptcp_genl
 from engines.emulation.mptcp.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
-from engines.emulation.ranks.support import check_programs
-from engines.emulation.sandbox.inside import LENT
-from engines.emulation.sandbox.isolation import require_root, spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.sandbox.client import emulation_lock, require
+from engines.emulation.sandbox.inside import RAW
+from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict import purposeful_stalls
 from engines.engine import Observer
@@ -43,10 +43,10 @@ from model.responsive import opens_subflows
 from model.result import RunResult
 from model.spec import RunSpec
 
-RUN_POINT, RUN_IMS = "engines.emulation.point:run_point", "engines.emulation.ims.point:run_point"
-"""By name, so that a command that only plans or draws does not import Mininet and the core."""
 UNKEPT = Path("/tmp")
-"""Value of `raw` if tool output is not needed: the run's private /tmp, which ends with it (inside.py)."""
+"""Value of `raw` if the output of tools is not needed: the run's private /tmp, which ends with it."""
+WAIT_S = 3600.0
+"""How long a run waits for another emulation of this machine to end."""
 ATTEMPTS = 3
 IMS_MB = 1500.0
 """Peak of a real IMS: a dozen servers of 64 MB shared memory, and SIPp."""
@@ -60,7 +60,9 @@ class MininetEngine:
     name = "mininet"
     parallel = 1
 
-    def __init__(self) -> None:
+    def __init__(self, wait_s: float = WAIT_S) -> None:
+        """Wait at most `wait_s` for another emulation of this machine to end."""
+        self._wait_s = wait_s
         self._lock = ExitStack()
         self._locked = False
 
@@ -73,7 +75,7 @@ class MininetEngine:
         """Raise UsageError for a spec this engine does not support, HostUnfitError for an unfit machine."""
         if is_ims(spec):
             ims.check(spec)
-            require_root("refabric run ...")
+            require("refabric run ...")
             return
         check_limits(spec)
         check_marks(spec)
@@ -88,12 +90,12 @@ class MininetEngine:
         purposeful_stalls.check(spec)
         check_sysctls(spec.transport.sysctls)
         check_memory(spec, topology, flows, free_memory_mb())
-        require_root("refabric run ... (or ./run_mptcp.sh ...)")
+        require("refabric run ... (or ./run_mptcp.sh ...)")
         plane.check_machine(spec)
         for cc in {flow.cc for flow in flows}:
             _check_congestion_control(cc)
         if by_rank(spec.link.discipline) or spec.transport.cc == MINTCP:
-            check_programs(spec)
+            machine.check_ranks(spec)
         if spec.traffic == "iperf3":
             iperf3_program()
         if spec.transport.subflows > 1:
@@ -113,7 +115,7 @@ class MininetEngine:
 
     def coupled_cc(self) -> tuple[str, str]:
         """See `Engine.coupled_cc`."""
-        found = bpf.support()
+        found = machine.found().congestion
         return (COUPLED_DEFAULT, "") if found.ok else (BASELINE, found.text)
 
     def expected_s(self, spec: RunSpec) -> float:
@@ -143,36 +145,32 @@ class MininetEngine:
 
     def _attempt(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         deadline_s = spec.warmup_s + spec.seconds + slack_s(spec)
-        return self._spawned(spec, observer, raw, RUN_POINT, deadline_s)
+        return self._spawned(spec, observer, raw, "point", deadline_s)
 
     def _spawned(
         self, spec: RunSpec, observer: Observer, raw: Path, target: str, deadline_s: float
     ) -> RunResult:
         outcome = Outcome(observer)
         self.take_machine()
-        lent = None if raw == UNKEPT else raw
         with _named_as_outside(raw), reachable(spec) as given:
             spawn_inside(
                 target,
-                {"spec": spec.to_json(), "raw": str(LENT if lent else UNKEPT)},
+                {"spec": spec.to_json(), "raw": str(UNKEPT if raw == UNKEPT else RAW)},
                 deadline_s=deadline_s,
                 on_report=outcome.take,
-                lend=lent,
+                raw=raw,
                 give=given,
             )
         return outcome.result("emulation")
 
     def _run_ims(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """Run real SIP servers; install them first if they are missing."""
-        if ensure_sip():
-            observer.note("installed Kamailio, SIPp and redis (setup/install.sh --ims)")
-        result = self._spawned(spec, observer, raw, RUN_IMS, ims.expected_s(spec) + ims.SLACK_S)
+        result = self._spawned(spec, observer, raw, "ims", ims.expected_s(spec) + ims.SLACK_S)
         return dataclasses.replace(result, provenance={**origin(), "tools": _tools(), **result.provenance})
 
     def take_machine(self) -> None:
-        """See `NeedsMachine`: two emulations would compete for the CPUs."""
+        """See `NeedsMachine`: two emulations would compete for the CPUs, so the later one waits."""
         if not self._locked:
-            self._lock.enter_context(emulation_lock())
+            self._lock.enter_context(emulation_lock(self._wait_s, _say_waiting))
             self._locked = True
 
 
@@ -182,9 +180,13 @@ def _named_as_outside(raw: Path) -> Iterator[None]:
     try:
         yield
     except RefabricError as error:
-        if str(LENT) not in str(error):
+        if str(RAW) not in str(error):
             raise
-        raise type(error)(str(error).replace(str(LENT), str(raw.resolve()))) from error
+        raise type(error)(str(error).replace(str(RAW), str(raw.resolve()))) from error
+
+
+def _say_waiting(owner: str) -> None:
+    print(f"refabric: waiting for another emulation to end: {owner}", file=sys.stderr, flush=True)
 
 
 @functools.cache
@@ -201,13 +203,12 @@ def check_sysctls(names: Iterable[str]) -> None:
 
 def _check_congestion_control(cc: str) -> None:
     if is_agents(cc):
-        old = bpf.too_old(oldest=AGENTS_OLDEST)
-        found = bpf.support() if old is None else old
+        found = bpf.too_old(oldest=AGENTS_OLDEST) or machine.found().congestion
         if not found.ok:
             raise HostUnfitError(f"congestion control {cc}: {found.text}, or choose --engine simulator")
         return
     if cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf:
-        found = bpf.support()
+        found = machine.found().congestion
         if not found.ok:
             raise HostUnfitError(f"congestion control {cc}: {found.text}, or choose --cc {BASELINE}")
         return

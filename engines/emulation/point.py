@@ -16,6 +16,7 @@ from engines.emulation.agent.datapath import Agents, needed, started, with_agent
 from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.dataplanes.link_events import carried_out
+from engines.emulation.dataplanes.ovs import relay
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.dataplanes.responsive import Controlling, KernelConnections, controlling
 from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
@@ -36,7 +37,7 @@ from engines.emulation.mptcp.mptcp_watch import ConnectionReport, MptcpWatcher
 from engines.emulation.mptcp.path_manager import PathManager
 from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
 from engines.emulation.ranks.programs import Programs, Wanted, on_interfaces
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.inside import NOBODY, Caller, Inside
 from engines.emulation.traffic.demands import default_cc, is_data, paths_of_each
 from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import prefer_congestion_control
@@ -64,8 +65,9 @@ STALL_S = 10.0
 def run_point(inside: Inside) -> int:
     """Run the RunSpec of the request and report its result."""
     observing.go_first()
+    relay.take(inside.given)
     spec = RunSpec.from_json(inside.request["spec"])
-    result, samples = Point(spec, Path(inside.request["raw"]), inside.report).run()
+    result, samples = Point(spec, Path(inside.request["raw"]), inside.report, inside.caller).run()
     for message in wire.messages(result, samples):
         inside.report(message)
     return 0
@@ -85,14 +87,17 @@ class Running:
 class Point:
     """One point: its network, flows and timings, which all stages share."""
 
-    def __init__(self, spec: RunSpec, raw: Path, report: Callable[[object], None]) -> None:
+    def __init__(
+        self, spec: RunSpec, raw: Path, report: Callable[[object], None], caller: Caller = NOBODY
+    ) -> None:
         self._spec = spec
         self._raw = raw
         self._report = report
+        self._caller = caller
         self._topology = topos.build(spec.topology.kind, spec.topology.params)
         self._flows = planned_flows(spec, self._topology)
         self._connect_s = connect_s(len(self._flows), spec.transport.subflows)
-        self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw)
+        self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw, caller)
         self._cpus = self._dataplane.cpus
         self._timings: dict[str, float] = {}
         self._agent: Agents | None = None
@@ -145,7 +150,7 @@ class Point:
         """Register refabric's congestion controls, unless the kernel was built with them."""
         ours = _ours(self._flows)
         if needed(self._spec):
-            self._agent = started(self._spec)
+            self._agent = started(self._spec, self._caller.user)
             stack.callback(self._agent.close)
             return self._agent
         settings = {MINTCP: self._spec.stack.max_window} if MINTCP in ours else {}

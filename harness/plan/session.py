@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from common import grammar
 from common.errors import HostUnfitError, RunError, UsageError
 from engines import registry as engines
+from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from harness.experiment import Experiment, Figure
@@ -58,7 +58,7 @@ def engine_for(experiment: Experiment, given: Given) -> Engine:
 
 def settled(experiment: Experiment, given: Given) -> Given:
     """Return `given` with engines, if it names none."""
-    return with_engines(experiment.figures, given, os.geteuid() == 0)
+    return with_engines(experiment.figures, given, client.available())
 
 
 def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:

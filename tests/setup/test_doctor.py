@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from common.errors import BusyError
+from engines.emulation.engine import MininetEngine
 from engines.emulation.ims import support
-from engines.emulation.sandbox.lock import Owner
 from setup import doctor
 from setup.doctor import verdict
 from tests.support.stored_points import flow_row, result_of
@@ -47,7 +48,11 @@ def test_a_machine_that_another_emulation_has_is_not_called_unfit(
         "carried",
     ):  # fmt: skip
         monkeypatch.setattr(doctor, name, lambda: doctor.Check("one", True, "fine"))
-    monkeypatch.setattr(doctor, "owner", lambda: Owner(7, "refabric run"))
+
+    def taken(_engine: MininetEngine) -> None:
+        raise BusyError("another emulation is running: pid 7 (refabric run)")
+
+    monkeypatch.setattr(MininetEngine, "take_machine", taken)
     assert doctor.main() == 3
     output = capsys.readouterr().out
     assert "busy  real traffic: another emulation is running: pid 7 (refabric run)" in output

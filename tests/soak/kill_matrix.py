@@ -36,7 +36,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RefabricError
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.isolation import ROOT, spawn_inside
+from common.privileges import ROOT
+from engines.emulation.sandbox.isolation import spawn_inside
 from tests.soak.beside import Beside
 from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
 from tests.soak.shape import broken, differences, finished, lost_its_agent, shape, unfinished, unnoticed

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import RunError
+from common.errors import BusyError, RunError
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.lock import owner
+from engines.emulation.sandbox.client import emulation_lock
 from tests.soak.shape import broken, differences, shape
 from tests.support.leftovers import Snapshot, snapshot, wait_until_gone
 
@@ -118,9 +118,11 @@ def _run(sweep: Sweep, at_s: float, kill: bool) -> dict[str, Any]:
 def _after_kill(sweep: Sweep, before: Snapshot) -> list[str]:
     """Return what is still there `GONE_S` after a kill, and must not be."""
     faults = [f"left behind: {line}" for line in wait_until_gone(before, GONE_S)]
-    holder = owner()
-    if holder is not None:
-        faults.append(f"the lock is held by {holder}")
+    try:
+        with emulation_lock():
+            pass
+    except BusyError as error:
+        faults.append(f"the lock is held: {error}")
     return faults + broken(sweep.directory)
 
 

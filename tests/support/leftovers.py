@@ -23,7 +23,7 @@ from pathlib import Path
 Snapshot = Mapping[str, tuple[str, ...]]
 
 _FOLDERS = ("/tmp", "/run", "/run/lock", "/dev/shm", "/var/tmp", "/sys/fs/bpf")
-_KEPT_BY_TOOLS = re.compile(r"/tmp/pytest-of-[^/]+|/run/mount")
+_KEPT_BY_TOOLS = re.compile(r"/tmp/pytest-of-[^/]+|/run/mount|/run/refabric")
 """pytest keeps its folder, and any mount(8) that a test starts makes libmount's. No run makes either."""
 _SYSCTLS = ("fs", "kernel", "vm", "net/core", "net/ipv4", "net/mptcp")
 _OWN_LIFE = re.compile(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engines.emulation.dataplanes.dataplane import MeasuredDataPlane
+from engines.emulation.sandbox.inside import Caller
 from model.spec import RunSpec
 from topos.topology import Topology
 
@@ -18,15 +19,15 @@ from topos.topology import Topology
 class Plane:
     """One data plane.
 
-    `check` raises UsageError for a spec that it cannot carry, and starts nothing. `check_machine` needs root
-    and raises HostUnfitError for what this machine lacks. `make` is called in the run's private namespaces,
-    with the folder for its logs.
+    `check` raises UsageError for a spec that it cannot carry, and starts nothing. `check_machine` raises
+    HostUnfitError for what this machine lacks. `make` is called in the run's private namespaces, with the
+    folder for its logs and the caller, whose programs may run there.
     """
 
     about: str
     check: Callable[[RunSpec, Topology], None]
     check_machine: Callable[[RunSpec], None]
-    make: Callable[[RunSpec, Topology, Path], MeasuredDataPlane]
+    make: Callable[[RunSpec, Topology, Path, Caller], MeasuredDataPlane]
 
 
 def _fabric_carries(spec: RunSpec, topology: Topology) -> None:
@@ -38,10 +39,10 @@ def _anywhere(spec: RunSpec) -> None:
     del spec
 
 
-def _fabric(spec: RunSpec, topology: Topology, raw: Path) -> MeasuredDataPlane:
+def _fabric(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> MeasuredDataPlane:
     from engines.emulation.dataplanes import fabric_dataplane  # noqa: PLC0415
 
-    del raw
+    del raw, caller
     return fabric_dataplane.make(spec, topology)
 
 
@@ -57,10 +58,10 @@ def _ovs_here(spec: RunSpec) -> None:
     checks.check_machine(spec)
 
 
-def _ovs(spec: RunSpec, topology: Topology, raw: Path) -> MeasuredDataPlane:
+def _ovs(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> MeasuredDataPlane:
     from engines.emulation.dataplanes.ovs import dataplane  # noqa: PLC0415
 
-    return dataplane.make(spec, topology, raw)
+    return dataplane.make(spec, topology, raw, caller)
 
 
 FABRIC = "fabric"

@@ -7,22 +7,25 @@ commands' output goes to stdout.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import topos
 from engines.emulation.dataplanes.dataplane import DataPlane
+from engines.emulation.dataplanes.ovs import relay
 from engines.emulation.dataplanes.ovs.own_controller import reachable
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC, OVS
-from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.isolation import require_root, spawn_interactive
-from engines.emulation.sandbox.lock import Owner, emulation_lock
+from engines.emulation.sandbox import client
+from engines.emulation.sandbox.client import emulation_lock
+from engines.emulation.sandbox.inside import Caller, Inside
+from engines.emulation.sandbox.isolation import spawn_interactive
 from engines.kernel_hosts.shell_spec import USUAL_OPENFLOW, shell_spec
 from model.spec import OpenFlowSpec, RunSpec
 from topos.topology import Topology
 
-DataPlaneFactory = Callable[[RunSpec, Topology, Path], DataPlane]
+DataPlaneFactory = Callable[[RunSpec, Topology, Path, Caller], DataPlane]
 LOGS = Path("/tmp")
 """The shell's private folder for logs, which ends with it (inside.py)."""
 
@@ -47,12 +50,12 @@ def main(
     spec, built = shell_spec(topology, rate_mbps, queue_pkts, dataplane, openflow)
     if not factory:
         DATAPLANES[dataplane].check(spec, built)
-    require_root(f"refabric shell {topology}")
+    client.require(f"refabric shell {topology}")
     if not factory:
         DATAPLANES[dataplane].check_machine(spec)
     request = {"spec": spec.to_json(), "factory": factory}
     with reachable(spec) as given, emulation_lock(wait_s, _say_waiting):
-        return spawn_interactive("engines.emulation.hosts.shell:inside", request, give=given)
+        return spawn_interactive("shell", request, give=given)
 
 
 def inside(inside: Inside) -> int:
@@ -63,10 +66,13 @@ def inside(inside: Inside) -> int:
     from engines.emulation.hosts.fabric_cli import FabricCLI  # noqa: PLC0415
     from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
+    if inside.caller.folder >= 0:
+        os.fchdir(inside.caller.folder)
+    relay.take(inside.given)
     spec = RunSpec.from_json(inside.request["spec"])
     topology = topos.build(spec.topology.kind, spec.topology.params)
     make = _factory(inside.request["factory"]) or DATAPLANES[spec.dataplane].make
-    plane = make(spec, topology, LOGS)
+    plane = make(spec, topology, LOGS, inside.caller)
     with FabricNet(topology, plane) as net:
         lg.ch.setStream(sys.stdout)
         if sys.stdin.isatty():
@@ -96,5 +102,5 @@ def _banner(topology: Topology, spec: RunSpec) -> str:
     )
 
 
-def _say_waiting(owner: Owner) -> None:
+def _say_waiting(owner: str) -> None:
     print(f"waiting for another emulation to end: {owner}", file=sys.stderr, flush=True)

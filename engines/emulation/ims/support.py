@@ -1,10 +1,9 @@
-"""The programs of a real IMS: whether they are here, and their installation when a run first needs them."""
+"""The programs of a real IMS: whether they are here, and the command that installs them."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from common.errors import HostUnfitError
@@ -14,9 +13,7 @@ FILES = Path(__file__).parent / "files"
 MODULE = "*/kamailio/modules/ndb_redis.so"
 """Of the package kamailio-redis-modules, below LIBRARIES."""
 LIBRARIES = Path("/usr/lib")
-INSTALLER = Path(__file__).parents[3] / "setup" / "install.sh"
 INSTALL = "sudo setup/install.sh --ims"
-INSTALL_S = 600
 
 
 def missing() -> list[str]:
@@ -28,23 +25,6 @@ def missing() -> list[str]:
 
 
 def check() -> None:
-    """Raise HostUnfitError if programs are missing and cannot be installed."""
-    absent = missing()
-    if absent and (os.geteuid() != 0 or shutil.which("apt-get") is None):
+    """Raise HostUnfitError with the command that installs the programs, if some are missing."""
+    if absent := missing():
         raise HostUnfitError(f"a real IMS needs {', '.join(absent)}: run {INSTALL}")
-
-
-def ensure() -> bool:
-    """Install what is missing; return whether anything was. Raises HostUnfitError if it cannot be."""
-    if not missing():
-        return False
-    try:
-        done = subprocess.run(
-            [str(INSTALLER), "--ims"], capture_output=True, text=True, timeout=INSTALL_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostUnfitError(f"installing {', '.join(missing())}: {error}; run {INSTALL}") from error
-    if done.returncode or missing():
-        last = next(reversed(done.stderr.strip().splitlines()), "it failed")
-        raise HostUnfitError(f"installing what a real IMS needs: {last}")
-    return True

@@ -8,19 +8,9 @@ import re
 from common.errors import HostUnfitError
 from engines.emulation.congestion import support as bpf
 from engines.emulation.ranks.programs import HIDE_SACKS, STAMP, load
-from model.spec import RunSpec
 
 OLDEST = (6, 6)
 """First Linux with links to an interface's packets (TCX)."""
-
-
-def check_programs(spec: RunSpec) -> None:
-    """Raise HostUnfitError that says why this machine cannot run the point's programs, and what helps."""
-    if reason := unsupported():
-        raise HostUnfitError(
-            f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}: {reason}, or choose --engine "
-            "simulator"
-        )
 
 
 def unsupported(release: str | None = None) -> str:

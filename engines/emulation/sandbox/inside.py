@@ -1,13 +1,15 @@
 """The inner half of isolation.py: the first process in the private namespaces.
 
 Process 1 of the PID namespace prepares the namespaces and forks the worker. Then it only reaps orphans, and
-ends when the worker ends or when the outer process's pipe closes. Its end kills everything in the namespace.
+ends when the worker ends or when the outer process's pipe closes. Before it ends, it sends the files that the
+run left in RAW. Its end kills everything in the namespace.
 The pipe closes whatever kills the outer process. This covers the time between fork and
 prctl(PR_SET_PDEATHSIG) in setpriv(1) and unshare(1). Kernel: kernel/pid_namespace.c, zap_pid_ns_processes().
 """
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import importlib
 import json
@@ -15,7 +17,9 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -25,25 +29,69 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from common.errors import HostUnfitError, RefabricError
-from engines.emulation.sandbox.mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, mount
+from common.errors import RefabricError
+from common.privileges import User
+from engines.emulation.sandbox.mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, attach, mount
 
 PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "/dev/shm": "mode=1777"}
 """Folders that become a private tmpfs, so that no file of a run outlives it."""
 
-LENT = Path("/tmp/lent")
-"""Where a run writes into a folder of the outside. The folder itself is mounted, whatever is at its name."""
+RAW = Path("/tmp/raw")
+"""The folder for the output of tools. Its files are sent to the outer process when the run ends."""
+X11 = Path("/tmp/.X11-unix")
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _REAP_MS = 1000
+GONE = 137
+"""Exit status where the outer process has ended."""
+MAX_FILES_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The user who asked for the run. Programs of the user's run inside as that user, not as root.
+
+    `user` is None where the outer process is root itself, and in a guest, whose root is the user.
+    """
+
+    user: User | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The user's environment."""
+    folder: int = -1
+    """The user's current folder, open."""
+
+    def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a program of the user's, as subprocess.Popen does, in the user's folder and environment.
+
+        Raises OSError.
+        """
+        env = {**os.environ, **self.variables, **options.pop("env", {})}
+        options.setdefault("cwd", f"/proc/self/fd/{self.folder}" if self.folder >= 0 else None)
+        return subprocess.Popen([*self._prefix(), *argv], env=env, **options)
+
+    def _prefix(self) -> list[str]:
+        if self.user is None:
+            return []
+        ids = ("--reuid", str(self.user.uid), "--regid", str(self.user.gid))
+        groups = ("--groups", ",".join(map(str, self.user.groups)))
+        return ["setpriv", *ids, *groups, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+
+
+NOBODY = Caller()
+"""Where the outer process is root itself, and in a guest."""
 
 
 @dataclass(frozen=True)
 class Inside:
-    """Argument of the function that runs inside: the request, and `report` for the outer process."""
+    """Argument of the function that runs inside: the request, and `report` for the outer process.
+
+    `given` are the descriptors that the outer process passed on.
+    """
 
     request: Any
     _report_fd: int
+    caller: Caller = NOBODY
+    given: tuple[int, ...] = ()
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def report(self, message: object) -> None:
@@ -64,11 +112,17 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
         os.set_inheritable(fd, False)
     with os.fdopen(request_fd) as file:
         envelope = json.load(file)
-    for fd in envelope.get("given", ()):
-        os.set_inheritable(fd, False)
-    inside = Inside(envelope["request"], report_fd)
+    given, folder = tuple(envelope.get("given", ())), envelope.get("folder", -1)
+    for fd in (*given, folder):
+        if fd >= 0:
+            os.set_inheritable(fd, False)
+    user = envelope.get("user")
+    known = None if user is None else User(**{**user, "groups": tuple(user["groups"])})
+    inside = Inside(
+        envelope["request"], report_fd, Caller(known, envelope.get("variables", {}), folder), given
+    )
     try:
-        _make_private(envelope["keep"], envelope["lent"])
+        _make_private(envelope["keep"], folder, envelope.get("path", "/"))
     except (OSError, RefabricError) as error:
         inside._send({"error": "HostUnfitError", "message": f"preparing private namespaces: {error}"})
         os._exit(1)
@@ -77,10 +131,11 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
     if worker == 0:
         os.close(life_fd)
         _work(inside, target)
-    if not envelope.get("pulse"):
-        os.close(report_fd)
-        os._exit(_watch(worker, life_fd, _no_pulse))
-    os._exit(_watch(worker, life_fd, lambda: inside._send({"now": time.monotonic()})))
+    pulse = (lambda: inside._send({"now": time.monotonic()})) if envelope.get("pulse") else _no_pulse
+    status = _watch(worker, life_fd, pulse)
+    if status != GONE:
+        _send_files(inside)
+    os._exit(status)
 
 
 def _no_pulse() -> None:
@@ -101,7 +156,7 @@ def _watch(worker: int, life_fd: int, pulse: Callable[[], None]) -> int:
         pulse()
         if life_fd in ready:
             if not os.read(life_fd, 1):
-                return 137
+                return GONE
             _terminate(worker)
         while True:
             try:
@@ -113,6 +168,18 @@ def _watch(worker: int, life_fd: int, pulse: Callable[[], None]) -> int:
             if pid == worker:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
+
+
+def _send_files(inside: Inside) -> None:
+    """Send the regular files in RAW, up to MAX_FILES_BYTES in all."""
+    left = MAX_FILES_BYTES
+    for path in sorted(RAW.iterdir()) if RAW.is_dir() else ():
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            left -= about.st_size
+            if stat.S_ISREG(about.st_mode) and left >= 0:
+                inside._send({"file": path.name, "data": base64.b64encode(file.read()).decode()})
 
 
 def _terminate(worker: int) -> None:
@@ -160,18 +227,25 @@ def _resolve(target: str) -> Callable[[Inside], int]:
     return function
 
 
-def _make_private(keep: Sequence[str], lent: Sequence[Any] | None) -> None:
-    """Make /tmp, /run, /dev/shm and bpffs private, mount the namespace's /sys, loopback up, IPv6 off."""
+def _make_private(keep: Sequence[str], folder: int, named: str) -> None:
+    """Make /tmp, /run, /dev/shm and bpffs private, mount the namespace's /sys, loopback up, IPv6 off.
+
+    The open `folder` of the caller becomes visible at its name again if that is in one of these.
+    """
     held = _hold(keep)
-    if lent:
-        held.append((LENT, _borrowed(*lent)))
-    for folder, options in PRIVATE_FOLDERS.items():
-        if Path(folder).is_dir():
-            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    for private, options in PRIVATE_FOLDERS.items():
+        if Path(private).is_dir():
+            mount("tmpfs", private, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    theirs = Path(named)
+    apart = not any(path == theirs or path in theirs.parents or theirs in path.parents for path, _ in held)
+    if folder >= 0 and is_private(theirs) and apart:
+        theirs.mkdir(parents=True)
+        attach(folder, named)
     for path, fd in held:
         path.mkdir(parents=True, exist_ok=True)
         mount(f"/proc/self/fd/{fd}", str(path), flags=MS_BIND | MS_REC)
         os.close(fd)
+    RAW.mkdir(mode=0o700, exist_ok=True)
     mount("sysfs", "/sys", "sysfs")
     if Path("/sys/fs/bpf").is_dir():
         mount("bpf", "/sys/fs/bpf", "bpf")
@@ -182,23 +256,27 @@ def _make_private(keep: Sequence[str], lent: Sequence[Any] | None) -> None:
     _loopback_up()
 
 
-def _borrowed(path: str, device: int, inode: int) -> int:
-    """Open the lent folder if it is still the one that was lent. Raises OSError, HostUnfitError."""
-    handle = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    found = os.fstat(handle)
-    if (found.st_dev, found.st_ino) != (device, inode):
-        raise HostUnfitError(f"writing below {path}: somebody has put another folder there; run it again")
-    return handle
+def is_private(path: Path) -> bool:
+    """Return whether a run has another folder at this path, below one of its own."""
+    return any(Path(folder) in path.parents for folder in PRIVATE_FOLDERS)
 
 
 def _hold(keep: Sequence[str]) -> list[tuple[Path, int]]:
-    """Open the folders that must stay visible although they are below a private folder, e.g. in /tmp."""
+    """Open the folders that must stay visible although they are below a private folder, e.g. in /tmp, and
+    X11's sockets for `xterm` in the shell, if their folder is root's own."""
     held: list[tuple[Path, int]] = []
     for path in sorted({Path(p).resolve() for p in keep}):
-        below = any(Path(folder) in path.parents for folder in PRIVATE_FOLDERS)
         covered = any(outer in path.parents for outer, _ in held)
-        if below and not covered and path.is_dir():
+        if is_private(path) and not covered and path.is_dir():
             held.append((path, os.open(path, os.O_PATH | os.O_CLOEXEC)))
+    try:
+        handle = os.open(X11, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return held  # no X server here, or a link of somebody's
+    if os.fstat(handle).st_uid == 0:
+        held.append((X11, handle))
+    else:
+        os.close(handle)
     return held
 
 

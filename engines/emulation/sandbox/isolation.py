@@ -1,11 +1,13 @@
 """Isolation: a run lives in private namespaces, so that nothing of it can outlive it.
 
-    outer -- setpriv(1) -> unshare(1) -- process 1 of the PID namespace -- worker -- hosts, iperf3 ...
+    outer -- helper -- setpriv(1) -> unshare(1) -- process 1 of a PID namespace -- worker -- hosts, iperf3 ...
 
-(`--` is a fork, `->` an exec.) Whichever of these is killed, at any time, the kernel removes the rest:
-* outer dies: setpriv's parent-death signal kills unshare; and the `life` pipe closes, which ends process 1
-  even if the signal was not set yet;
-* unshare dies: its --kill-child signal kills process 1; the outer process notices and closes the pipe;
+(`--` is a fork, `->` an exec.) The outer process is the user's; all others are root's (helper.py). Whichever
+of these is killed, at any time, the kernel removes the rest:
+* outer dies: its connection closes, which ends helper and unshare; and the `life` pipe closes, which ends
+  process 1;
+* the helper dies: setpriv's parent-death signal kills unshare; the outer process sees the connection close;
+* unshare dies: its --kill-child signal kills process 1; the outer process hears of it and closes the pipe;
 * process 1 dies: the kernel kills everything in its PID namespace (pid_namespaces(7));
 * the worker dies: process 1 notices and ends.
 When the last process ends, the network, mount and IPC namespaces disappear with everything in them.
@@ -13,42 +15,30 @@ When the last process ends, the network, mount and IPC namespaces disappear with
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import selectors
-import shutil
 import signal
-import subprocess
-import sys
+import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import errors, programs
+from common import errors, files
 from common.errors import DeadlineError, HostUnfitError, RefabricError, RunError
 from common.lines import LineReader
+from engines.emulation.sandbox import client, helper
 
-ROOT = Path(__file__).resolve().parents[3]
 READY_S = 20.0
 KILL_S = 20.0
-_BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); from engines.emulation.sandbox.inside import boot; "
-    "boot(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])"
-)
-
-
-def require_root(command: str) -> None:
-    """Raise HostUnfitError with the command to run instead, unless this process is root."""
-    if os.geteuid() != 0:
-        raise HostUnfitError(
-            f"creating network namespaces needs root; run: sudo {command}  # or choose --engine linux: the "
-            "same in virtual time, without root"
-        )
+GRACE_S = 30.0
+"""After the deadline and this time the helper kills the sandbox itself."""
 
 
 def spawn_inside(
@@ -57,24 +47,25 @@ def spawn_inside(
     *,
     deadline_s: float,
     on_report: Callable[[Any], None] | None = None,
-    lend: Path | None = None,
+    raw: Path | None = None,
     give: Sequence[int] = (),
     grace_s: float = 5.0,
 ) -> int:
-    """Run `target` ("package.module:function") in private namespaces; return the function's int.
+    """Run `target` in private namespaces; return the function's int.
 
-    The function is called with an `inside.Inside`. `request` is any JSON value. Its reports arrive at
-    `on_report` in the calling thread. Its stdin is /dev/null; the last lines of its stdout and stderr appear
-    in error messages. The folder `lend` is inside.LENT. Descriptors in `give` are open inside under the same
-    numbers; programs that start there do not inherit them. Of /tmp, /run and /dev/shm only the current folder
-    and those that Python imports from are visible.
+    `target` is a name of helper.TARGETS, or "package.module:function" where this process is root itself. The
+    function is called with an `inside.Inside`. `request` is any JSON value. Its reports arrive at `on_report`
+    in the calling thread. What it leaves in inside.RAW is written to `raw`. Its stdin is /dev/null; the last
+    lines of its stdout and stderr appear in error messages. Descriptors in `give` are Inside.given; programs
+    that start there do not inherit them. Of /tmp, /run and /dev/shm only the current folder and those that
+    Python imports from are visible.
 
     KeyboardInterrupt ends the run (SIGTERM, `grace_s` seconds, then SIGKILL; a second one at once) and is
     re-raised. Raises the function's RefabricError; HostUnfitError if the namespaces cannot be created;
-    DeadlineError after `deadline_s`; RunError if it ended in another way. Call it from a thread that lives
-    until it returns.
+    DeadlineError after `deadline_s`; RunError if it ended in another way; StoreError if `raw` cannot be
+    written.
     """
-    with _started(target, request, interactive=False, lend=lend, give=give) as run:
+    with _started(target, request, deadline_s, raw, give) as run:
         run.converse(time.monotonic() + deadline_s, deadline_s, on_report or _ignore, grace_s)
         return run.outcome()
 
@@ -84,7 +75,7 @@ def spawn_interactive(target: str, request: object, *, give: Sequence[int] = ())
 
     The program inside handles Ctrl-C; this process ignores it until then.
     """
-    with _ctrl_c_ignored(), _started(target, request, interactive=True, give=give) as run:
+    with _ctrl_c_ignored(), _started(target, request, None, None, give) as run:
         run.converse(float("inf"), 0.0, _ignore, 0.0)
         return run.outcome()
 
@@ -93,11 +84,16 @@ def spawn_interactive(target: str, request: object, *, give: Sequence[int] = ())
 class _Run:
     """One chain of processes as the outer process sees it."""
 
-    process: subprocess.Popen[bytes]
+    link: socket.socket
+    """The connection to the helper, which says when the chain has ended."""
+    pid: int
     life_fd: int
     reports: LineReader | None
     output: LineReader | None
     """Stdout and stderr of the worker; None if it has the terminal. Both pipes: None after their end."""
+    raw: Path | None = None
+    code: int | None = None
+    """Exit code of the chain once it has ended."""
     ready: bool = False
     status: int | None = None
     error: RefabricError | None = None
@@ -128,38 +124,46 @@ class _Run:
             raise self.error
         if self.status is not None:
             return self.status
-        code = self.process.returncode
-        if code == 130:
+        if self.code == 130:
             raise KeyboardInterrupt
+        if self.code is None:
+            raise RunError("the root helper ended, and with it the emulation; run the same command again")
         if not self.ready:
-            argv = " ".join(map(str, self.process.args[:9])) if isinstance(self.process.args, list) else ""
             raise HostUnfitError(
-                f"creating private namespaces failed (exit {code} of `{argv} ...`): "
+                f"creating private namespaces failed (exit {self.code} of `setpriv ... unshare ...`): "
                 f"run as root, not in an unprivileged container{self._last_lines()}"
             )
-        raise RunError(f"the emulation ended unexpectedly (exit {code}){self._last_lines()}")
+        raise RunError(f"the emulation ended unexpectedly (exit {self.code}){self._last_lines()}")
 
     def _serve(self, on_report: Callable[[Any], None], until: float) -> bool:
         """Serve the pipes for up to one second; return False when the chain has ended and they are empty."""
         with selectors.DefaultSelector() as selector:
-            pidfd = os.pidfd_open(self.process.pid) if self.process.returncode is None else -1
-            try:
-                for fd in (pidfd, *(pipe.fd for pipe in self._pipes())):
-                    if fd >= 0:
-                        selector.register(fd, selectors.EVENT_READ)
-                left_s = max(0.0, min(1.0, until - time.monotonic()))
-                ready = {key.fd for key, _ in selector.select(left_s)} if selector.get_map() else set()
-            finally:
-                if pidfd >= 0:
-                    os.close(pidfd)
-        if pidfd in ready:
-            self.process.wait()
-            self._close_life()
+            for pipe in self._pipes():
+                selector.register(pipe.fd, selectors.EVENT_READ)
+            if not self._ended:
+                selector.register(self.link.fileno(), selectors.EVENT_READ)
+            left_s = max(0.0, min(1.0, until - time.monotonic()))
+            ready = {key.fd for key, _ in selector.select(left_s)} if selector.get_map() else set()
+        if not self._ended and self.link.fileno() in ready:
+            self._hear_of_end()
         if self.reports and self.reports.fd in ready:
             self._read_reports(self.reports, on_report)
         if self.output and self.output.fd in ready:
             self._read_output(self.output)
-        return self.process.returncode is None or bool(self._pipes())
+        return not self._ended or bool(self._pipes())
+
+    @property
+    def _ended(self) -> bool:
+        return self.life_fd < 0 and self.link.fileno() < 0
+
+    def _hear_of_end(self) -> None:
+        """Read that the chain has ended, or that the helper has."""
+        with suppress(OSError, ValueError):
+            received = helper.receive(self.link)
+            if received is not None:
+                self.code = int(received[0]["ended"])
+        self._close_life()
+        self.link.close()
 
     def _pipes(self) -> list[LineReader]:
         return [pipe for pipe in (self.reports, self.output) if pipe is not None]
@@ -173,11 +177,19 @@ class _Run:
             message = json.loads(line)
             if "report" in message:
                 on_report(message["report"])
+            elif "file" in message:
+                self._keep(message["file"], message["data"])
             elif "error" in message:
                 self.error = errors.by_name().get(message["error"], RunError)(message["message"])
             elif "exit" in message:
                 self.status = int(message["exit"])
             self.ready = self.ready or "ready" in message
+
+    def _keep(self, name: str, data: str) -> None:
+        """Write a file that the run left. Raises StoreError."""
+        if self.raw is not None:
+            with files.storing(f"writing {self.raw / Path(name).name}"):
+                (self.raw / Path(name).name).write_bytes(base64.b64decode(data))
 
     def _read_output(self, output: LineReader) -> None:
         lines = output.read()
@@ -192,17 +204,15 @@ class _Run:
     def _end(self, grace_s: float) -> None:
         """Send SIGTERM to the worker, wait `grace_s`, then SIGKILL everything inside."""
         try:
-            if self.process.returncode is None and self.life_fd >= 0 and grace_s > 0:
+            if self.life_fd >= 0 and grace_s > 0:
                 self._ask_to_end()
                 self._drain(grace_s)
         finally:
             self._close_life()
             self._drain(KILL_S)
-            if self.process.returncode is None:
-                self.process.kill()
-                self._drain(KILL_S)
-        if self.process.returncode is None:
-            raise DeadlineError(f"process {self.process.pid} did not end within {KILL_S:g} s of SIGKILL")
+        if not self._ended:
+            self.link.close()  # the helper kills what is left
+            raise DeadlineError(f"process {self.pid} did not end within {KILL_S:g} s of SIGKILL")
 
     def _ask_to_end(self) -> None:
         try:
@@ -223,60 +233,66 @@ class _Run:
     def close(self) -> None:
         """End everything that still runs and close all descriptors."""
         try:
-            if self.process.returncode is None:
+            if not self._ended:
                 self._end(0.0)
         finally:
             self._close_life()
+            self.link.close()
             for pipe in self._pipes():
                 os.close(pipe.fd)
 
 
 @contextmanager
 def _started(
-    target: str,
-    request: object,
-    interactive: bool,
-    lend: Path | None = None,
-    give: Sequence[int] = (),
+    target: str, request: object, deadline_s: float | None, raw: Path | None, give: Sequence[int]
 ) -> Iterator[_Run]:
-    require_root(f"{Path(sys.argv[0]).name} {' '.join(sys.argv[1:])}".strip())
-    _check_tools()
-    kept = [str(path) for path in _needed_folders()]
-    envelope = {"request": request, "keep": kept, "lent": _lent(lend), "given": list(give)}
+    """Ask the helper for a sandbox; without a deadline it gets the terminal."""
+    interactive = deadline_s is None
+    asked = {
+        "do": "start",
+        "what": target,
+        "request": request,
+        "interactive": interactive,
+        "limit_s": None if deadline_s is None else deadline_s + GRACE_S + KILL_S,
+        "terminal": {name: os.environ.get(name, "") for name in helper.TERMINAL_VARIABLES},
+        "variables": _variables(),
+        "path": _current_folder(),
+    }
     with ExitStack() as ours:
+        link = ours.enter_context(client.connection())
+        link.settimeout(READY_S)
         with ExitStack() as theirs:
-            request_fd = _in_memory(json.dumps(envelope).encode())
-            theirs.callback(os.close, request_fd)
             life_read, life_write = _pipe(theirs, ours)
             report_read, report_write = _pipe(ours, theirs)
             output_read, output_write = (-1, -1) if interactive else _pipe(ours, theirs)
-            process = subprocess.Popen(
-                _argv(life_read, request_fd, report_write, target),
-                pass_fds=(life_read, request_fd, report_write, *give),
-                stdin=None if interactive else subprocess.DEVNULL,
-                stdout=None if interactive else output_write,
-                stderr=None if interactive else output_write,
-                start_new_session=not interactive,
-                env=_environment(),
-            )
+            streams = (0, 1, 2) if interactive else (_null(theirs), output_write, output_write)
+            folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            theirs.callback(os.close, folder)
+            pid = client.ask(link, asked, [life_read, report_write, *streams, folder, *give])["ok"]
         ours.pop_all()
     output = None if interactive else LineReader(output_read)
-    run = _Run(process, life_write, LineReader(report_read), output)
+    run = _Run(link, pid, life_write, LineReader(report_read), output, raw)
     try:
         yield run
     finally:
         run.close()
 
 
-def _in_memory(content: bytes) -> int:
-    """Return a descriptor that reads the content from its start."""
-    fd = os.memfd_create("refabric-request", os.MFD_CLOEXEC)
+def _variables() -> Mapping[str, str]:
+    """Return the environment for programs of the user's, as far as it is text."""
+    return {name: text for name, text in os.environ.items() if (name + text).isprintable()}
+
+
+def _current_folder() -> str:
     try:
-        os.write(fd, content)
-        os.lseek(fd, 0, os.SEEK_SET)
-    except BaseException:
-        os.close(fd)
-        raise
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"  # It was removed.
+
+
+def _null(stack: ExitStack) -> int:
+    fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    stack.callback(os.close, fd)
     return fd
 
 
@@ -286,45 +302,6 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     reader.callback(os.close, ends[0])
     writer.callback(os.close, ends[1])
     return ends
-
-
-def _check_tools() -> None:
-    """Raise HostUnfitError if a tool that makes namespaces is missing or cannot be run."""
-    path = programs.environment().get("PATH")
-    for tool in ("setpriv", "unshare"):
-        if shutil.which(tool, path=path) is None:
-            raise HostUnfitError(
-                f"creating private namespaces: {tool} is missing, or may not be run; "
-                "run: sudo apt-get install util-linux"
-            )
-
-
-def _lent(folder: Path | None) -> tuple[str, int, int] | None:
-    """Return a folder's name and its identity: device and inode."""
-    if folder is None:
-        return None
-    found = folder.stat()
-    return str(folder.resolve()), found.st_dev, found.st_ino
-
-
-def _argv(life_fd: int, request_fd: int, report_fd: int, target: str) -> list[str]:
-    fds = (str(life_fd), str(request_fd), str(report_fd))
-    setpriv = ("setpriv", "--pdeathsig", "KILL")
-    unshare = ("unshare", "--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
-    return [*setpriv, *unshare, sys.executable, "-P", "-c", _BOOT, str(ROOT), *fds, target]
-
-
-def _environment() -> dict[str, str]:
-    """Return our environment, without setuptools' shim for distutils, whose import takes 0.2 s."""
-    if sys.version_info >= (3, 12):
-        return programs.environment()  # no distutils but setuptools'
-    return {"SETUPTOOLS_USE_DISTUTILS": "stdlib", **programs.environment()}
-
-
-def _needed_folders() -> list[Path]:
-    """Return all folders that Python may import from, and X11's sockets for `xterm` in the shell."""
-    folders = [ROOT, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).parent]
-    return folders + [Path(entry) for entry in sys.path if entry] + [Path("/tmp/.X11-unix")]
 
 
 @contextmanager

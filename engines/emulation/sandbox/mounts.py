@@ -1,4 +1,4 @@
-"""mount(2) and unshare(2) for the calling thread, which Python 3.11 lacks."""
+"""mount(2), open_tree(2), move_mount(2) and unshare(2) for the calling thread, which Python 3.11 lacks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ MS_NODEV = 0x4
 CLONE_NEWNS = 0x00020000
 CLONE_NEWNET = 0x40000000
 
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT = 428, 429
+"""The same on every architecture (include/uapi/asm-generic/unistd.h)."""
+_AT_EMPTY_PATH, _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = 0x1000, 1, 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -23,6 +26,22 @@ def mount(source: str, target: str, kind: str = "none", flags: int = 0, options:
     if _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise HostUnfitError(f"mounting {kind} on {target}: {reason}; run as root, outside a container")
+
+
+def detached(folder: int) -> int:
+    """Return a mount of an open folder that another mount namespace can attach. Raises HostUnfitError."""
+    flags = _OPEN_TREE_CLONE | _AT_EMPTY_PATH | os.O_CLOEXEC
+    handle: int = _libc.syscall(_SYS_OPEN_TREE, folder, b"", flags)
+    if handle < 0:
+        raise HostUnfitError(f"opening the current folder: {os.strerror(ctypes.get_errno())}")
+    return handle
+
+
+def attach(handle: int, target: str) -> None:
+    """Attach what `detached` returned at a path of this namespace. Raises HostUnfitError."""
+    path = os.fsencode(target)
+    if _libc.syscall(_SYS_MOVE_MOUNT, handle, b"", -100, path, _MOVE_MOUNT_F_EMPTY_PATH) != 0:
+        raise HostUnfitError(f"mounting a folder on {target}: {os.strerror(ctypes.get_errno())}")
 
 
 def unshare(flags: int) -> None:

@@ -20,7 +20,7 @@ from engines.emulation.congestion.registration import registered
 from engines.emulation.congestion.support import support
 from engines.emulation.engine import MininetEngine
 from engines.emulation.kernel.netns import sysctl_path
-from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.sandbox.client import emulation_lock
 from engines.engine import Silent
 from model.congestion import CONGESTION_CONTROLS, kernel_name
 from model.result import RunResult

@@ -47,8 +47,8 @@ def write_to(inside: Inside) -> int:
 
 
 def write_to_given(inside: Inside) -> int:
-    """Write to the descriptor named by the request; report whether a program that starts here has it."""
-    fd: int = inside.request
+    """Write to the given descriptor; report whether a program that starts here has it."""
+    (fd,) = inside.given
     os.write(fd, b"given")
     found = os.spawnlp(os.P_WAIT, "test", "test", "-e", f"/proc/self/fd/{fd}")
     inside.report("inherited" if found == 0 else "not inherited")

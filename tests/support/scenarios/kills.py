@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import BusyError
+from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.lock import emulation_lock, owner
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.waiting import until
 
@@ -27,7 +27,7 @@ _OUTER = """
 import json, sys
 sys.path.append(sys.argv[1])
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.sandbox.client import emulation_lock
 with emulation_lock(wait_s=float(sys.argv[3])):
     status = spawn_inside("tests.support.scenarios." + sys.argv[2], None, deadline_s=60,
                           on_report=lambda m: print(json.dumps(m), flush=True))
@@ -53,12 +53,14 @@ class Outer:
         assert line and json.loads(line), self.process.communicate(timeout=30)
 
     def chain(self) -> dict[str, int]:
-        """Return the pids of outer, unshare, init (process 1), worker, a host's shell and holder, if any."""
+        """Return the pids of outer, helper, unshare, init (process 1), worker, a host's shell and holder."""
         found = {"outer": self.process.pid}
-        for role, above in (("unshare", "outer"), ("init", "unshare"), ("worker", "init")):
+        above = "outer"
+        for role in ("helper", "unshare", "init", "worker"):
             below = children(found[above]) if above in found else []
             if below:
                 found[role] = below[0]
+            above = role
         for pid in children(found.get("worker", -1)):
             if "mininet:" in command(pid):
                 found["shell"] = pid
@@ -99,7 +101,8 @@ def kill_at_random_moments(inside: Inside) -> int:
         status, stderr = outer.finish()
         assert status != 0, stderr
         left = wait_until_gone(before)
-        inside.report({"left": left, "owner": str(owner())})
+        with emulation_lock():
+            inside.report({"left": left})
     again = Outer.start("echo")
     inside.report({"again": again.finish()[0]})
     return 0
@@ -157,7 +160,8 @@ def lock_alone(inside: Inside) -> int:
                 inside.report({"refused": False})
         except BusyError as error:
             inside.report({"refused": str(os.getpid()) in str(error), "exit": error.exit_code})
-    inside.report({"free": owner() is None})
+    with emulation_lock():
+        inside.report({"free": True})
     return 0
 
 

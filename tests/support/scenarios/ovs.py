@@ -13,7 +13,7 @@ from common.errors import RunError
 from engines.emulation.dataplanes.ovs.dataplane import OvsDataPlane
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.inside import Caller, Inside
 from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import Outer
@@ -27,7 +27,7 @@ def plane_of(kind: str, params: dict[str, int], mode: str = "reactive") -> tuple
         LinkSpec(10.0), TopologySpec(kind, params), dataplane="ovs", openflow=OpenFlowSpec(mode=mode)
     )
     topology = topos.build(kind, params)
-    plane = DATAPLANES["ovs"].make(spec, topology, Path("/tmp"))
+    plane = DATAPLANES["ovs"].make(spec, topology, Path("/tmp"), Caller())
     assert isinstance(plane, OvsDataPlane)
     return FabricNet(topology, plane), plane
 

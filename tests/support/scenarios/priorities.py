@@ -9,7 +9,7 @@ from pathlib import Path
 import topos
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
 from engines.emulation.traffic.native import NativeDriver
@@ -41,7 +41,7 @@ def goodput(inside: Inside) -> int:
     discipline, traffic = inside.request["discipline"], inside.request["traffic"]
     link = LinkSpec(RATE_MBPS, queue_pkts=50, discipline=discipline)
     spec = RunSpec(link, TopologySpec("star", {"n": 3}))
-    plane = DATAPLANES["fabric"].make(spec, STAR, Path("/tmp"))
+    plane = DATAPLANES["fabric"].make(spec, STAR, Path("/tmp"), Caller())
     flows = two_flows()
     with ExitStack() as stack:
         net = stack.enter_context(FabricNet(STAR, plane))

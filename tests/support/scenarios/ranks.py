@@ -24,7 +24,7 @@ from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.kernel.netns import HostRef, call_in_netns
 from engines.emulation.ranks.programs import Wanted, on_interfaces
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.traffic.native import NativeDriver
 from engines.kernel_hosts import kernel_stack
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow
@@ -74,7 +74,7 @@ def completions(inside: Inside) -> int:
         discipline=request["discipline"],
     )  # fmt: skip
     spec = RunSpec(link, TopologySpec("star", {"n": 3}), stack=STACK)
-    plane = DATAPLANES["fabric"].make(spec, STAR, Path("/tmp"))
+    plane = DATAPLANES["fabric"].make(spec, STAR, Path("/tmp"), Caller())
     options = HostOptions(
         kernel_stack.sysctls("mintcp"), metrics=kernel_stack.route_metrics(STACK), single_segments=True
     )

@@ -16,7 +16,7 @@ from controllers.scheduler import Network
 from engines.emulation.dataplanes.ovs.daemons import command
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.inside import Caller, Inside
 from model.network_plan import port_names
 from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, sub_seed
 
@@ -34,7 +34,7 @@ Hop = tuple[str, str]
 @contextmanager
 def lab(dataplane: str, mode: str) -> Iterator[tuple[FabricNet, Network]]:
     spec = RunSpec(SPEC.link, SPEC.topology, dataplane=dataplane, openflow=OpenFlowSpec(mode=mode))
-    plane = DATAPLANES[dataplane].make(spec, FT4, Path("/tmp"))
+    plane = DATAPLANES[dataplane].make(spec, FT4, Path("/tmp"), Caller())
     with FabricNet(FT4, plane) as net, plane.network(spec, dict) as network:
         yield net, network
 
@@ -90,7 +90,7 @@ def under_pox(inside: Inside) -> int:
     """Report the hops of pings under POX's rules, by the bridges' own counters."""
     wanted = OpenFlowSpec(controller="pox", mode=inside.request)
     spec = RunSpec(SPEC.link, SPEC.topology, dataplane="ovs", openflow=wanted)
-    plane = DATAPLANES["ovs"].make(spec, FT4, Path("/tmp"))
+    plane = DATAPLANES["ovs"].make(spec, FT4, Path("/tmp"), Caller())
     with FabricNet(FT4, plane) as net:
         before = plane.reading().tx_packets
         net.get("p0e0h0").cmd(f"ping -q -c{PINGS} -i0.02 -W5 {THERE.dst}")

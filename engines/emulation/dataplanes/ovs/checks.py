@@ -10,8 +10,8 @@ from common.errors import HostUnfitError, UsageError
 from controllers import routing
 from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
+from engines.emulation import machine
 from engines.emulation.dataplanes.ovs import daemons
-from engines.emulation.kernel import shaping
 from model.fields.words import beyond
 from model.openflow import COMMAND, check_openflow
 from model.schedulers import scheduled, scheduler_words
@@ -71,7 +71,7 @@ def _check_scheduler(spec: RunSpec) -> None:
 
 def check_machine(spec: RunSpec) -> None:
     """Raise HostUnfitError if Open vSwitch is missing, or netem for links with delay, and UsageError if the
-    user's controller is missing. Needs root."""
+    user's controller is missing."""
     daemons.check_installed()
     if spec.openflow.controller == "pox":
         pox_dir(os.environ)
@@ -79,7 +79,7 @@ def check_machine(spec: RunSpec) -> None:
         program = shlex.split(spec.openflow.controller.removeprefix(COMMAND))[0]
         if shutil.which(program) is None:
             raise UsageError(f"--controller {spec.openflow.controller}: there is no program {program} here")
-    if spec.link.delay_us and not shaping.has_netem():
+    if spec.link.delay_us and not machine.found().netem:
         raise HostUnfitError(
             f"links of {spec.link.delay_us:g} us delay need netem, which this kernel does not have "
             "(run: modprobe sch_netem): choose --delay 0 or --dataplane fabric"

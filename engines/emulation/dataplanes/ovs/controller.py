@@ -7,7 +7,6 @@ goes to a file of the run. Its code is in controllers/openflow/.
 from __future__ import annotations
 
 import json
-import os
 import selectors
 import signal
 import subprocess
@@ -18,8 +17,9 @@ from typing import Any
 
 from common.errors import DeadlineError, RunError
 from common.lines import LineReader
+from common.privileges import ROOT
 from engines.emulation.dataplanes.ovs.daemons import last_words
-from engines.emulation.sandbox.isolation import ROOT
+from engines.emulation.sandbox.inside import Caller
 
 LISTEN_S, END_S = 30.0, 5.0
 LAST_LINES = 8
@@ -28,10 +28,13 @@ LAST_LINES = 8
 class Controller:
     """One controller process: `start`, `wait_ready`, `stop`; `check` detects its death.
 
-    `argv` is the program; the path of the configuration file is appended.
+    `argv` is the program; the path of the configuration file is appended. It runs as `caller`.
     """
 
-    def __init__(self, argv: Sequence[str], config: Mapping[str, Any], folder: Path, log: Path) -> None:
+    def __init__(
+        self, argv: Sequence[str], config: Mapping[str, Any], folder: Path, log: Path, caller: Caller
+    ) -> None:
+        self._caller = caller
         self._argv = tuple(argv)
         self._config = dict(config)
         self._folder = folder
@@ -49,13 +52,13 @@ class Controller:
         path = self._folder / "controller.json"
         path.write_text(json.dumps(self._config))
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
+            self._process = self._caller.start(
                 [*self._argv, str(path)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={"PYTHONUNBUFFERED": "1"},
                 start_new_session=True,
             )
         assert self._process.stdout is not None

@@ -38,6 +38,7 @@ from engines.emulation.dataplanes.ovs.own_controller import OwnController
 from engines.emulation.dataplanes.ovs.sockets import make_room
 from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports
 from engines.emulation.kernel import process
+from engines.emulation.sandbox.inside import Caller
 from model.link_events import ports_of
 from model.network_plan import port_rates_bps
 from model.openflow import is_own
@@ -47,9 +48,10 @@ from topos.topology import Topology
 
 TARGET = "tcp:127.0.0.1:6653"
 CONTROL = RUN / "control.sock"
+POX = "pox"
 CONTROLLERS: Mapping[str, Sequence[str]] = {
     "osken": (sys.executable, "-m", "controllers.openflow.osken_app"),
-    "pox": (sys.executable, "-m", "controllers.openflow.pox_app"),
+    POX: (sys.executable, "-m", "controllers.openflow.pox_app"),
 }
 READY_S, READY_S_A_SWITCH = 20.0, 0.5
 PRIORITY = 10
@@ -284,8 +286,9 @@ class OvsDataPlane:
         self._start_s[what] = round(time.monotonic() - started_s, 3)
 
 
-def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
-    """Return the data plane of a RunSpec with its controller, whose log goes to `raw`."""
+def make(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> OvsDataPlane:
+    """Return the data plane of a RunSpec with its controller, whose log goes to `raw`. A controller that is
+    not refabric's own code runs as the caller."""
     config = {
         "topology": topology.kind,
         "params": dict(topology.params),
@@ -299,7 +302,11 @@ def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
     RUN.mkdir(mode=0o755, exist_ok=True)
     chosen, log = spec.openflow.controller, raw / "controller.log"
     own = is_own(chosen)
-    controller = OwnController(chosen, RUN, log) if own else Controller(CONTROLLERS[chosen], config, RUN, log)
+    controller = (
+        OwnController(chosen, RUN, log, caller)
+        if own
+        else Controller(CONTROLLERS[chosen], config, RUN, log, caller if chosen == POX else Caller())
+    )
     datapath, sample_ms = choose(spec.openflow.datapath), float(spec.sampling.queues_ms)
     foretold = spec.openflow.mode != "proactive" and not own
     return OvsDataPlane(topology, spec.link, datapath, controller, sample_ms, foretold)

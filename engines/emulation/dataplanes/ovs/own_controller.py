@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import DeadlineError, RunError
+from common.privileges import ROOT
 from engines.emulation.dataplanes.ovs import relay
 from engines.emulation.dataplanes.ovs.controller import LISTEN_S, Controller
 from engines.emulation.dataplanes.ovs.daemons import SOCKET
 from engines.emulation.dataplanes.ovs.database import disconnected
 from engines.emulation.dataplanes.registry import OVS
-from engines.emulation.sandbox.isolation import ROOT
+from engines.emulation.sandbox.inside import Caller
 from model.openflow import COMMAND, remote_port
 from model.spec import RunSpec
 
@@ -34,12 +35,12 @@ POLL_S = 0.1
 class OwnController(Controller):
     """Starts the user's command, or the relay to the user's program, in the run's namespaces."""
 
-    def __init__(self, chosen: str, folder: Path, log: Path) -> None:
+    def __init__(self, chosen: str, folder: Path, log: Path, caller: Caller) -> None:
         self._chosen = chosen
         self._remote = remote_port(chosen) is not None
         self._lost: int | None = None
         """Connections that a controller outside had closed when all switches were connected."""
-        super().__init__(self._program(), {}, folder, log)
+        super().__init__(self._program(), {}, folder, log, caller)
 
     def _program(self) -> list[str]:
         if self._remote:
@@ -50,10 +51,10 @@ class OwnController(Controller):
         """Start it and wait until it listens. Raises RunError with its last output, DeadlineError."""
         try:
             with self._log.open("wb") as log:
-                self._process = subprocess.Popen(
+                self._process = self._caller.start(
                     self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                    cwd=ROOT if self._remote else None, start_new_session=True,
-                    env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                    **({"cwd": ROOT} if self._remote else {}), start_new_session=True,
+                    env={"PYTHONUNBUFFERED": "1"},
                     pass_fds=(int(os.environ[relay.CHANNEL]),) if self._remote else (),
                 )  # fmt: skip
         except OSError as error:

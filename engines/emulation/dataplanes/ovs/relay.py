@@ -17,7 +17,7 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from common.errors import HostUnfitError
 
@@ -37,19 +37,22 @@ def outside(port: int) -> Iterator[list[int]]:
     """
     check_listening(port)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    before = os.environ.get(CHANNEL)
     with ours, theirs:
         ours.setblocking(False)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=_serve, args=(loop, ours, port), daemon=True)
         thread.start()
-        os.environ[CHANNEL] = str(theirs.fileno())
         try:
             yield [theirs.fileno()]
         finally:
-            os.environ.pop(CHANNEL, None) if before is None else os.environ.update({CHANNEL: before})
             loop.call_soon_threadsafe(loop.stop)
             thread.join(START_S)
+
+
+def take(given: Sequence[int]) -> None:
+    """Remember the pair's inner end, if the run was given one, for the program inside."""
+    for fd in given:
+        os.environ[CHANNEL] = str(fd)
 
 
 def check_listening(port: int) -> None:

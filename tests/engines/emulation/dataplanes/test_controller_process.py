@@ -11,6 +11,7 @@ import pytest
 
 from common.errors import DeadlineError, RunError
 from engines.emulation.dataplanes.ovs.controller import Controller
+from engines.emulation.sandbox.inside import NOBODY
 
 READS = "import json, sys, time; config = json.load(open(sys.argv[1])); "
 LISTENS = READS + "print(json.dumps({'event': 'ready'}), flush=True); "
@@ -28,7 +29,7 @@ def made() -> Iterator[list[Controller]]:
 
 
 def controller(program: str, folder: Path, made: list[Controller]) -> Controller:
-    one = Controller([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log")
+    one = Controller([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log", NOBODY)
     made.append(one)
     return one
 

@@ -173,7 +173,6 @@ def test_what_real_programs_cannot_do_is_refused(spec: RunSpec, message: str) ->
 
 def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "KAMAILIO", "/nowhere/kamailio")
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(HostUnfitError, match=r"needs kamailio.*setup/install.sh --ims"):
         support.check()
 
@@ -181,13 +180,3 @@ def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyP
 def test_a_missing_module_of_kamailio_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(support, "LIBRARIES", tmp_path)
     assert "kamailio's ndb_redis.so" in support.missing()
-
-
-def test_an_installation_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    installer = tmp_path / "install.sh"
-    installer.write_text("#!/bin/sh\necho 'setup: no network' >&2\nexit 3\n")
-    installer.chmod(0o755)
-    monkeypatch.setattr(support, "INSTALLER", installer)
-    monkeypatch.setattr(support, "SIPP", "/nowhere/sipp")
-    with pytest.raises(HostUnfitError, match="setup: no network"):
-        support.ensure()
