@@ -1,7 +1,8 @@
-#!/usr/bin/env bash
+#!/bin/bash
 # Installs what refabric needs: Debian packages, a virtual environment in .venv with access to Debian's
 # Mininet, the C++ core, the BPF objects of the coupled congestion controls, and Open vSwitch. If one of the
 # last two fails, everything else still works. Takes well under two seconds if everything is installed.
+# As root in a clone of an ordinary user it installs Debian packages, and does everything else as that user.
 # Open vSwitch's service is neither started nor enabled; each run starts its own daemons (docs/dataplanes/ovs.md).
 #
 #   setup/install.sh [--quiet] [--simulator|--guests] [--pox]
@@ -17,6 +18,11 @@
 # Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be prepared (the last line says why).
 set -euo pipefail
 
+system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+if [ "$EUID" = 0 ]; then # no folder of the caller decides which programs root runs
+    export PATH=$system_path
+    unset TMPDIR CDPATH
+fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
 python=/usr/bin/python3   # the interpreter for which Debian's mininet package is installed
@@ -26,6 +32,8 @@ bpf_packages=(clang libbpf-dev)   # without them MPTCP runs uncoupled
 ovs_packages=(openvswitch-switch)   # without it --dataplane ovs is unavailable
 ims_packages=(kamailio kamailio-redis-modules sip-tester redis-server)
 policy=/usr/sbin/policy-rc.d
+root_lock=/run/refabric-setup.lock
+root_failed=/run/refabric-setup.failed   # packages that apt-get could not install; --quiet does not try them again
 packages_of_ours=(common fabric topos controllers workloads ccp model analysis engines setup plots harness experiments refabric)
 bpf=$root/engines/emulation/congestion
 ranks=$root/engines/emulation/ranks/bpf
@@ -37,6 +45,8 @@ guests=no
 pox=no
 ims=no
 docs=no
+after_packages=no
+locked=no
 log=
 counter=
 count_every_s=30
@@ -47,16 +57,25 @@ interrupted() { printf 'setup: interrupted; run setup/install.sh again\n' >&2; e
 clean_up() { stop_counting; rm -f -- "$log"; policy_back; }
 
 missing_packages() {
-    local package state
+    local package installed
+    # shellcheck disable=SC2016 # dpkg-query expands these, not the shell
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
     for package in "$@"; do
-        state=$(grep -c "^$package installed" <<<"$installed" || true)
-        [ "$state" != 0 ] || printf '%s ' "$package"
+        grep -qxF "$package installed" <<<"$installed" || printf '%s ' "$package"
     done
 }
 
-query_packages() {
-    # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" "${ovs_packages[@]}" bridge-utils 2>/dev/null || true)
+lock() { # file, where: waits for another setup/install.sh. Others cannot open the file, so they cannot lock it.
+    local holder
+    (umask 077 && : >>"$1") 2>/dev/null || return 1
+    exec 9<>"$1"
+    if ! flock -n 9; then
+        holder=$(tr -dc 0-9 <"$1")
+        printf 'setup: another setup/install.sh (process %s) is at work %s; waiting for it\n' "${holder:-?}" "$2" >&2
+        flock -w 900 9 ||
+            unfit "another setup/install.sh (process ${holder:-?}) has been running for 15 minutes; end it and try again"
+    fi
+    printf '%s\n' "$$" >"$1"
 }
 
 apt() {
@@ -72,21 +91,89 @@ get() {
 }
 
 install_packages() {
-    command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         unfit "this is not Debian or Ubuntu: install ${packages[*]} by hand on a Debian 12+ or Ubuntu 24.04+ machine"
-    query_packages
-    local missing
+    fi
+    local missing more=()
     missing=$(missing_packages "${packages[@]}")
+    if [ "$(id -u)" != 0 ]; then
+        [ -z "$missing" ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
+        return 0
+    fi
+    [ "$simulator$guests" != nono ] || more=("${bpf_packages[@]}" "${ovs_packages[@]}" bridge-utils)
+    [ -n "$missing$(missing_packages "${more[@]}")" ] || return 0
+    lock "$root_lock" "on this machine" || unfit "$root_lock cannot be written"
+    missing=$(missing_packages "${packages[@]}")
+    if [ -n "$missing" ]; then
+        printf 'setup: installing %s\n' "$missing" >&2
+        log=$(mktemp)
+        # shellcheck disable=SC2086 # one word per package
+        if ! get $missing; then
+            tail -n 15 "$log" >&2
+            unfit "apt-get could not install: $missing- repair what it reports above, then run setup/install.sh again"
+        fi
+        rm -f -- "$log"
+    fi
+    if [ ${#more[@]} -gt 0 ]; then
+        install_optional "MPTCP will run uncoupled reno" "${bpf_packages[@]}"
+        install_ovs
+        # For stock Mininet's Linux bridges; no run of refabric needs them.
+        install_optional "stock mn has no --switch lxbr" bridge-utils
+    fi
+    exec 9>&-
+}
+
+install_optional() { # what is lacking without them, packages
+    local without=$1 missing
+    shift
+    missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
-    [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
-    printf 'setup: installing %s\n' "$missing" >&2
+    if [ "$quiet" = yes ] && grep -qxF -- "$*" "$root_failed" 2>/dev/null; then return 0; fi
     log=$(mktemp)
-    # shellcheck disable=SC2086 -- one word per package
+    printf 'setup: installing %s\n' "$missing" >&2
+    # shellcheck disable=SC2086 # one word per package
     if ! get $missing; then
-        tail -n 15 "$log" >&2
-        unfit "apt-get could not install: $missing- repair what it reports above, then run setup/install.sh again"
+        printf '%s\n' "$*" >>"$root_failed"
+        printf 'setup: apt-get could not install %s(%s); to repair: sudo apt-get update && sudo setup/install.sh\n' "$missing" "$without" >&2
     fi
     rm -f -- "$log"
+}
+
+become_owner() { # arguments of this script
+    # Root makes no file in a clone of an ordinary user, who goes on from here.
+    [ "$(id -u)" = 0 ] || return 0
+    local uid gid entry variable home=/nonexistent groups=--clear-groups
+    uid=$(stat -c %u "$root")
+    [ "$uid" != 0 ] || return 0
+    gid=$(stat -c %g "$root")
+    [ "$gid" != 0 ] || gid=$uid
+    if entry=$(getent passwd "$uid"); then
+        IFS=: read -r _ _ _ gid _ home _ <<<"$entry"
+        groups=--init-groups
+    fi
+    for variable in $(compgen -e); do
+        case $variable in
+            TERM | LANG | PIP_* | *_proxy | *_PROXY | SSL_CERT_* | REQUESTS_CA_BUNDLE) ;;
+            *) unset "$variable" 2>/dev/null || true ;;
+        esac
+    done
+    export HOME=$home PATH=$system_path
+    clean_up
+    exec setpriv --reuid "$uid" --regid "$gid" "$groups" --no-new-privs \
+        "$root/setup/install.sh" --after-packages "$@"
+}
+
+lock_clone() {
+    # Taken when there is something to do; callers look again whether it has been done meanwhile.
+    [ "$locked" = no ] || return 0
+    local path foreign=
+    lock "$root/.setup-lock" "in this clone" ||
+        unfit "$root belongs to $(stat -c %U "$root"): run setup/install.sh as that user, or: sudo setup/install.sh"
+    locked=yes
+    for path in "$venv" "$venv-docs" "$root"/build/cp3* "$root/.pox" "$bpf/objects"; do
+        [ ! -e "$path" ] || [ -z "$(find "$path" ! -user "$(id -u)" -print -quit)" ] || foreign+=" $(printf %q "$path")"
+    done
+    [ -z "$foreign" ] || unfit "an earlier setup/install.sh made files of another user: run  sudo rm -rf$foreign"
 }
 
 fingerprint() {
@@ -168,11 +255,12 @@ install_environment() {
     local wanted
     wanted=$(fingerprint "$root/requirements.txt" "$root/setup/requirements-source.txt")
     is_current environment "$wanted" && return 0
+    lock_clone
+    is_current environment "$wanted" && return 0
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
         unfit "$("$python" -V) is too old: Python 3.11 is needed (Debian 12+, Ubuntu 24.04+)"
-    rm -f -- "$venv"/.refabric-* 2>/dev/null || true
-    rm -rf -- "$venv" 2>/dev/null ||
-        unfit "$venv cannot be replaced (did an interrupted sudo setup/install.sh make it?): run sudo setup/install.sh"
+    rm -f -- "$venv"/.refabric-*
+    rm -rf -- "$venv"
     run_logged "making .venv" "$python" -m venv --system-site-packages "$venv"
     fetch_python "installing the pinned Python packages" "$root/requirements.txt" --only-binary :all:
     fetch_python "building the packages that have no wheel" "$root/setup/requirements-source.txt" \
@@ -185,11 +273,12 @@ install_docs() {
     local wanted into=$root/.venv-docs
     wanted=$(fingerprint "$root/docs/site/requirements.txt")
     [ "$(cat "$into/.refabric-docs" 2>/dev/null)" != "$wanted" ] || return 0
-    rm -rf -- "$into" 2>/dev/null || unfit "$into cannot be replaced (did root make it?): run sudo setup/install.sh --docs"
+    lock_clone
+    [ "$(cat "$into/.refabric-docs" 2>/dev/null)" != "$wanted" ] || return 0
+    rm -rf -- "$into"
     run_logged "making .venv-docs" "$python" -m venv "$into"
     fetch_python "installing MkDocs" "$root/docs/site/requirements.txt" --only-binary :all:
     printf '%s\n' "$wanted" >"$into/.refabric-docs"
-    give_back
 }
 
 modules_are_in_place() {
@@ -206,34 +295,17 @@ install_core() {
     local wanted
     wanted=$(core_sources | fingerprint -)
     is_current core "$wanted" && modules_are_in_place && return 0
+    lock_clone
+    is_current core "$wanted" && modules_are_in_place && return 0
     rm -f -- "$venv/.refabric-core"
     run_logged "building the fabric core (about a minute)" "$venv/bin/pip" install --verbose --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
-    # Compile now: byte code that root writes later could not be removed by the folder's owner.
+    # Compile now, so that no process of root finds byte code to write in the clone.
     "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true
     printf '%s\n' "$wanted" >"$venv/.refabric-core"
 }
 
 uncoupled() { printf 'setup: %s: MPTCP will run uncoupled reno; to repair: %s\n' "$1" "$2" >&2; }
-
-install_bpf_packages() {
-    local missing
-    missing=$(missing_packages "${bpf_packages[@]}")
-    [ -n "$missing" ] || return 0
-    if [ "$(id -u)" != 0 ]; then
-        uncoupled "missing packages: $missing" "sudo setup/install.sh"
-        return 1
-    fi
-    printf 'setup: installing %s\n' "$missing" >&2
-    log=$(mktemp)
-    # shellcheck disable=SC2086 -- one word per package
-    if ! get $missing; then
-        uncoupled "apt-get could not install $missing" "sudo apt-get install $missing&& sudo setup/install.sh"
-        rm -f -- "$log"
-        return 1
-    fi
-    rm -f -- "$log"
-}
 
 compile_bpf() {
     # Works on any kernel and CPU of this byte order: offsets of kernel structures are resolved when loading.
@@ -248,12 +320,18 @@ compile_bpf() {
 
 install_bpf() {
     # A failure here does not make the machine unfit. Calls with --quiet do not retry it.
-    local wanted
+    local wanted missing
     wanted=$(cat "$bpf"/bpf/* "$ranks"/* "$root"/fabric/ccp/*.h | fingerprint -)
     if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
     if [ "$quiet" = yes ] && is_current bpf "failed $wanted"; then return 0; fi
+    lock_clone
+    if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
     printf 'failed %s\n' "$wanted" >"$venv/.refabric-bpf"
-    install_bpf_packages || return 0
+    missing=$(missing_packages "${bpf_packages[@]}")
+    if [ -n "$missing" ]; then
+        uncoupled "missing packages: $missing" "sudo setup/install.sh"
+        return 0
+    fi
     log=$(mktemp)
     printf 'setup: compiling the BPF programs\n' >&2
     if compile_bpf >"$log" 2>&1 </dev/null; then
@@ -307,23 +385,19 @@ install_ovs() {
     local missing
     missing=$(missing_packages "${ovs_packages[@]}")
     [ -n "$missing" ] || return 0
-    if [ "$quiet" = yes ] && is_current ovs failed; then return 0; fi
-    printf 'failed\n' >"$venv/.refabric-ovs"
-    if [ "$(id -u)" != 0 ]; then
-        no_ovs "missing packages: $missing" "sudo setup/install.sh"
-        return 0
-    fi
+    if [ "$quiet" = yes ] && grep -qxF -- "${ovs_packages[*]}" "$root_failed" 2>/dev/null; then return 0; fi
     printf 'setup: installing %s(its service is neither started nor enabled)\n' "$missing" >&2
     if ! policy_away; then
+        printf '%s\n' "${ovs_packages[*]}" >>"$root_failed"
         no_ovs "$policy and $policy.refabric are not what one setup/install.sh left" "keep the right one of them as $policy, remove the other, and run sudo setup/install.sh"
         return 0
     fi
     log=$(mktemp)
-    # shellcheck disable=SC2086 -- one word per package
+    # shellcheck disable=SC2086 # one word per package
     if get $missing; then
-        rm -f -- "$venv/.refabric-ovs"
         not_at_boot openvswitch-switch ovs-record-hostname
     else
+        printf '%s\n' "${ovs_packages[*]}" >>"$root_failed"
         no_ovs "apt-get could not install $missing" "sudo apt-get update && sudo setup/install.sh"
     fi
     policy_back
@@ -338,32 +412,18 @@ not_at_boot() {
     done
 }
 
-install_bridges() {
-    # For stock Mininet's Linux bridges (`mn --switch lxbr`); no run of refabric needs them.
-    [ "$(id -u)" = 0 ] && [ -n "$(missing_packages bridge-utils)" ] || return 0
-    if [ "$quiet" = yes ] && is_current bridges failed; then return 0; fi
-    log=$(mktemp)
-    printf 'setup: installing bridge-utils\n' >&2
-    if get bridge-utils; then
-        rm -f -- "$venv/.refabric-bridges"
-    else
-        printf 'failed\n' >"$venv/.refabric-bridges"
-        printf 'setup: apt-get could not install bridge-utils: stock mn has no --switch lxbr\n' >&2
-    fi
-    rm -f -- "$log"
-}
-
 install_ims() {
-    # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${ims_packages[@]}" 2>/dev/null || true)
     local missing
     missing=$(missing_packages "${ims_packages[@]}")
     [ -n "$missing" ] || return 0
     [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh --ims"
+    lock "$root_lock" "on this machine" || unfit "$root_lock cannot be written"
+    missing=$(missing_packages "${ims_packages[@]}")
+    [ -n "$missing" ] || return 0
     printf 'setup: installing %s(no service is started or enabled)\n' "$missing" >&2
     policy_away || unfit "$policy and $policy.refabric are not what one setup/install.sh left: keep the right one of them as $policy, remove the other, and run sudo setup/install.sh --ims"
     log=$(mktemp)
-    # shellcheck disable=SC2086 -- one word per package
+    # shellcheck disable=SC2086 # one word per package
     get $missing || unfit "apt-get could not install $missing- run: sudo apt-get update && sudo setup/install.sh --ims"
     not_at_boot kamailio redis-server
     policy_back
@@ -376,8 +436,12 @@ fetch_pox() {
         git -C "$root/.pox" -c advice.detachedHead=false checkout --quiet FETCH_HEAD
 }
 
+has_pox() { [ -d "$root/.pox/.git" ] && [ "$(git -C "$root/.pox" rev-parse HEAD)" = "$pox_commit" ]; }
+
 install_pox() {
-    [ ! -d "$root/.pox/.git" ] || [ "$(git -C "$root/.pox" rev-parse HEAD)" != "$pox_commit" ] || return 0
+    ! has_pox || return 0
+    lock_clone
+    ! has_pox || return 0
     command -v git >/dev/null || unfit "POX is fetched with git, which is missing: sudo apt-get install git"
     log=$(mktemp)
     printf 'setup: fetching POX\n' >&2
@@ -389,21 +453,6 @@ install_pox() {
     rm -f -- "$log"
 }
 
-give_back() {
-    # As root, give created files to the owner of the tree, not to the caller of sudo.
-    [ "$(id -u)" = 0 ] || return 0
-    local path owner
-    owner=$(stat -c %u:%g "$root")
-    [ "${owner%:*}" != 0 ] || return 0
-    for path in "$venv" "$venv-docs" "$root/build" "$root/.pox" "$bpf/objects"; do
-        [ ! -e "$path" ] || chown -R --no-dereference "$owner" "$path"
-    done
-    find "${packages_of_ours[@]/#/$root/}" -name __pycache__ -prune \
-        -exec chown -R --no-dereference "$owner" {} +
-}
-
-made_at() { stat -c %Y "$venv"/.refabric-{core,bpf,ovs} 2>/dev/null || true; }
-
 main() {
     local argument
     for argument in "$@"; do
@@ -414,31 +463,28 @@ main() {
             --pox) pox=yes ;;
             --ims) ims=yes ;;
             --docs) docs=yes ;;
+            --after-packages) after_packages=yes ;; # root has installed what it could
             *) printf 'usage: setup/install.sh [--quiet] [--simulator|--guests] [--pox] | --ims | --docs\n' >&2; exit 2 ;;
         esac
     done
     trap clean_up EXIT
     trap interrupted INT TERM HUP
-    exec 9<"$root/setup"
-    flock -n 9 || printf 'setup: another setup/install.sh is at work in this clone; waiting for it\n' >&2
-    flock -w 900 9 || unfit "another setup/install.sh has been running for 15 minutes; end it and try again"
+    cd "$root" # python -m imports from the current folder first
     policy_back
     if [ "$ims" = yes ]; then
         install_ims
         return
     fi
+    [ "$docs$after_packages" != nono ] || install_packages
+    become_owner "$@"
     if [ "$docs" = yes ]; then
         install_docs
         return
     fi
-    install_packages
-    local before
-    before=$(made_at)
     install_environment
     install_core
-    [ "$simulator$guests" != nono ] || { install_bpf; install_ovs; install_bridges; }
+    [ "$simulator$guests" != nono ] || install_bpf
     [ "$pox" = no ] || install_pox
-    [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"
 }
 

@@ -49,7 +49,8 @@ def test_binary_packages_have_wheels_for_every_python_and_machine() -> None:
 
 def in_script(commands: str, policy: Path) -> subprocess.CompletedProcess[str]:
     """Run shell commands after the script's functions, as if root, with its policy-rc.d at `policy`."""
-    stand_ins = f"policy={policy}; id() {{ echo 0; }}; trap 'rm -f -- \"$log\"' EXIT"
+    locks = "root_lock=$policy.lock; root_failed=$policy.failed"
+    stand_ins = f'policy={policy}; {locks}; id() {{ echo 0; }}; trap \'rm -f -- "$log" "$root_lock"\' EXIT'
     program = f"source {SCRIPT}; set +e; {stand_ins}\n{commands}"
     return subprocess.run(
         ["bash", "-c", program, "test"], capture_output=True, text=True, timeout=20, check=False
@@ -154,3 +155,22 @@ def test_sip_servers_that_cannot_be_installed_are_named(policy: Path) -> None:
     done = in_script("dpkg-query() { :; }; get() { false; }; install_ims", policy)
     assert done.returncode == 3
     assert "could not install kamailio" in done.stderr and "setup/install.sh --ims" in done.stderr
+
+
+def test_what_could_not_be_installed_is_not_tried_again_by_each_run(policy: Path) -> None:
+    stand_ins = "dpkg-query() { :; }; get() { echo got $*; false; }"
+    try_ = "install_optional 'there are no bridges' bridge-utils; install_ovs"
+    done = in_script(f"{stand_ins}; {try_}; quiet=yes; {try_}; quiet=no; {try_}", policy)
+    assert done.stdout.splitlines() == ["got bridge-utils", "got openvswitch-switch"] * 2
+    assert done.stderr.count("apt-get could not install bridge-utils (there are no bridges)") == 2
+
+
+def test_a_clone_is_locked_by_a_file_that_no_other_user_can_open(tmp_path: Path) -> None:
+    file = tmp_path / ".setup-lock"
+    take = f"lock {file} 'in this clone'"
+    wait = f"exec 9>&-; (flock 8; sleep 1) 8<>{file} & sleep 0.3; {take} && echo taken"
+    done = in_script(f"umask 0; {take}; {wait}", tmp_path / "none")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert done.stdout == "taken\n"
+    said = r"setup: another setup/install.sh \(process \d+\) is at work in this clone; waiting for it\n"
+    assert re.fullmatch(said, done.stderr), done.stderr
