@@ -18,7 +18,7 @@ from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.results.summary import Judged
 from model.result import Status, Table, under_test
-from plots.shared.settings_folder import settings_folder
+from plots.shared.settings_folder import import_matplotlib, settings_folder
 
 if TYPE_CHECKING:
     from plots.data import Level, Point
@@ -42,7 +42,8 @@ def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
     for each in wanted:
         tasks += [(each.figure.name, task) for task in _charts(each)]
     with settings_folder():
-        if len(tasks) > 1:  # imported once, before this process is forked: Matplotlib takes half a second
+        if tasks:  # imported once, before this process is forked: Matplotlib takes half a second
+            import_matplotlib()
             importlib.import_module("plots.shared.saving")
         found = side_by_side([task for _, task in tasks])
     for (name, _), paths in zip(tasks, found, strict=True):

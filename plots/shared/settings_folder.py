@@ -1,15 +1,51 @@
-"""Where matplotlib keeps its settings and its list of fonts while charts are drawn."""
+"""Where matplotlib keeps its settings and its list of fonts while charts are drawn, and which it ignores."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-_VARIABLE = "MPLCONFIGDIR"
+_VARIABLE, _FILE = "MPLCONFIGDIR", "MATPLOTLIBRC"
 """Read when matplotlib is first imported."""
+
+
+def import_matplotlib() -> None:
+    """Import matplotlib without the settings of the user and of the current folder, which it reads first.
+
+    A file `matplotlibrc` there may be anybody's, and may be a pipe. Nobody else can write to `/`.
+    """
+    if "matplotlib" in sys.modules:  # style.look() takes its defaults
+        return
+    before = os.environ.get(_FILE)
+    os.environ[_FILE] = os.devnull
+    try:
+        with _in_root_folder():
+            importlib.import_module("matplotlib")
+    finally:
+        del os.environ[_FILE]
+        if before is not None:
+            os.environ[_FILE] = before
+
+
+@contextlib.contextmanager
+def _in_root_folder() -> Iterator[None]:
+    """Make `/` the current folder for the block, unless this user could not return; then matplotlib finds
+    nothing in the current folder either."""
+    if not os.access(".", os.X_OK):
+        yield
+        return
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.chdir("/")
+    try:
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
 
 
 @contextlib.contextmanager

@@ -83,8 +83,15 @@ _RC: Any = {  # Any: matplotlib types the keys as one long Literal
 
 
 def look() -> AbstractContextManager[None]:
-    """Return a context with the charts' Matplotlib settings; draw and save inside it."""
-    return mpl.rc_context(_RC)
+    """Return a context with the charts' Matplotlib settings; draw and save inside it.
+
+    Settings of the user's own become Matplotlib's defaults.
+    """
+    defaults: Any = mpl.rcParamsDefault
+    changed = {
+        name: value for name, value in defaults.items() if name != "backend" and mpl.rcParams[name] != value
+    }
+    return mpl.rc_context({**changed, **_RC})
 
 
 def colour(subflows: int, most: int = 8) -> str:
