@@ -10,14 +10,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 setup/install.sh --quiet
 
 owner=$(stat -c %u .)
-group=$(stat -c %g .)
 as_owner=()
 if [ "$(id -u)" = 0 ] && [ "$owner" != 0 ]; then
     command -v setpriv >/dev/null ||
         { echo "run_tests.sh: setpriv is missing: run  apt-get install util-linux" >&2; exit 3; }
-    home=$(getent passwd "$owner" | cut -d: -f6) || true
+    # Never the group of a folder: it may be root's.
+    IFS=: read -r _ _ _ group _ home _ < <(getent passwd "$owner" || echo ":::$owner::/nonexistent:")
     as_owner=(setpriv --reuid "$owner" --regid "$group" --clear-groups --reset-env env
-              "HOME=${home:-/nonexistent}" "PATH=/usr/local/bin:/usr/bin:/bin" "LANG=${LANG:-C.UTF-8}")
+              "HOME=$home" "PATH=/usr/local/bin:/usr/bin:/bin" "LANG=${LANG:-C.UTF-8}")
 fi
 
 # Root writes neither byte code nor a cache into the owner's folder.
