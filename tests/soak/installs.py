@@ -1,11 +1,12 @@
 """setup/install.sh in clones of their own: without a network, killed at random moments, two at a time.
 
-    python tests/soak/installs.py [--kills 3] [--seed 1] [--before WORDS] [--json]
+    python tests/soak/installs.py [--kills 3] [--seed 1] [--before WORDS] [--owner UID] [--json]
 
 Each kill is a SIGKILL to everything that the script has started, at a moment drawn uniformly over an
 undisturbed installation's length; the same command then has to finish. Packages of the distribution must be
 there already. Takes about four installations and one for each kill. `--before` is put before each command,
-like `nice`. Exit code 1 when a repair failed.
+like `nice`. With `--owner` the clone belongs to this user, and root may make no file in it. Exit code 1 when
+a repair failed, or root made files.
 """
 
 from __future__ import annotations
@@ -40,9 +41,12 @@ class Clone:
     faults: list[str] = field(default_factory=list)
 
     @classmethod
-    def made(cls, home: Path, name: str, before: Sequence[str]) -> Clone:
+    def made(cls, home: Path, name: str, before: Sequence[str], owner: int | None) -> Clone:
         folder = home / name
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, timeout=120)
+        if owner is not None:
+            home.chmod(0o755)
+            subprocess.run(["chown", "-R", f"{owner}:{owner}", str(folder)], check=True, timeout=120)
         return cls(folder, tuple(before))
 
     def start(self, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
@@ -72,6 +76,12 @@ class Clone:
             return
         if done.returncode:
             self.faults.append(f"{what}: refabric list: {done.stderr.strip()[-300:]}")
+
+    def belongs_to(self, owner: int) -> None:
+        """Note a fault for each top-level entry in which there is something of another user."""
+        for entry in self.folder.iterdir():
+            if any(path.lstat().st_uid != owner for path in (entry, *entry.rglob("*"))):
+                self.faults.append(f"{entry.name}: not all of it belongs to user {owner}")
 
     def forget(self) -> None:
         shutil.rmtree(self.folder / ".venv", ignore_errors=True)
@@ -121,11 +131,12 @@ def two_at_once(clone: Clone) -> dict[str, Any]:
 @click.option("--kills", default=3, show_default=True, type=click.IntRange(0))
 @click.option("--seed", default=1, show_default=True)
 @click.option("--before", default="", metavar="WORDS", help="Put WORDS before each installation.")
+@click.option("--owner", type=click.IntRange(1), metavar="UID", help="Give the clone to this user.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def main(kills: int, seed: int, before: str, as_json: bool) -> None:
+def main(kills: int, seed: int, before: str, owner: int | None, as_json: bool) -> None:
     """Install again and again in temporary clones."""
     with tempfile.TemporaryDirectory(prefix="installs-") as home:
-        clone = Clone.made(Path(home), "clone", before.split())
+        clone = Clone.made(Path(home), "clone", before.split(), owner)
         began = time.monotonic()
         clone.finish(clone.start(), "undisturbed")
         length_s = time.monotonic() - began
@@ -136,6 +147,8 @@ def main(kills: int, seed: int, before: str, as_json: bool) -> None:
             once = killed(clone, [round(rng.uniform(0.0, length_s), 1)])
             found.setdefault("killed_at_s", []).extend(once["killed_at_s"])
         found |= two_at_once(clone)
+        if owner is not None:
+            clone.belongs_to(owner)
         found["faults"] = clone.faults
     click.echo(json.dumps(found) if as_json else "\n".join(f"{name}: {found[name]}" for name in found))
     sys.exit(1 if clone.faults else 0)
