@@ -12,8 +12,8 @@ _STARTS_HOSTS = {"run", "plan", "calibrate", "shell", "doctor", "worker"}
 
 def main() -> None:
     """Become the user for whom root was started, then run the command line."""
-    # Imported objects stay. Searching them for garbage takes a sixth of the time of a short command; afterwards
-    # garbage is looked for more rarely than by default, since flows and links of a plan are many and no garbage.
+    # Imported objects stay. Searching them for garbage takes a sixth of the time of a short command. Later,
+    # garbage is looked for more rarely than by default, since flows and links of a plan are none.
     gc.disable()
     _separate()
     from experiments.command import main as command_line  # noqa: PLC0415 -- not as root

@@ -12,6 +12,7 @@ from typing import Any
 
 from common import interrupts
 from common.errors import UsageError
+from engines.emulation.sandbox import client
 from harness import load as loading
 from harness.api.points import Point
 from harness.api.results import Results
@@ -38,6 +39,7 @@ def run(
 
     Raises RefabricError as the command does, and KeyboardInterrupt if it is interrupted.
     """
+    client.separate()
     values = {**options, "results": os.fspath(results)}
     argv = [*argv_of(run_command, values), "--", experiment]
     asked = request_of(**parsed(run_command, argv, catalogue))

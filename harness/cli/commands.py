@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "watch": "harness.cli.watch:watch",
     "calibrate": "harness.cli.machine:calibrate",
     "shell": "harness.cli.machine:shell",
+    "worker": "harness.cli.worker:worker",
     "kernel": "harness.cli.kernel:kernel",
     "new": "harness.cli.new:new",
     "results": "harness.cli.keeping:results",

@@ -28,8 +28,10 @@ from common import files, programs
 from common.errors import RefabricError
 from common.side_by_side import follow_parent
 from engines.dispatch import runs, waves
+from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb
+from engines.registry import real_time
 from harness.execute.executor import (
     Event,
     Executor,
@@ -190,12 +192,14 @@ class Processes:
         # The worker inherits the block, so that Ctrl-C cannot end it before it ignores the signal itself.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            worker = _Worker(
-                subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, pass_fds=[handle], env=programs.environment()
-                ),
-                ours,
-            )
+            with client.passed_on(needed=real_time(self._engine.name.split(","))) as (handles, variables):
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[handle, *handles],
+                    env=programs.environment(variables),
+                )
+            worker = _Worker(process, ours)
             self._workers.append(worker)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -35,8 +35,8 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RefabricError
-from engines.emulation.sandbox.inside import Inside
 from common.privileges import ROOT
+from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from tests.soak.beside import Beside
 from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
@@ -167,7 +167,7 @@ class Matrix:
         argv += chosen.times
         argv += ["--results", str(folder / "results")]
         if run == "cluster":
-            argv += ["--dask", self._lab.address]
+            argv += ["--dask", self._lab.address, "--insecure"]
         env = {**os.environ, "HOME": str(folder / "home")}  # the measured rates are kept below it
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, env=env)

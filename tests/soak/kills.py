@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import BusyError, RunError
-from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.client import emulation_lock
+from engines.emulation.sandbox.inside import Inside
 from tests.soak.shape import broken, differences, shape
 from tests.support.leftovers import Snapshot, snapshot, wait_until_gone
 

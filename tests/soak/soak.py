@@ -27,8 +27,8 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RefabricError
-from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.client import emulation_lock
+from engines.emulation.sandbox.isolation import spawn_inside
 from engines.provenance import machine, revision
 from tests.soak import kills, points
 

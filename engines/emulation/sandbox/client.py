@@ -105,9 +105,10 @@ def connection() -> socket.socket:
 
 
 @contextmanager
-def passed_on() -> Iterator[tuple[Sequence[int], Mapping[str, str]]]:
-    """Yield what a child process needs to start real hosts: descriptors to inherit, and variables."""
-    if not available():
+def passed_on(needed: bool) -> Iterator[tuple[Sequence[int], Mapping[str, str]]]:
+    """Yield what a child process needs to start real hosts, if it is to: descriptors to inherit, and
+    variables."""
+    if not (needed and available()):
         yield (), {}
         return
     with connection() as link:

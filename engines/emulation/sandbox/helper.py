@@ -258,16 +258,22 @@ class Helper:
         }
         target = _target(asked.get("what"), any_function=self._user is None)
         with open(_in_memory(json.dumps(envelope).encode()), "rb") as request:
-            connection.process = subprocess.Popen(
-                _argv(life, request.fileno(), report, target),
-                pass_fds=(life, request.fileno(), report, folder, *given),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                cwd="/",
-                start_new_session=not interactive,
-                env={**ENVIRONMENT, **(_terminal(asked.get("terminal")) if interactive else {})},
-            )
+            try:
+                connection.process = subprocess.Popen(
+                    _argv(life, request.fileno(), report, target),
+                    pass_fds=(life, request.fileno(), report, folder, *given),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd="/",
+                    start_new_session=not interactive,
+                    env={**ENVIRONMENT, **(_terminal(asked.get("terminal")) if interactive else {})},
+                )
+            except OSError as error:
+                raise RefusedError(
+                    f"creating private namespaces: {error.filename or 'setpriv'} is missing, or may not be run; "
+                    "run: sudo apt-get install util-linux"
+                ) from error
         connection.kill_at_s = time.monotonic() + limit_s
         connection.pidfd = os.pidfd_open(connection.process.pid)
         self._selector.register(connection.pidfd, selectors.EVENT_READ, connection)

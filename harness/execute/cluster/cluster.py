@@ -8,7 +8,6 @@ All checks of the cluster happen here, before a point starts.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import math
 import os
@@ -84,7 +83,7 @@ def check_address(address: str, root: bool, insecure: bool) -> None:
     """Raise UsageError unless this is an address that a sweep of this user may connect to.
 
     A scheduler can run any code in the process that connects to it. Without TLS, so can anybody who can
-    reach or imitate the scheduler. Root therefore uses plain TCP only on this machine, unless `insecure`.
+    reach or imitate the scheduler, on this machine, too. Root therefore needs TLS, unless `insecure`.
     """
     try:
         parts = urlsplit(address)
@@ -95,10 +94,10 @@ def check_address(address: str, root: bool, insecure: bool) -> None:
         raise UsageError(
             f"--dask {address}: not an address of a scheduler; write it like tcp://10.0.0.1:8786"
         )
-    if root and not insecure and parts.scheme == "tcp" and not _is_loopback(parts.hostname or ""):
+    if root and not insecure and parts.scheme == "tcp":
         raise UsageError(
-            f"--dask {address}: as root, a scheduler elsewhere must use tls:// (docs/clusters.md has "
-            "the commands); run without sudo, or add --insecure if nobody else can reach that network"
+            f"--dask {address}: as root, a scheduler must use tls:// (docs/clusters.md has the commands); "
+            "run it as an ordinary user, or add --insecure if nobody else can reach that address"
         )
 
 
@@ -110,13 +109,6 @@ def _check_certificate(address: str) -> None:
             f"--dask {address}: Dask has no certificate on this machine; write distributed.comm.tls into "
             "/etc/dask/refabric.yaml (docs/clusters.md has the commands)"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # another name is looked up, and the answer may be forged
-        return host == "localhost"
 
 
 @dataclass(frozen=True)

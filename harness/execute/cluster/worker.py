@@ -19,6 +19,7 @@ from distributed import Reschedule, Worker, get_worker
 
 from common import programs
 from common.errors import HostUnfitError, RefabricError, RunError
+from engines.emulation.sandbox import client
 from engines.engine import Engine
 from harness.execute.executor import Finished, Noted
 from harness.execute.point import Done, Task
@@ -38,10 +39,12 @@ _PROGRAM = (
 async def in_new_process(function: Callable[..., Any], *args: Any) -> Any:
     """Return or raise what `function` does in a new process, which shares no state with the worker and leaves
     no lock on the machine. Raises RunError if the process dies or does not reply."""
-    process = await asyncio.create_subprocess_exec(
-        *programs.python(), _PROGRAM, json.dumps(programs.import_path()), env=programs.environment(),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+    with client.passed_on(needed=True) as (handles, variables):
+        process = await asyncio.create_subprocess_exec(
+            *programs.python(), _PROGRAM, json.dumps(programs.import_path()),
+            env=programs.environment(variables), pass_fds=handles,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
     try:
         out, err = await asyncio.wait_for(process.communicate(pickle.dumps((function, args))), REPLY_S)
     except TimeoutError as error:

@@ -111,7 +111,7 @@ def run(machines: Machines, results: Path, points: Sequence[RunSpec], listener: 
 
 
 def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
-    with connected(lab.address, engine) as machines:
+    with connected(lab.address, engine, insecure=True) as machines:
         return run(machines, results, points, listener)
 
 
@@ -132,11 +132,11 @@ def refused(results: Path, *options: str, env: Mapping[str, str] | None = None) 
 
 def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None:
     brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
-    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", env=brief)
+    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9", "--insecure", env=brief)
     assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
     assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
     lab.have()
-    alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
+    alone = refused(tmp_path, *SIMULATE, "--dask", lab.address, "--insecure")
     assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
     assert not (tmp_path / POST).exists()
 
@@ -144,7 +144,7 @@ def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None
 def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
     (tmp_path / "counters").mkdir()
     engine = Flaky(parallel=2, counters=tmp_path / "counters")
-    with connected(two.address, engine) as machines:
+    with connected(two.address, engine, insecure=True) as machines:
         jobs = jobs_of(specs("fake", 1, 8), engine)
         where = Store.open(tmp_path, POST)
         outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
@@ -152,7 +152,7 @@ def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> 
     runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
     assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
     engine = dataclasses.replace(engine, noisy_runs=9)
-    with connected(two.address, engine) as machines:
+    with connected(two.address, engine, insecure=True) as machines:
         outcome = sweep.run(
             jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
         )
@@ -191,7 +191,7 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
     """Before the sweep, and when a point starts on a worker that joined or was edited later."""
     edited = dataclasses.replace(build(), code="of an edited file", revision="0123456789ab+")
     engine = FakeEngine(parallel=2)
-    with connected(two.address, engine) as machines:
+    with connected(two.address, engine, insecure=True) as machines:
         monkeypatch.setattr(machines, "_build", edited)
         with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
             machines._compare_scheduler()
@@ -205,19 +205,19 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
 
 def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
     """The fake engine, too, needs a machine to itself by default."""
-    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address)
+    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address, "--insecure")
     assert f"no worker of {two.address} offers emulation" in text
     assert "--resources emulation=1" in text
 
 
 def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
-    with connected(two.address, FakeEngine(parallel=2, each_mb=1e7)) as machines:
+    with connected(two.address, FakeEngine(parallel=2, each_mb=1e7), insecure=True) as machines:
         assert "a thread of worker tcp://" in str(machines.unfit(specs("fake", 1))["fake"])
 
 
 def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = (TopologySpec("fat_tree", {"k": k}) for k in (4, 6))
-    with connected(two.address, FakeEngine(name="mininet", parallel=2)) as machines:
+    with connected(two.address, FakeEngine(name="mininet", parallel=2), insecure=True) as machines:
         rates = (((small, 20.0), (large, 5.0)), ((small, 10.0),))
         known = [
             dataclasses.replace(worker, capabilities=dataclasses.replace(worker.capabilities, rates=measured))
@@ -272,7 +272,7 @@ def test_an_emulated_point_has_its_machine_for_itself(
     lab.have(OFFER)
     assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
     assert len(load(tmp_path / "results" / POST)) == 3
-    with connected(lab.address, engine) as machines:
+    with connected(lab.address, engine, insecure=True) as machines:
         (offering,) = machines._workers
         assert (offering.offers, offering.threads) == (True, 1)
         beside = dataclasses.replace(offering, address="tcp://10.0.0.1:1", offers=False)
@@ -301,7 +301,7 @@ def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None])
     """Return exit code and last output of a sweep that `end` ends once it is running."""
     argv = ["run", POST, "--results", str(results), "--engine", "fake", "--k", "4", "--rate", "20"]
     sweeping = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, *argv, "--subflows", "1,2", "--dask", lab.address],
+        [sys.executable, "-c", ENDLESS, *argv, "--subflows", "1,2", "--dask", lab.address, "--insecure"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
     )  # fmt: skip
     late = threading.Timer(2 * DEADLINE_S, sweeping.kill)

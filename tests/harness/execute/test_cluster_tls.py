@@ -25,7 +25,7 @@ SIMULATE = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "2
 
 @pytest.mark.parametrize(
     "address",
-    ["tcp://10.0.0.1:8786", "tcp://lab.example:8786", "tcp://[2001:db8::1]:8786", "tcp://0.0.0.0:1"],
+    ["tcp://10.0.0.1:8786", "tcp://lab.example:8786", "tcp://[2001:db8::1]:8786", "tcp://127.0.0.1:8786"],
 )
 def test_root_does_not_trust_a_scheduler_that_anybody_could_be(address: str) -> None:
     with pytest.raises(UsageError, match=r"must use tls://.*--insecure"):
@@ -34,11 +34,8 @@ def test_root_does_not_trust_a_scheduler_that_anybody_could_be(address: str) -> 
     check_address(address, root=False, insecure=False)
 
 
-@pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1", "tls://10.0.0.1:8786"]
-)
-def test_root_trusts_its_own_machine_and_certificates(address: str) -> None:
-    check_address(address, root=True, insecure=False)
+def test_root_trusts_certificates() -> None:
+    check_address("tls://10.0.0.1:8786", root=True, insecure=False)
 
 
 @pytest.fixture(scope="module")
