@@ -1,24 +1,86 @@
-"""What the commands write to: consoles for people, and streams of JSON lines."""
+"""What the commands write to: consoles for people, and streams of JSON lines.
+
+Names and texts that others chose reach a terminal with their control characters escaped, whoever prints them:
+the standard streams do it while a command runs (`escaped`), and consoles, which write controls of their own.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import textwrap
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, TextIO, cast
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
+from common.printable import printable
 from harness.results.store import finite
 
 PIPE_WIDTH = 110
 LINE_WIDTH = 80
 
 
+class Escaping:
+    """A stream that passes text on to `stream` with its control characters escaped."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(printable(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.stream.writelines(map(printable, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextlib.contextmanager
+def escaped() -> Iterator[None]:
+    """Escape the control characters of all that the block prints to the standard streams."""
+    with _streams(*(cast(TextIO, Escaping(stream)) for stream in (sys.stdout, sys.stderr))):
+        yield
+
+
+@contextlib.contextmanager
+def unescaped() -> Iterator[None]:
+    """Undo `escaped` for the block: what the user's own programs print there is theirs."""
+    with _streams(*(cast(TextIO, _within(stream)) for stream in (sys.stdout, sys.stderr))):
+        yield
+
+
+@contextlib.contextmanager
+def _streams(out: TextIO, err: TextIO) -> Iterator[None]:
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = out, err
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _within(stream: IO[str]) -> IO[str]:
+    return stream.stream if isinstance(stream, Escaping) else stream
+
+
+class _Console(Console):
+    """A console that escapes the control characters of texts, not its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            is_fine = segment.control or segment.text.isprintable()
+            yield segment if is_fine else Segment(printable(segment.text), segment.style)
+
+
 def console_for(stream: IO[str]) -> Console:
     """Return a console on `stream`. A pipe has no width; it gets one that cuts no table."""
-    return Console(file=stream) if stream.isatty() else Console(file=stream, width=PIPE_WIDTH)
+    stream = _within(stream)
+    return _Console(file=stream) if stream.isatty() else _Console(file=stream, width=PIPE_WIDTH)
 
 
 def fitted(text: str, indent: int = 0) -> str:

@@ -9,6 +9,7 @@ import click
 
 from common.errors import UsageError
 from common.grammar import points as counted_points
+from common.printable import one_line
 from common.version import VERSION
 from harness.cli.options import json_option, stored_option, users_path
 from harness.results import contents, store
@@ -58,9 +59,8 @@ def results(context: click.Context, results: Path, as_json: bool) -> int:
             }
             write_json(sys.stdout, {"event": "results", "experiment": each.path.name, **fields})
         else:
-            click.echo(
-                f"{each.path.name:<36} {counted_points(each.points):>12} {size(each.size_bytes):>10}{damaged}"
-            )
+            name, points = one_line(each.path.name), counted_points(each.points)
+            click.echo(f"{name:<36} {points:>12} {size(each.size_bytes):>10}{damaged}")
     if not as_json:
         total = size(sum(each.size_bytes for each in found))
         click.echo(
@@ -85,15 +85,19 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
             raise UsageError(f"{name}: no results of it in {folder}; there are: {', '.join(known) or 'none'}")
     found = [contents.contents(known[name]) for name in dict.fromkeys(names)]
     for each in found:
-        click.echo(f"{each.path}: {counted_points(each.points)}, {size(each.size_bytes)}")
+        click.echo(f"{one_line(str(each.path))}: {counted_points(each.points)}, {size(each.size_bytes)}")
     if not yes and not click.confirm("Remove them?"):
         click.echo("nothing was removed")
         return
     for each in found:
         left = contents.remove(each.path)
         more = f" and {len(left) - MAX_SHOWN} more" if len(left) > MAX_SHOWN else ""
-        kept = f"; left there, not written by refabric: {', '.join(left[:MAX_SHOWN])}{more}" if left else ""
-        click.echo(f"removed {each.path.name}{kept}")
+        kept = (
+            f"; left there, not written by refabric: {', '.join(map(one_line, left[:MAX_SHOWN]))}{more}"
+            if left
+            else ""
+        )
+        click.echo(f"removed {one_line(each.path.name)}{kept}")
 
 
 @click.command(short_help="Write one zip with report, charts and provenance.")

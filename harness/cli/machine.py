@@ -24,7 +24,7 @@ from harness.cli.progress import (
 from harness.options.fields import K, Option
 from harness.options.options import Given, openflow_of
 from harness.options.parsers import limited, whole
-from harness.streams import write_json
+from harness.streams import unescaped, write_json
 from model.spec import TopologySpec
 
 
@@ -85,11 +85,13 @@ def shell(
     chosen = Given.parsed(**options)
     topos.build(*topos.parse(topology))
     if engine == engines.LINUX:
-        return _shell_in_a_guest(topology, rate, queue, chosen)
+        with unescaped():
+            return _shell_in_a_guest(topology, rate, queue, chosen)
     from engines.emulation.hosts import shell as prompt  # noqa: PLC0415
 
     dataplane = chosen.settings.get("dataplane", FABRIC)
-    return prompt.main(topology, rate, queue, dataplane=dataplane, openflow=openflow_of(chosen))
+    with unescaped():
+        return prompt.main(topology, rate, queue, dataplane=dataplane, openflow=openflow_of(chosen))
 
 
 @click.command(short_help="Measure the highest link rate that this machine carries.")

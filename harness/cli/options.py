@@ -20,7 +20,7 @@ from harness.catalogue import Catalogue
 from harness.cli.help import completion
 from harness.experiment import Experiment
 from harness.options.fields import BY_NAME, OPTIONS, Option
-from harness.streams import fitted
+from harness.streams import escaped, fitted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -141,6 +141,7 @@ NO_MININET = (
 class OneLineErrors(click.Group):
     """A group of commands that ends every error in one line on stderr and the exit code of its kind."""
 
+    @escaped()
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit the process."""
         extra["standalone_mode"] = False

@@ -22,7 +22,7 @@ from harness.plan.jobs import Job, wall_s
 from harness.points import labels
 from harness.points.baseline import is_baseline
 from harness.results import attempts, summary
-from harness.streams import wrapped, write_json
+from harness.streams import Escaping, console_for, wrapped, write_json
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec
@@ -112,7 +112,7 @@ class PlainProgress:
     """Print a line when a point ends, and the engine's notes."""
 
     def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
+        self._stream = Escaping(stream)
         self._lines = Lines()
 
     def _say(self, text: str) -> None:
@@ -297,4 +297,4 @@ def _where(place: Place) -> dict[str, Any]:
 
 def for_stream(stream: IO[str]) -> Progress:
     """Return the progress for people that suits `stream`: live on a terminal, else plain lines."""
-    return RichProgress(Console(file=stream)) if stream.isatty() else PlainProgress(stream)
+    return RichProgress(console_for(stream)) if stream.isatty() else PlainProgress(stream)

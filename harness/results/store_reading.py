@@ -17,6 +17,7 @@ import numpy as np
 from analysis import stats
 from analysis.completion import Completions, completions
 from common.errors import StoreError, UsageError
+from common.printable import one_line
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.points.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
 from harness.results import notes as noting
@@ -380,10 +381,10 @@ def _grouped(experiment_dir: Path, broken: Iterable[UnreadableError]) -> Iterato
         if len(errors) <= MAX_NAMED:
             yield from errors
             continue
-        named = first.path.relative_to(experiment_dir)
+        where, named = one_line(str(experiment_dir)), first.path.relative_to(experiment_dir)
         yield StoreError(
-            f"reading {experiment_dir}: {len(errors)} points have a {named.name} that cannot be used: "
-            f"{named}: {first.what}, and so on; {first.advice}"
+            f"reading {where}: {len(errors)} points have a {named.name} that cannot be used: "
+            f"{one_line(str(named))}: {first.what}, and so on; {first.advice}"
         )
 
 
