@@ -271,8 +271,8 @@ class Helper:
                 )
             except OSError as error:
                 raise RefusedError(
-                    f"creating private namespaces: {error.filename or 'setpriv'} is missing, or may not be run; "
-                    "run: sudo apt-get install util-linux"
+                    f"creating private namespaces: {error.filename or 'setpriv'} is missing, or may not be "
+                    "run; run: sudo apt-get install util-linux"
                 ) from error
         connection.kill_at_s = time.monotonic() + limit_s
         connection.pidfd = os.pidfd_open(connection.process.pid)

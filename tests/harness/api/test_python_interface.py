@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import refabric
+from experiments.command import main
 from harness.api.columns import NO_PANDAS, Columns
 from harness.cli.arguments import argv_of
 from harness.cli.run import run as run_command
-from refabric.command import main
 
 STUDY = "cs244-one-to-one"
 QUICK: dict[str, Any] = {"k": 4, "engine": "simulator", "seconds": 2, "warmup": 0.5, "quiet": True}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from refabric.command import main
+from experiments.command import main
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "cs244-one-to-one"

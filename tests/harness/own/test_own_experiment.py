@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 import refabric
 from common.errors import UsageError
+from experiments.command import main
 from harness.own.experiment_file import load
-from refabric.command import main
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from experiments.command import main
 from harness.metrics.metric import Metric
 from harness.report import figures, kept, report
-from refabric.command import main
 from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
