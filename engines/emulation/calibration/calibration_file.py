@@ -85,10 +85,10 @@ def entries() -> list[Entry]:
     for key, data in _read().items():
         try:
             entry = Entry.from_json(data)
-        except (AttributeError, KeyError, TypeError, ValueError):
+            if key == _key(entry):
+                found.append(entry)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             continue  # Damaged or from an earlier version: calibrate again.
-        if key == _key(entry):
-            found.append(entry)
     return found
 
 
