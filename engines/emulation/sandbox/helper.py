@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import HostUnfitError
-from common.printable import printable
+from common.printable import one_line
 from common.privileges import ROOT, User
 from engines.emulation.sandbox.inside import is_private
 from engines.emulation.sandbox.mounts import detached
@@ -230,7 +230,7 @@ class Helper:
         except BlockingIOError:
             text = os.read(handle, 400).decode(errors="replace")
             os.close(handle)
-            return {"busy": printable(text) or "a process that has just begun"}
+            return {"busy": one_line(text) or "a process that has just begun"}
         os.ftruncate(handle, 0)
         os.write(handle, f"pid {connection.pid} ({_command(connection.pid)})".encode())
         connection.lock = handle
@@ -393,7 +393,7 @@ def _command(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return "already ended"
-    return printable(b" ".join(words).decode(errors="replace").strip()[:200])
+    return one_line(b" ".join(words).decode(errors="replace").strip()[:200])
 
 
 def main(handle: int, user: Mapping[str, Any] | None) -> None:
