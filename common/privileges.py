@@ -88,7 +88,15 @@ def invoking_user(variables: Mapping[str, str], clone: Path = ROOT) -> User | No
     if uid and gid is not None:
         return User.of(uid, gid)
     owner = clone.stat()
-    return User.of(owner.st_uid, owner.st_gid) if owner.st_uid else None
+    return User.of(owner.st_uid, _group_of(owner)) if owner.st_uid else None
+
+
+def _group_of(owner: os.stat_result) -> int:
+    """Return the user's own group; a folder may have another one, such as root's."""
+    try:
+        return pwd.getpwuid(owner.st_uid).pw_gid
+    except KeyError:
+        return owner.st_gid or owner.st_uid
 
 
 def _number(variables: Mapping[str, str], name: str) -> int | None:

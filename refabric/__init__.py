@@ -14,7 +14,7 @@ own.py       what a user's file needs to define an experiment
 docs/guide/python.md describes it. Importing it needs no root and starts nothing. Names are imported when they
 are first used (PEP 562), because the command `refabric` imports this package, too, and needs few of them.
 
-May import `common`, `topos`, `workloads`, `plots`, `harness` and `experiments`.
+May import `common`, `engines.emulation.sandbox`, `topos`, `workloads`, `plots`, `harness` and `experiments`.
 """
 
 import importlib

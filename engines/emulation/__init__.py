@@ -11,6 +11,7 @@ measure/      what is read during a run
 verdict/      whether the machine disturbed the numbers
 calibration/  the link rate that the machine carries
 engine.py     the engine itself: one RunSpec at a time
+machine.py    what this machine's kernel can do
 memory.py     estimate of a point's memory
 point.py      one point inside its private namespaces
 agent/        the agent of a congestion control plane, and its datapath

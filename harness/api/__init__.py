@@ -5,7 +5,7 @@ columns.py    tables of results as numpy arrays
 points.py     stored points as a notebook reads them
 results.py    the results of an experiment for a notebook
 
-May import `common`, `model`, `harness.catalogue`, `harness.cli`, `harness.compare`, `harness.experiment`,
-`harness.load`, `harness.metrics`, `harness.options`, `harness.plan`, `harness.points`, `harness.report` and
-`harness.results`.
+May import `common`, `engines.emulation.sandbox`, `model`, `harness.catalogue`, `harness.cli`,
+`harness.compare`, `harness.experiment`, `harness.load`, `harness.metrics`, `harness.options`, `harness.plan`,
+`harness.points`, `harness.report` and `harness.results`.
 """

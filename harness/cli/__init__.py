@@ -19,6 +19,7 @@ run.py          `refabric run`
 status.py       `refabric status`
 table.py        tables on the terminal
 watch.py        `refabric watch`
+worker.py       `refabric worker`
 help/           completion of shells, manual pages, the documentation's site
 
 May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `model`, `analysis`, `engines`, `setup`,

@@ -256,7 +256,7 @@ def how_to_continue(outcome: Outcome, directory: Path) -> str:
     help="Run the points on the workers of the Dask scheduler at ADDRESS (tcp://HOST:PORT).",
 )
 @click.option(
-    "--insecure", is_flag=True, help="Let root connect to a scheduler on another machine without TLS."
+    "--insecure", is_flag=True, help="Let root connect to a scheduler without TLS."
 )
 @json_option
 def run(**given: Any) -> int:

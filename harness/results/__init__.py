@@ -15,6 +15,7 @@ store_reading.py  read it: whole points, or their run.json only
 stored_run.py     the checked content of run.json
 summary.py        stored points beside their baselines
 tables.py         CSV tables, to bytes and back
+tree.py           files of a results folder by their place in it
 
 May import `common`, `fabric`, `topos`, `workloads`, `model`, `analysis`, `engines`, `plots`,
 `harness.options` and `harness.points`.

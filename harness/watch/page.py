@@ -62,10 +62,13 @@ def self_contained(title: str, points: Iterable[StoredPoint]) -> Page:
     shown: list[dict[str, Any]] = []
     room = MAX_PAGE_BYTES
     for point in _not_too_many(wanted):
-        scene = scene_of(point.spec)
+        try:
+            scene = scene_of(point.spec)
+            about = stored_json(point, scene, MAX_POINT_BYTES)
+        except Exception:  # whatever is in somebody's point, the others are drawn
+            continue
         network = network_json(scene.drawing)
         key = json.dumps(network)
-        about = stored_json(point, scene, MAX_POINT_BYTES)
         size = len(json.dumps(finite(about))) + (0 if key in networks else len(key))
         if size > room:
             continue

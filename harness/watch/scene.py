@@ -30,6 +30,9 @@ from topos.topology import Topology
 MAX_FLOWS = 256
 MAX_SUBFLOWS = 2048
 FRAME_BYTES = 1514
+MAX_ROUTES = 4_000_000
+"""Most pairs of a forwarder and a destination for which the core makes tables here: a FatTree with k=48 has 3.3
+million, which take 2 s and 120 MB; a BCube of 15 625 servers has 250 million."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def paths(scene: Scene) -> list[list[int]]:
 
     The core chooses them, as it does in a run: same 5-tuples, same tables, same seed.
     """
-    if _unknown_paths(scene.spec) or not scene.flows:
+    if _unknown_paths(scene) or not scene.flows:
         return []
     spec, topology = scene.spec, scene.topology
     try:
@@ -115,8 +118,12 @@ def paths(scene: Scene) -> list[list[int]]:
     return found + [[]] * (scene.shown.subflows - subflows)  # flows of constant rate come last
 
 
-def _unknown_paths(spec: RunSpec) -> bool:
-    return per_packet(spec.routing) or spec.dataplane != FABRIC or spec.engine in STEADY_STATE
+def _unknown_paths(scene: Scene) -> bool:
+    spec, topology = scene.spec, scene.topology
+    if per_packet(spec.routing) or spec.dataplane != FABRIC or spec.engine in STEADY_STATE:
+        return True
+    destinations = len({topology.attachment(nic) for nic in topology.nics})
+    return destinations * len(topology.forwarders) > MAX_ROUTES
 
 
 def _halves(drawing: Drawing, ports: Sequence[int]) -> list[int]:
@@ -142,7 +149,7 @@ def _notes(scene: Scene) -> list[str]:
         notes.append(f"The list has the first {len(scene.flows)} of {scene.all_flows} flows.")
     if per_packet(spec.routing):
         notes.append("Packets choose their paths one by one, so flows have no path to show.")
-    elif _unknown_paths(spec):
+    elif _unknown_paths(scene):
         notes.append("The paths of flows are not known here.")
     elif scheduled(spec) or opens_subflows(spec):
         notes.append("Paths are those at the start: a controller may have moved flows since.")

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -122,6 +123,28 @@ def test_a_point_of_a_huge_network_is_unreadable(results: Path, kind: str) -> No
         topology={"kind": kind.partition("_of_")[0].removesuffix("_oversubscribed"), "params": HUGE[kind]},
     )
     commands_go_on(results)
+
+
+UNDRAWABLE: dict[str, dict[str, object]] = {
+    "event of an unknown link": {"events": [{"t_s": 1.0, "a": "x", "b": "y", "share": 0.0}]},
+    "trace without flows": {"workload": {"matrix": "trace", "params": {}}},
+    "too few hosts": {"workload": {"matrix": "map_reduce", "params": {"maps": 5000}}},
+    "many servers that forward": {
+        "topology": {"kind": "bcube", "params": {"n": 25, "k": 2}},
+        "workload": {"matrix": "one_to_one", "params": {}},
+    },
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("kind", UNDRAWABLE)
+def test_a_point_that_cannot_be_drawn_harms_no_report(results: Path, kind: str) -> None:
+    """M7: a stored event of an unknown link ended `report`; forwarding tables of a BCube took 7.5 GB there."""
+    edit(victim_of(results), **UNDRAWABLE[kind])
+    begin = time.monotonic()
+    done = CliRunner().invoke(main, ["report", EXPERIMENT, "--results", str(results)])
+    assert done.exit_code == 0, done.output
+    assert time.monotonic() - begin < 20
 
 
 @pytest.mark.parametrize("text", ["ft,254", "dhft,254", "vl2,144,144,252", "bcube,64,3"])

@@ -159,7 +159,7 @@ def _started(user: privileges.User | None) -> _Client:
     ours, theirs = socket.socketpair()
     with theirs:
         fd = theirs.fileno()
-        argv = [sys.executable, "-I", "-c", _PROGRAM, str(privileges.ROOT), str(fd), json.dumps(about)]
+        argv = [sys.executable, "-I", "-B", "-c", _PROGRAM, str(privileges.ROOT), str(fd), json.dumps(about)]
         try:
             process = subprocess.Popen(
                 argv, pass_fds=[fd], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",

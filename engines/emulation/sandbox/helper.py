@@ -69,6 +69,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "HOME": "/root",
     "LANG": "C.UTF-8",
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",  # root's could not be removed by the owner of the clone
     "SETUPTOOLS_USE_DISTUTILS": "stdlib",  # the import of its own takes 0.2 s
 }
 TERMINAL_VARIABLES = ("TERM", "COLORTERM", "DISPLAY", "LINES", "COLUMNS")

@@ -211,7 +211,7 @@ class Cluster:
         if not known:
             raise HostUnfitError(
                 f"the Dask scheduler at {self._address} has no workers: start one on each machine with "
-                f"`.venv/bin/dask worker {self._address}`"
+                f"`.venv/bin/refabric worker {self._address} --host ADDRESS`"
             )
         self._compare_scheduler()
         found = self._run_on(list(known), capabilities, self.engine)
@@ -276,7 +276,7 @@ class Cluster:
 
     def _why_unsuited(self, offering: Sequence[_Worker]) -> str:
         """Return why these workers cannot run points in real time; empty if they can."""
-        how = f"`sudo .venv/bin/dask worker {self._address} --nthreads 1 --resources {RESOURCE}=1`"
+        how = f"`sudo .venv/bin/refabric worker {self._address} --host ADDRESS --real-hosts`"
         if not offering:
             return (
                 f"no worker of {self._address} offers {RESOURCE}: start one on each suitable machine "
