@@ -31,8 +31,8 @@ MAX_FLOWS = 256
 MAX_SUBFLOWS = 2048
 FRAME_BYTES = 1514
 MAX_ROUTES = 4_000_000
-"""Most pairs of a forwarder and a destination for which the core makes tables here: a FatTree with k=48 has 3.3
-million, which take 2 s and 120 MB; a BCube of 15 625 servers has 250 million."""
+"""Most pairs of a forwarder and a destination for which the core makes tables here: a FatTree with k=48 has
+3.3 million, which take 2 s and 120 MB; a BCube of 15 625 servers has 250 million."""
 
 
 @dataclass(frozen=True)

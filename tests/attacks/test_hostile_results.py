@@ -139,7 +139,7 @@ UNDRAWABLE: dict[str, dict[str, object]] = {
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", UNDRAWABLE)
 def test_a_point_that_cannot_be_drawn_harms_no_report(results: Path, kind: str) -> None:
-    """M7: a stored event of an unknown link ended `report`; forwarding tables of a BCube took 7.5 GB there."""
+    """M7: an event of an unknown link ended `report`; forwarding tables of a BCube took 7.5 GB there."""
     edit(victim_of(results), **UNDRAWABLE[kind])
     begin = time.monotonic()
     done = CliRunner().invoke(main, ["report", EXPERIMENT, "--results", str(results)])

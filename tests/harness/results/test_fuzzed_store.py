@@ -197,7 +197,7 @@ def test_a_name_that_this_checkout_does_not_know(results: Path, path: str) -> No
 
 
 def test_a_file_that_a_stored_point_names_is_not_opened(results: Path, tmp_path: Path) -> None:
-    """Otherwise root's `status` would wait for a pipe for ever, and quote the first line of any file."""
+    """Otherwise `status` would wait for a pipe for ever, and quote the first line of any file."""
     secret = tmp_path / "secret"
     secret.write_text("root:secret\n")
     victim = results / EXPERIMENT / point_name(spec_of(1))
