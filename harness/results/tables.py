@@ -67,8 +67,8 @@ MAX_BYTES = 1 << 30
 MAX_LINE = 4096
 """Bytes of one row."""
 MAX_RATIO = 50
-"""Bytes that a compressed byte may become, besides 8 AT_ONCE. Samples compress to a tenth or more, a file that
-was made for it to a thousandth."""
+"""Bytes that a compressed byte may become, besides 8 AT_ONCE. Samples compress to a tenth or more, a file
+that was made for it to a thousandth."""
 MAX_WIDENING = 16
 """How much more memory a column of texts may take than its characters."""
 AT_ONCE = 1 << 20

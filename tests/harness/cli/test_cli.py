@@ -475,7 +475,7 @@ def wait_for_line(process: subprocess.Popen[str], start_of_line: str) -> None:
 def test_a_full_disk_ends_in_one_line_and_the_finished_points(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k,mode=755", "tmpfs", str(disk)], check=True)
     try:
         done = run(disk / "results")
         assert done.exit_code == 3
