@@ -78,7 +78,7 @@ WORDS = {
 """Words in the command line of each kind of process. A host is the process that holds its namespaces: its
 shell starts only when somebody types. The core's threads and the controller of an IMS are the inner
 process's. The first process of a SIP server starts the others; `SIP worker` is the one that started last."""
-CHAIN = ("parent", "unshare", "init", "inner")
+CHAIN = ("parent", "helper", "unshare", "init", "inner")
 LIVELY = ("start", "network", "traffic", "collecting")
 UP = LIVELY[1:]
 BESIDE = (CONTROLLER, WATCH)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from common import privileges
+from common import privileges, programs
 from common.errors import BusyError, HostUnfitError, RunError
 from engines.emulation.sandbox import helper
 
@@ -154,12 +154,24 @@ def emulation_lock(wait_s: float = 0.0, on_wait: Callable[[str], None] | None = 
 
 
 def _started(user: privileges.User | None) -> _Client:
-    """Start the helper. Raises HostUnfitError."""
+    """Start the helper. It ends when its connection does; where this process stays root, also with the
+    thread that starts it, so that not even a stopped helper is left. Raises HostUnfitError."""
     about = None if user is None else dataclasses.asdict(user)
+    ending = programs.ending_with_us() if user is None else ()
     ours, theirs = socket.socketpair()
     with theirs:
         fd = theirs.fileno()
-        argv = [sys.executable, "-I", "-B", "-c", _PROGRAM, str(privileges.ROOT), str(fd), json.dumps(about)]
+        argv = [
+            *ending,
+            sys.executable,
+            "-I",
+            "-B",
+            "-c",
+            _PROGRAM,
+            str(privileges.ROOT),
+            str(fd),
+            json.dumps(about),
+        ]
         try:
             process = subprocess.Popen(
                 argv, pass_fds=[fd], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",
