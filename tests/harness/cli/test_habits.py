@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from common.version import VERSION
+from experiments.command import main
 from harness.cli.commands import COMMANDS
 from harness.cli.help.manual import pages
 from harness.results import contents
 from harness.streams import LINE_WIDTH
-from refabric.command import main
 from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
