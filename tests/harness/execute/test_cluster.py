@@ -137,7 +137,8 @@ def test_what_is_no_cluster_is_refused_at_once(lab: Lab, tmp_path: Path) -> None
     assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
     lab.have()
     alone = refused(tmp_path, *SIMULATE, "--dask", lab.address, "--insecure")
-    assert f"has no workers: start one on each machine with `.venv/bin/refabric worker {lab.address} " in alone
+    text = f"start one on each machine with `.venv/bin/refabric worker {lab.address} "
+    assert f"has no workers: {text}" in alone
     assert not (tmp_path / POST).exists()
 
 
