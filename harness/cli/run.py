@@ -255,9 +255,7 @@ def how_to_continue(outcome: Outcome, directory: Path) -> str:
     metavar="ADDRESS",
     help="Run the points on the workers of the Dask scheduler at ADDRESS (tcp://HOST:PORT).",
 )
-@click.option(
-    "--insecure", is_flag=True, help="Let root connect to a scheduler without TLS."
-)
+@click.option("--insecure", is_flag=True, help="Let root connect to a scheduler without TLS.")
 @json_option
 def run(**given: Any) -> int:
     """Run the points of an experiment that are not finished yet, then show and draw the results.
