@@ -13,6 +13,7 @@ import pytest
 import topos
 from common.errors import HostUnfitError, UsageError
 from engines.emulation.hosts import shell
+from engines.emulation.sandbox import client
 from engines.emulation.sandbox.isolation import spawn_inside
 
 pytestmark = pytest.mark.emulation
@@ -133,5 +134,6 @@ def test_bad_requests_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UsageError):
             shell.main(topology, rate, queue)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(client, "_client", None)
     with pytest.raises(HostUnfitError, match="sudo refabric shell ft,4"):
         shell.main("ft,4", 10, 100)

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from engines.emulation.dataplanes.dataplane import Wiring
+from engines.emulation.sandbox.inside import Caller
 from model.spec import RunSpec
 from topos.topology import Topology
 
@@ -105,6 +106,6 @@ class StandIn:
         return alive and not {a.link, b.link} & self.down
 
 
-def make(_spec: RunSpec, topology: Topology, _logs: Path) -> StandIn:
+def make(_spec: RunSpec, topology: Topology, _logs: Path, _caller: Caller) -> StandIn:
     """A DataPlaneFactory."""
     return StandIn(topology)
