@@ -7,14 +7,14 @@ import platform
 import pytest
 
 from common.errors import HostUnfitError
-from engines.emulation import engine
+from engines.emulation import engine, machine
 from engines.emulation.congestion import support as bpf
 
 
 def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = bpf.Support(False, "this kernel has no BTF", "boot another kernel")
     monkeypatch.setattr(bpf, "too_old", lambda **_: None)
-    monkeypatch.setattr(bpf, "support", lambda: missing)
+    monkeypatch.setattr(machine, "found", lambda: machine.Machine(missing, "", netem=False))
     with pytest.raises(HostUnfitError) as caught:
         engine._check_congestion_control("ccp:reno")
     said = str(caught.value)

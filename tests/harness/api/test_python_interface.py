@@ -156,7 +156,7 @@ def test_every_name_can_be_imported_and_imports_no_chart() -> None:
 
 
 def test_a_command_imports_what_it_uses_only() -> None:
-    found = _imported("import refabric.command")
+    found = _imported("import refabric.command, experiments.command")
     assert "harness.cli.commands" in found
     assert not found & {"matplotlib", "distributed", "jinja2", "http.server", "harness.api.results"}
 
