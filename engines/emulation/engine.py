@@ -155,10 +155,10 @@ class MininetEngine:
         with _named_as_outside(raw), reachable(spec) as given:
             spawn_inside(
                 target,
-                {"spec": spec.to_json(), "raw": str(UNKEPT if raw == UNKEPT else RAW)},
+                {"spec": spec.to_json()},
                 deadline_s=deadline_s,
                 on_report=outcome.take,
-                raw=raw,
+                raw=None if raw == UNKEPT else raw,
                 give=given,
             )
         return outcome.result("emulation")

@@ -67,7 +67,7 @@ def run_point(inside: Inside) -> int:
     observing.go_first()
     relay.take(inside.given)
     spec = RunSpec.from_json(inside.request["spec"])
-    result, samples = Point(spec, Path(inside.request["raw"]), inside.report, inside.caller).run()
+    result, samples = Point(spec, inside.raw, inside.report, inside.caller).run()
     for message in wire.messages(result, samples):
         inside.report(message)
     return 0

@@ -20,7 +20,6 @@ from engines.kernel_hosts.checks import check_spec
 from engines.kernel_hosts.deadlines import slack_s
 from engines.kernel_hosts.outcome import Outcome
 from engines.linux import checks, cpus, guest, memory
-from engines.linux.command import FOLDER
 from engines.linux.kernel.store import Kernel, current
 from engines.provenance import free_memory_mb, origin
 from model.congestion import BASELINE, COUPLED_DEFAULT, kernel_name
@@ -112,7 +111,7 @@ def _asked(spec: RunSpec, kernel: Kernel, raw: Path) -> guest.Asked:
         memory_mb=memory.guest_mb(expected),
         seed=sub_seed(spec.seed, "kernel"),
         target=TARGET,
-        request={"spec": inner.to_json(), "raw": str(FOLDER / guest.RAW)},
+        request={"spec": inner.to_json()},
         folder=raw.resolve(),
         patience_s=PATIENCE_S + PATIENCE * _wall_per_s(spec),
         limit_s=spec.warmup_s + spec.seconds + slack_s(spec),

@@ -97,7 +97,8 @@ def _prepare(asked: Asked, work: Path) -> None:
     python = [sys.executable, "-P", "-c", _BOOT, str(ROOT)]
     program = [*python, *map(str, (LIFE_FD, REQUEST_FD, REPORT_FD)), asked.target]
     keep = [str(FOLDER), *_python_folders()]
-    envelope = {"request": asked.request, "keep": keep, "lent": None, "pulse": asked.terminal is None}
+    pulse, raw = asked.terminal is None, str(FOLDER / RAW)
+    envelope = {"request": asked.request, "keep": keep, "raw": raw, "pulse": pulse}
     (work / REQUEST).write_text(json.dumps(envelope))
     (work / COMMANDS).write_bytes(asked.commands)
     (work / INIT).write_text(script(program, asked.memory_mb, asked.terminal))

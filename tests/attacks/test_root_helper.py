@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from distributed.cli import dask_worker
 
 from common.privileges import User
+from engines.emulation.hosts import shell
 from engines.emulation.sandbox import client, helper, inside
 from engines.emulation.sandbox.inside import Caller
 from engines.emulation.sandbox.isolation import spawn_inside
@@ -219,6 +220,12 @@ def test_programs_of_the_user_inside_are_the_users(tmp_path: Path) -> None:
     out = (tmp_path / "out").open("wb+")
     assert caller.start(["sh", "-c", show], stdout=out).wait(10) == 0
     assert (tmp_path / "out").read_text().split() == [str(MALLORY)] * 2 + ["0" * 16] * 2 + ["1", "yes"]
+
+
+def test_a_request_names_no_function_and_no_folder_for_root() -> None:
+    """A shell's own data plane and a folder for output are for tests and guests alone."""
+    assert shell._factory("os:system", Caller(User.of(MALLORY, MALLORY))) is None
+    assert inside.Inside({"spec": {}, "raw": "/etc"}, -1).raw == inside.RAW
 
 
 @pytest.mark.parametrize("kind", ["a link", "a folder of hers", "nothing"])

@@ -85,13 +85,14 @@ NOBODY = Caller()
 class Inside:
     """Argument of the function that runs inside: the request, and `report` for the outer process.
 
-    `given` are the descriptors that the outer process passed on.
+    `given` are the descriptors that the outer process passed on, `raw` is the folder for the output of tools.
     """
 
     request: Any
     _report_fd: int
     caller: Caller = NOBODY
     given: tuple[int, ...] = ()
+    raw: Path = RAW
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def report(self, message: object) -> None:
@@ -118,9 +119,8 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
             os.set_inheritable(fd, False)
     user = envelope.get("user")
     known = None if user is None else User(**{**user, "groups": tuple(user["groups"])})
-    inside = Inside(
-        envelope["request"], report_fd, Caller(known, envelope.get("variables", {}), folder), given
-    )
+    caller = Caller(known, envelope.get("variables", {}), folder)
+    inside = Inside(envelope["request"], report_fd, caller, given, Path(envelope.get("raw", RAW)))
     try:
         _make_private(envelope["keep"], folder, envelope.get("path", "/"))
     except (OSError, RefabricError) as error:
