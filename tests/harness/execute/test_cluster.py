@@ -208,7 +208,7 @@ def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> N
     """The fake engine, too, needs a machine to itself by default."""
     text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address, "--insecure")
     assert f"no worker of {two.address} offers emulation" in text
-    assert "--resources emulation=1" in text
+    assert "--real-hosts" in text
 
 
 def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
