@@ -175,7 +175,7 @@ def _started(user: privileges.User | None) -> _Client:
         try:
             process = subprocess.Popen(
                 argv, pass_fds=[fd], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",
-                env=dict(helper.ENVIRONMENT),
+                env={**(programs.environment() if user is None else {}), **helper.ENVIRONMENT},
             )  # fmt: skip
         except OSError as error:
             raise HostUnfitError(f"starting the root helper: {error}") from error

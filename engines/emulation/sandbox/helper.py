@@ -3,8 +3,8 @@
     refabric (the user) -- socket pair -- helper (root) -- setpriv(1) -> unshare(1) -- process 1 -- worker ...
 
 (`--` is a fork, `->` an exec.) The program starts it before it drops to its user (client.py), and it ends
-with that program. Its environment is ENVIRONMENT, its current folder FOLDER, and it opens no path that a
-request names.
+with that program. Its environment is ENVIRONMENT (where the program stays root, also what that has), its
+current folder FOLDER, and it opens no path that a request names.
 A message is a length of 4 bytes and JSON; descriptors come with the length (SCM_RIGHTS, unix(7)). Requests:
 
     connect   [socket]     serve this socket, too: a connection holds one lock or runs one sandbox
@@ -268,7 +268,7 @@ class Helper:
                     stderr=stderr,
                     cwd="/",
                     start_new_session=not interactive,
-                    env={**ENVIRONMENT, **(_terminal(asked.get("terminal")) if interactive else {})},
+                    env={**os.environ, **(_terminal(asked.get("terminal")) if interactive else {})},
                 )
             except OSError as error:
                 raise RefusedError(
