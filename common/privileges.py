@@ -79,6 +79,8 @@ def _left_of_root(user: User) -> str:
         "CapAmb": ["0" * 16],
         "NoNewPrivs": ["1"],
     }
+    if {int(group) for group in fields["Groups"]} - set(user.groups):
+        return f"Groups is {fields['Groups']}"
     return ", ".join(f"{name} is {fields[name]}" for name, right in wanted.items() if fields[name] != right)
 
 

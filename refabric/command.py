@@ -31,7 +31,8 @@ def _separate() -> None:
     from engines.emulation.sandbox import client  # noqa: PLC0415
 
     try:
-        client.separate(needed=not _STARTS_HOSTS.isdisjoint(sys.argv[1:2]))
+        chosen = sys.argv[1:2]
+        client.separate(needed=not _STARTS_HOSTS.isdisjoint(chosen), shell=chosen == ["shell"])
     except RefabricError as error:
         print(f"refabric: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -140,6 +140,7 @@ BAD: Mapping[str, Any] = {
         "point", {"spec": {"transport": {"sysctls": {"kernel.core_pattern": "|/tmp/mine"}}}}
     ),
     "a sysctl by a path": start("point", {"spec": {"transport": {"sysctls": {"net/../kernel/x": "1"}}}}),
+    "a shell, where none was asked for": start("shell", {"spec": {}, "factory": ""}, interactive=True),
     "no limit": {**start("look", None), "limit_s": None},
     "an endless limit": {**start("look", None), "limit_s": 1e300},
     "variables that are none": start("look", None, variables={"A": 3}),
@@ -222,6 +223,29 @@ def test_programs_of_the_user_inside_are_the_users(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text().split() == [str(MALLORY)] * 2 + ["0" * 16] * 2 + ["1", "yes"]
 
 
+def test_nothing_of_the_users_counts_before_root_is_left(tmp_path: Path) -> None:
+    """Neither a setpriv of the current folder or of PATH, nor a variable of the loader."""
+    for name in ("setpriv", "env"):
+        (tmp_path / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran")
+        (tmp_path / name).chmod(0o755)
+    folder = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
+    variables = {"PATH": f":{tmp_path}:/usr/bin", "LD_PRELOAD": str(tmp_path / "none.so")}
+    out = (tmp_path / "out").open("wb+")
+    caller = Caller(User.of(MALLORY, MALLORY), variables, folder)
+    assert caller.start(["/usr/bin/id", "-u"], stdout=out, stderr=subprocess.DEVNULL).wait(10) == 0
+    os.close(folder)
+    assert (tmp_path / "out").read_text().strip() == str(MALLORY)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["/tmp/raw", "/tmp/raw/x", "/tmp/ims", "/tmp/.X11-unix", "/run/openvswitch", "/"]
+)
+def test_the_callers_folder_is_attached_at_no_name_of_roots(path: str) -> None:
+    assert not inside.is_attachable(Path(path))
+    assert inside.is_attachable(Path("/tmp/mine/raw"))
+
+
 def test_a_request_names_no_function_and_no_folder_for_root() -> None:
     """A shell's own data plane and a folder for output are for tests and guests alone."""
     assert shell._factory("os:system", Caller(User.of(MALLORY, MALLORY))) is None
@@ -292,7 +316,9 @@ def test_a_worker_of_a_cluster_imports_from_a_folder_of_its_own(monkeypatch: pyt
         seen.append((argv, about.st_uid, about.st_mode & 0o777))
 
     monkeypatch.setattr(dask_worker, "main", take)
-    done = CliRunner().invoke(worker, ["tcp://127.0.0.1:1", "--host", "127.0.0.1", "--real-hosts"])
+    done = CliRunner().invoke(
+        worker, ["tcp://127.0.0.1:1", "--host", "127.0.0.1", "--real-hosts", "--insecure"]
+    )
     assert done.exit_code == 0 and isinstance(worker, click.Command), done.output
     ((argv, uid, mode),) = seen
     assert (uid, mode) == (os.geteuid(), 0o700)

@@ -18,7 +18,7 @@ def test_one_json_object_for_each_number_of_threads() -> None:
     assert one["packet_hops"] == three["packet_hops"] > 5000
     assert one["goodput_pct"] == three["goodput_pct"]
     assert (whole["faster"], one["faster_than_one"]) == (1.0, 1.0)
-    assert abs(three["faster"] * three["wall_s"] / whole["wall_s"] - 1) < 0.1
+    assert abs(three["faster"] * three["wall_s"] / whole["wall_s"] - 1) < 0.25  # both are rounded to ms
 
 
 def test_an_odd_fat_tree_is_refused() -> None:

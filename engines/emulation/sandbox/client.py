@@ -29,7 +29,7 @@ ANSWER_S = 30.0
 POLL_S = 0.2
 _PROGRAM = (
     "import json, sys; sys.path.append(sys.argv[1]); from engines.emulation.sandbox.helper import main; "
-    "main(int(sys.argv[2]), json.loads(sys.argv[3]))"
+    "main(int(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4] == 'shell')"
 )
 
 
@@ -56,17 +56,18 @@ class _Client:
 _client: _Client | None = None
 
 
-def separate(needed: bool = True) -> None:
+def separate(needed: bool = True, shell: bool = False) -> None:
     """Become the user for whom root started this process, after starting the helper if that is `needed`.
 
-    No effect without root, or where root stays root. Raises HostUnfitError, UsageError.
+    With `shell` the helper also opens a shell, whose user is root. No effect without root, or where root
+    stays root. Raises HostUnfitError, UsageError.
     """
     global _client  # noqa: PLW0603 -- there is one per process, as there is one user
     if os.geteuid() != 0:
         return
     user = privileges.invoking_user(os.environ)
     if user is not None and needed:
-        _client = _started(user)
+        _client = _started(user, shell)
     try:
         privileges.become_invoking_user()
     except OSError as error:
@@ -153,7 +154,7 @@ def emulation_lock(wait_s: float = 0.0, on_wait: Callable[[str], None] | None = 
         yield
 
 
-def _started(user: privileges.User | None) -> _Client:
+def _started(user: privileges.User | None, shell: bool = False) -> _Client:
     """Start the helper. It ends when its connection does; where this process stays root, also with the
     thread that starts it, so that not even a stopped helper is left. Raises HostUnfitError."""
     about = None if user is None else dataclasses.asdict(user)
@@ -172,6 +173,7 @@ def _started(user: privileges.User | None) -> _Client:
             str(fd),
             json.dumps(about),
         ]
+        argv += [helper.SHELL if shell else ""]
         try:
             process = subprocess.Popen(
                 argv, pass_fds=[fd], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",

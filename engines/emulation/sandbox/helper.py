@@ -13,7 +13,7 @@ A message is a length of 4 bytes and JSON; descriptors come with the length (SCM
               what         a name of TARGETS
               request      its argument: a spec and how to observe it; at most MAX_BYTES
               limit_s      after this time the sandbox is killed, at most MAX_S
-              interactive  whether it has the terminal: it then stays in the session of the caller
+              interactive  whether a shell has the terminal: without a limit, in the session of the caller
               terminal     values of TERMINAL_VARIABLES for it
               variables    the environment of programs that run as the user, inside
               path         the name of `folder`, the caller's current one, for the user's programs
@@ -48,15 +48,16 @@ from typing import Any
 from common.errors import HostUnfitError
 from common.printable import one_line
 from common.privileges import ROOT, User
-from engines.emulation.sandbox.inside import is_private
+from engines.emulation.sandbox.inside import is_attachable
 from engines.emulation.sandbox.mounts import detached
 
 FOLDER = Path("/run/refabric")
 LOCK = "lock"
+SHELL = "shell"
 TARGETS: Mapping[str, str] = {
     "point": "engines.emulation.point:run_point",
     "ims": "engines.emulation.ims.point:run_point",
-    "shell": "engines.emulation.hosts.shell:inside",
+    SHELL: "engines.emulation.hosts.shell:inside",
     "noise": "engines.emulation.verdict.idle_probe:inside",
     "look": "engines.emulation.machine:inside",
 }
@@ -151,10 +152,13 @@ class _Connection:
 
 
 class Helper:
-    """Serves connections until the first one ends. `user` is whom the user's programs inside become."""
+    """Serves connections until the first one ends. `user` is whom the user's programs inside become.
 
-    def __init__(self, first: socket.socket, user: User | None) -> None:
-        self._user, self._selector = user, selectors.DefaultSelector()
+    Only the helper of `refabric shell` opens a shell, whose user is root inside.
+    """
+
+    def __init__(self, first: socket.socket, user: User | None, shell: bool) -> None:
+        self._user, self._shell, self._selector = user, shell, selectors.DefaultSelector()
         self._connections: list[_Connection] = []
         self._first = self._add(first)
 
@@ -212,7 +216,11 @@ class Helper:
     ) -> Mapping[str, object]:
         what = message.get("do")
         if what == "connect" and len(descriptors) == 1:
-            self._add(socket.socket(fileno=descriptors.pop()))
+            link = socket.socket(fileno=os.dup(descriptors[0]))
+            if (link.family, link.type) != (socket.AF_UNIX, socket.SOCK_STREAM):
+                link.close()
+                raise RefusedError("`connect` needs one end of a pair of stream sockets")
+            self._add(link)
             return {"ok": True}
         if what == "take":
             return self._take(connection)
@@ -242,11 +250,13 @@ class Helper:
         if connection.process is not None:
             raise RefusedError("this connection runs a sandbox already")
         _check_descriptors(descriptors)
-        interactive = asked.get("interactive") is True
+        if asked.get("what") == SHELL and not self._shell:
+            raise RefusedError("this program's helper opens no shell")
+        interactive = asked.get("interactive") is True and asked.get("what") == SHELL
         limit_s = float("inf") if interactive else _number(asked.get("limit_s"))
         life, report, stdin, stdout, stderr, folder, *given = descriptors
         path = _path(asked.get("path"))
-        if is_private(Path(path)):
+        if is_attachable(Path(path)):
             descriptors.append(folder := detached(folder))
         envelope = {
             "request": _checked(asked.get("request")),
@@ -303,7 +313,8 @@ class Helper:
         """Kill the connection's sandbox, free its lock, and forget it."""
         if connection.process is not None:
             self._kill(connection)
-            connection.process.wait(KILL_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                connection.process.wait(KILL_S)
             self._forget(connection)
         if connection.lock >= 0:
             os.close(connection.lock)
@@ -397,7 +408,7 @@ def _command(pid: int) -> str:
     return one_line(b" ".join(words).decode(errors="replace").strip()[:200])
 
 
-def main(handle: int, user: Mapping[str, Any] | None) -> None:
+def main(handle: int, user: Mapping[str, Any] | None, shell: bool) -> None:
     """Serve on the descriptor `handle` until its other end closes."""
     for number in IGNORED:
         signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN, which what it starts would inherit
@@ -410,8 +421,8 @@ def main(handle: int, user: Mapping[str, Any] | None) -> None:
     os.chdir(FOLDER)
     os.umask(0o022)  # for what runs inside
     groups = None if user is None else User(**{**user, "groups": tuple(user["groups"])})
-    Helper(socket.socket(fileno=handle), groups).serve()
+    Helper(socket.socket(fileno=handle), groups, shell or groups is None).serve()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]))
+    main(int(sys.argv[1]), json.loads(sys.argv[2]), shell=False)

@@ -39,6 +39,9 @@ PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "
 RAW = Path("/tmp/raw")
 """The folder for the output of tools. Its files are sent to the outer process when the run ends."""
 X11 = Path("/tmp/.X11-unix")
+OURS = frozenset({RAW.name, "ims", X11.name})
+"""Names in the private /tmp that root uses: the caller's folder is not attached there."""
+SETPRIV, ENV = "/usr/bin/setpriv", "/usr/bin/env"
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _REAP_MS = 1000
@@ -67,14 +70,19 @@ class Caller:
         """
         env = {**os.environ, **self.variables, **options.pop("env", {})}
         options.setdefault("cwd", f"/proc/self/fd/{self.folder}" if self.folder >= 0 else None)
-        return subprocess.Popen([*self._prefix(), *argv], env=env, **options)
-
-    def _prefix(self) -> list[str]:
         if self.user is None:
-            return []
-        ids = ("--reuid", str(self.user.uid), "--regid", str(self.user.gid))
-        groups = ("--groups", ",".join(map(str, self.user.groups)))
-        return ["setpriv", *ids, *groups, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+            return subprocess.Popen(argv, env=env, **options)
+        # The user's variables and PATH count only once setpriv(1) has become the user.
+        given = [f"{name}={text}" for name, text in env.items() if name and "=" not in name]
+        return subprocess.Popen(
+            [*self._becoming(self.user), ENV, "-i", *given, *argv], env=dict(os.environ), **options
+        )
+
+    @staticmethod
+    def _becoming(user: User) -> list[str]:
+        ids = ("--reuid", str(user.uid), "--regid", str(user.gid))
+        groups = ("--groups", ",".join(map(str, user.groups)))
+        return [SETPRIV, *ids, *groups, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
 
 NOBODY = Caller()
@@ -238,7 +246,7 @@ def _make_private(keep: Sequence[str], folder: int, named: str) -> None:
             mount("tmpfs", private, "tmpfs", MS_NOSUID | MS_NODEV, options)
     theirs = Path(named)
     apart = not any(path == theirs or path in theirs.parents or theirs in path.parents for path, _ in held)
-    if folder >= 0 and is_private(theirs) and apart:
+    if folder >= 0 and is_attachable(theirs) and apart:
         theirs.mkdir(parents=True)
         attach(folder, named)
     for path, fd in held:
@@ -259,6 +267,11 @@ def _make_private(keep: Sequence[str], folder: int, named: str) -> None:
 def is_private(path: Path) -> bool:
     """Return whether a run has another folder at this path, below one of its own."""
     return any(Path(folder) in path.parents for folder in PRIVATE_FOLDERS)
+
+
+def is_attachable(path: Path) -> bool:
+    """Return whether the caller's folder may be attached here: below /tmp, and at no name that root uses."""
+    return path.parts[:2] == ("/", "tmp") and len(path.parts) > 2 and path.parts[2] not in OURS
 
 
 def _hold(keep: Sequence[str]) -> list[tuple[Path, int]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from dask.utils import parse_timedelta
 from distributed import Client
 
 from common.errors import HostUnfitError, RefabricError, UsageError
+from engines.emulation.sandbox.client import available
 from engines.engine import Engine, Observer
 from engines.registry import real_time
 from harness.execute.cluster.capabilities import Capabilities, capabilities, check
@@ -56,7 +56,7 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
     Raises UsageError for an invalid address, and for one that root must not trust unless `insecure`;
     HostUnfitError if no scheduler replies or the workers differ.
     """
-    check_address(address, os.geteuid() == 0, insecure)
+    check_address(address, available(), insecure)
     _check_certificate(address)
     # Errors are reported here, also those of the client's callbacks, which run in tornado's loop.
     for logger in ("distributed", "distributed.client", "tornado.application"):
@@ -83,7 +83,8 @@ def check_address(address: str, root: bool, insecure: bool) -> None:
     """Raise UsageError unless this is an address that a sweep of this user may connect to.
 
     A scheduler can run any code in the process that connects to it. Without TLS, so can anybody who can
-    reach or imitate the scheduler, on this machine, too. Root therefore needs TLS, unless `insecure`.
+    reach or imitate the scheduler, on this machine, too. A process that is `root`, or has root's helper,
+    therefore needs TLS, unless `insecure`.
     """
     try:
         parts = urlsplit(address)
@@ -96,8 +97,8 @@ def check_address(address: str, root: bool, insecure: bool) -> None:
         )
     if root and not insecure and parts.scheme == "tcp":
         raise UsageError(
-            f"--dask {address}: as root, a scheduler must use tls:// (docs/clusters.md has the commands); "
-            "run it as an ordinary user, or add --insecure if nobody else can reach that address"
+            f"--dask {address}: with root's helper, a scheduler must use tls:// (docs/clusters.md has the "
+            "commands); run it without sudo, or add --insecure if nobody else can reach that address"
         )
 
 
