@@ -7,7 +7,6 @@ change (`check_private`). What needs root is done by the root helper (engines/em
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import pwd
@@ -15,6 +14,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common.errors import UsageError
 
@@ -45,6 +45,11 @@ class User:
         except KeyError:
             return cls(uid, gid, (gid,))
         return cls(uid, gid, tuple(os.getgrouplist(entry.pw_name, gid)), entry.pw_name, entry.pw_dir)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> User | None:
+        """The inverse of dataclasses.asdict; None for None."""
+        return None if data is None else cls(**{**data, "groups": tuple(data["groups"])})
 
     def become(self) -> None:
         """Become this user for good: ids, groups, no capabilities, and no program that gives some.
@@ -149,22 +154,3 @@ def _shared(path: Path) -> str:
             return f"others may write {there}"
         here = there
     return f"anybody may make files in {path}" if sticky else ""
-
-
-def become_invoking_user() -> None:
-    """Become the user for whom root was started, with that user's environment. No effect without root.
-
-    Raises UsageError where root must stay root in a clone that somebody else can change, OSError.
-    """
-    if os.geteuid() != 0:
-        return
-    user = invoking_user(os.environ)
-    if user is None:
-        check_private(f"the clone {ROOT}", ROOT)
-        return
-    user.become()
-    changed = user.environment(os.environ)
-    for name in os.environ.keys() - changed.keys():
-        with contextlib.suppress(KeyError):
-            del os.environ[name]
-    os.environ.update(changed)

@@ -16,7 +16,7 @@ from engines.emulation.kernel import shaping
 from engines.emulation.ranks.support import unsupported
 from engines.emulation.sandbox import client
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.isolation import reported_inside
 from model.spec import RunSpec
 
 LOOK_S = 60.0
@@ -61,11 +61,7 @@ def found() -> Machine:
         return Machine.tried()
     if not client.available():
         return Machine(bpf.support(), "", True)
-    reports: list[Mapping[str, Any]] = []
-    spawn_inside("look", None, deadline_s=LOOK_S, on_report=reports.append)
-    if not reports:
-        raise HostUnfitError("looking at this machine: the helper reported nothing; run it again")
-    return Machine.from_json(reports[-1])
+    return Machine.from_json(reported_inside("look", None, LOOK_S))
 
 
 def check_ranks(spec: RunSpec) -> None:

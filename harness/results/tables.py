@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from common import files
 from common.errors import StoreError
 from common.printable import one_line
-from harness.results import tree
 from model.result import NO_VALUE, Table
 from model.rows import Column, RowTable
 
@@ -283,7 +283,7 @@ def _blocks(path: Path, expected: int) -> Iterator[str]:
     """
     most, total, left, header = min(MAX_BYTES, (expected + 1) * MAX_LINE), 0, b"", ""
     try:
-        with tree.open_regular(path) as stored, _unpacked(path, stored) as file:
+        with files.open_regular(path) as stored, _unpacked(path, stored) as file:
             while data := file.read(AT_ONCE):
                 total += len(data)
                 if total > most:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from common import files
+
 MAX_DEPTH = 40
 """Levels that are looked at. refabric writes fewer; folders further down are as good as empty."""
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -53,26 +53,11 @@ def open_below(folder: Path, name: str) -> BinaryIO:
         inside, _, last = name.rpartition("/")
         handle = _opened(top, inside)
         try:
-            return open_regular(last, handle)
+            return files.open_regular(last, handle)
         finally:
             os.close(handle)
     finally:
         os.close(top)
-
-
-def open_regular(path: Path | str, folder: int | None = None) -> BinaryIO:
-    """Open a regular file for reading; the path, in an open folder if there is one, must not end in a link.
-
-    Raises OSError. It does not wait for the writer of a pipe.
-    """
-    file = os.fdopen(os.open(path, _FILE, dir_fd=folder), "rb")
-    mode = os.fstat(file.fileno()).st_mode
-    if stat.S_ISREG(mode):
-        return file
-    file.close()
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _opened(top: int, inside: str) -> int:

@@ -21,7 +21,7 @@ from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.writers import is_abandoned
 from engines.engine import Observer
-from harness.results import known, tree
+from harness.results import known
 from harness.results.store import Store, point_name
 from harness.watch.scene import scene_of
 from model.instant import Instant
@@ -199,7 +199,7 @@ def open_feed(folder: Path, name: str) -> Feed:
     """Open a feed and read it from its beginning. Raises StoreError for one that cannot be used."""
     with contextlib.ExitStack() as unless_good:
         try:
-            file = unless_good.enter_context(tree.open_regular(folder / name / FEED))
+            file = unless_good.enter_context(files.open_regular(folder / name / FEED))
             first, newline, _ = os.pread(file.fileno(), MAX_LINE, 0).partition(b"\n")
             head = stored_json.loads(first) if newline else None
             if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:

@@ -8,7 +8,6 @@ import http.client
 import json
 import os
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +19,9 @@ from harness.results.store import Store
 from harness.watch import points as watched
 from harness.watch.feed import FEED, FORMAT, MAX_LINE, VERSION
 from harness.watch.points import Points
-from harness.watch.server import MAX_AT_ONCE, TOKEN, WatchServer, until_interrupted
+from harness.watch.server import MAX_AT_ONCE, TOKEN, WatchServer
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
+from tests.support.watch.served import served
 
 
 @pytest.fixture
@@ -121,12 +121,8 @@ def test_a_feed_that_cannot_be_opened_is_not_tried_in_each_request(
 
 @pytest.fixture
 def server(results: Path) -> Iterator[WatchServer]:
-    made = WatchServer(Points(results), "Watching")
-    thread = threading.Thread(target=until_interrupted, args=(made,))
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join(10)
+    with served(results) as made:
+        yield made
 
 
 def ask(server: WatchServer, path: str) -> int:

@@ -66,12 +66,18 @@ def separate(needed: bool = True, shell: bool = False) -> None:
     if os.geteuid() != 0:
         return
     user = privileges.invoking_user(os.environ)
-    if user is not None and needed:
+    if user is None:
+        privileges.check_private(f"the clone {privileges.ROOT}", privileges.ROOT)
+        return
+    if needed:
         _client = _started(user, shell)
     try:
-        privileges.become_invoking_user()
+        user.become()
     except OSError as error:
-        raise HostUnfitError(f"becoming user {user.uid if user else 0}: {error}") from error
+        raise HostUnfitError(f"becoming user {user.uid}: {error}") from error
+    variables = user.environment(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
 
 
 def available() -> bool:

@@ -420,9 +420,4 @@ def main(handle: int, user: Mapping[str, Any] | None, shell: bool) -> None:
     FOLDER.chmod(0o700)
     os.chdir(FOLDER)
     os.umask(0o022)  # for what runs inside
-    groups = None if user is None else User(**{**user, "groups": tuple(user["groups"])})
-    Helper(socket.socket(fileno=handle), groups, shell or groups is None).serve()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]), shell=False)
+    Helper(socket.socket(fileno=handle), User.from_json(user), shell or user is None).serve()

@@ -125,9 +125,7 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
     for fd in (*given, folder):
         if fd >= 0:
             os.set_inheritable(fd, False)
-    user = envelope.get("user")
-    known = None if user is None else User(**{**user, "groups": tuple(user["groups"])})
-    caller = Caller(known, envelope.get("variables", {}), folder)
+    caller = Caller(User.from_json(envelope.get("user")), envelope.get("variables", {}), folder)
     inside = Inside(envelope["request"], report_fd, caller, given, Path(envelope.get("raw", RAW)))
     try:
         _make_private(envelope["keep"], folder, envelope.get("path", "/"))

@@ -70,6 +70,15 @@ def spawn_inside(
         return run.outcome()
 
 
+def reported_inside(target: str, request: object, deadline_s: float) -> Any:
+    """Return the only report of `target`. Raises as `spawn_inside`, and RunError if there is none."""
+    reports: list[Any] = []
+    spawn_inside(target, request, deadline_s=deadline_s, on_report=reports.append)
+    if not reports:
+        raise RunError(f"asking the root helper for {target}: it reported nothing; run it again")
+    return reports[-1]
+
+
 def spawn_interactive(target: str, request: object, *, give: Sequence[int] = ()) -> int:
     """Run `target` as `spawn_inside` does, on the caller's terminal and without a deadline.
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from common.errors import RunError
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.measure.summarise import percentile_us
 from engines.emulation.sandbox import client
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.isolation import reported_inside
 from fabric import _core
 from model.machine.idle_noise import MachineNoise
 
@@ -36,11 +33,7 @@ def measure(seconds: float) -> MachineNoise:
     """
     if os.geteuid() == 0 or not client.available():
         return measured_here(seconds)
-    reports: list[Mapping[str, Any]] = []
-    spawn_inside("noise", {"seconds": seconds}, deadline_s=seconds + SLACK_S, on_report=reports.append)
-    if not reports:
-        raise RunError("measuring the machine's noise: the helper reported nothing; run it again")
-    return MachineNoise.from_json(reports[-1])
+    return MachineNoise.from_json(reported_inside("noise", {"seconds": seconds}, seconds + SLACK_S))
 
 
 def inside(inside: Inside) -> int:

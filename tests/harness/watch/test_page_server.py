@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from engines.engine import Silent, follower
 from harness.results.store import Store
 from harness.watch.feed import followed
 from harness.watch.points import Points, opening
-from harness.watch.server import TOKEN, WatchServer, until_interrupted
+from harness.watch.server import TOKEN, WatchServer
 from tests.harness.watch.test_feed import instant
+from tests.support.watch.served import served
 from tests.support.watch.watched_points import EXPERIMENT, simulated, spec_of
 
 
@@ -30,12 +30,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(results: Path) -> Iterator[WatchServer]:
-    made = WatchServer(Points(results), "Watching")
-    thread = threading.Thread(target=until_interrupted, args=(made,))
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join(10)
+    with served(results) as made:
+        yield made
 
 
 def ask(
