@@ -78,7 +78,7 @@ class SipSettings:
         return max(0.0, (instances * self.workers - self.registrations * registration_s) / call_s)
 
 
-def sip(  # noqa: PLR0913 -- each is a parameter of the workload
+def sip(
     hosts: Sequence[str],
     seed: int,
     *,

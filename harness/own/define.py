@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _CHART = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 
-def experiment(  # noqa: PLR0913  each is one thing that a file may say
+def experiment(
     name: str,
     title: str,
     *,
