@@ -1,7 +1,7 @@
 """Links whose capacity changes: delivery opportunities, as text in a spec and as numbers for the core. Pure.
 
 The text is `lte:SEED`, a synthetic cellular link, or `inline:PERIOD:DATA`: the opportunities per millisecond
-of a file (harness/options/files/link_traces.py), compressed. Each opportunity carries up to one full frame.
+of a file (harness/options/user_files.py), compressed. Each opportunity carries up to one full frame.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """
 
 import refabric  # noqa: F401  a wheel makes the other packages importable first
-from harness.own.define import chart, experiment, metric
+from harness.own_experiment import chart, experiment, metric
 from harness.plan.sweeps import Variant
 from harness.results.summary import Judged
 from plots.data import Point

@@ -1,4 +1,4 @@
-"""A network from a user's file, as the text that a spec holds (harness/options/files/networks.py reads it).
+"""A network from a user's file, as the text that a spec holds (harness/options/user_files.py reads it).
 
 The text is JSON without spaces: `nodes` as [name, layer], hosts with layer 0; `links` as [node, node, speed,
 delay in us], nodes by their position, the lower layer first; `rate_mbps`, the rate that speed 1 stands for in

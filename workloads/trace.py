@@ -1,7 +1,7 @@
 """A trace: the flows of a user's file or function, as the text that a spec holds.
 
 The text is `start,src,dst,bytes` for each flow, with `;` between flows, so that results need no file to be
-read again. 0 bytes means that a flow sends until the run ends. harness/options/files/traces.py reads files.
+read again. 0 bytes means that a flow sends until the run ends. harness/options/user_files.py reads files.
 """
 
 from __future__ import annotations

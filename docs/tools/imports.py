@@ -19,7 +19,7 @@ ORDER = (
 )  # fmt: skip
 HARNESS = (
     "points", "options", "results", "streams", "metrics", "watch", "experiment", "plan", "execute", "claims",
-    "load", "compare", "report", "own", "catalogue", "cli", "api",
+    "load", "compare", "report", "own_experiment", "catalogue", "cli", "api",
 )  # fmt: skip
 """The packages and modules of `harness/`, in the same order. docs/decisions.md gives the reason for it."""
 ENGINES = ("emulation", "simulation", "flow_level", "linux")

@@ -24,6 +24,6 @@ help/           completion of shells, manual pages, the documentation's site
 
 May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `model`, `analysis`, `engines`, `setup`,
 `plots`, `harness.catalogue`, `harness.claims`, `harness.compare`, `harness.execute`, `harness.experiment`,
-`harness.load`, `harness.metrics`, `harness.options`, `harness.own`, `harness.plan`, `harness.points`,
+`harness.load`, `harness.metrics`, `harness.options`, `harness.own_experiment`, `harness.plan`, `harness.points`,
 `harness.report`, `harness.results`, `harness.streams` and `harness.watch`.
 """

@@ -8,11 +8,10 @@ import click
 
 from common.errors import UsageError
 from common.named_files import write_new
-from harness.catalogue import Catalogue
+from harness.catalogue import FILE_SUFFIX, Catalogue
 from harness.cli.options import users_path
-from harness.own.experiment_file import SUFFIX
 
-TEMPLATE = Path(__file__).resolve().parents[1] / "own" / "template.txt"
+TEMPLATE = Path(__file__).with_name("template.txt")
 TEMPLATE_NAME = "NAME"
 
 
@@ -27,9 +26,9 @@ def new() -> None:
 def experiment(catalogue: Catalogue, file: Path) -> None:
     """Write a commented experiment to FILE, which ends in .py; it runs as it is."""
     name = file.stem
-    if file.suffix != SUFFIX or not (name.isascii() and name.replace("_", "").isalnum()):
+    if file.suffix != FILE_SUFFIX or not (name.isascii() and name.replace("_", "").isalnum()):
         raise UsageError(
-            f"{file}: name a file of letters, digits and '_' that ends in {SUFFIX}, e.g. mine.py"
+            f"{file}: name a file of letters, digits and '_' that ends in {FILE_SUFFIX}, e.g. mine.py"
         )
     if any(name in (each.name, each.folder) for each in catalogue):
         raise UsageError(f"{file}: refabric has an experiment called {name}; choose another name")

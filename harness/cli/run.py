@@ -41,8 +41,7 @@ from harness.load import Loaded, loaded
 from harness.metrics import columns
 from harness.metrics.metric import Metric
 from harness.options.options import Given, retries_of
-from harness.options.profiles import PROFILES
-from harness.options.retries import NO_RETRIES, Retries
+from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import session
 from harness.plan.session import Session
 from harness.report import claims as claim_tables

@@ -17,7 +17,7 @@ from engines.engine import Observer
 from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
 from harness.metrics import columns
-from harness.options.retries import NO_RETRIES, Retries
+from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
 from harness.points.baseline import is_baseline
 from harness.results import summary

@@ -10,27 +10,31 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.errors import UsageError
 from controllers.routing import POLICIES
+from engines.core_setup.stack import CHOICES
 from engines.emulation.dataplanes.registry import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
-from harness.options import parsers, stack_options
-from harness.options.files import networks
+from harness.options import parsers, user_files
 from harness.options.parsers import Parser
 from harness.options.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.fields.limits import LIMITS
 from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_texts
 from model.link_events import event_text
 from model.link_traces import FORMS as TRACE_FORMS
+from model.linux_stack import LINUX
 from model.noise import check_noise, parse_stalls, stalls_words
 from model.openflow import CONTROLLERS, DATAPATHS, MODES, OWN, is_own
 from model.schedulers import NAMES as SCHEDULERS
 from model.schedulers import check_chosen, parse_scheduler, scheduler_words
-from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec
+from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec, StackSpec, typed
 from model.transports import SCATTER
 
 Text = str | tuple[str, ...]
@@ -159,6 +163,62 @@ def _controller(option: str, text: Any) -> str:
     if is_own(str(text)):
         return str(text)
     return parsers.one_of(option, str(text), [*CONTROLLERS, "remote:PORT", "cmd:'PROGRAM ...'"])
+
+
+STACK_FIELDS: Mapping[str, type] = typing.get_type_hints(StackSpec)
+_SWITCH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
+
+
+def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
+    """Parse each of `texts`, `name=value` of a StackSpec. Raises UsageError."""
+    given: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if name not in STACK_FIELDS or not equals or not value:
+            raise UsageError(f"{option} {text}: write NAME=VALUE; names are: {', '.join(STACK_FIELDS)}")
+        if given.setdefault(name, _stack_value(text, name, value)) != _stack_value(text, name, value):
+            raise UsageError(f"{option} {text}: {name} is given already; give it once")
+    return given
+
+
+def known_stack(option: str, stack: StackSpec) -> None:
+    """Check names in the stack of a spec; model/fields/limits.py checks its numbers. Raises UsageError."""
+    for name, known in CHOICES.items():
+        if (value := getattr(stack, name)) not in known:
+            raise UsageError(f"{option} {name}={value}: unknown; choose from: {', '.join(known)}")
+
+
+def _stack_value(text: str, name: str, value: str) -> object:
+    kind = STACK_FIELDS[name]
+    if kind is bool:
+        if value not in _SWITCH:
+            raise UsageError(f"--stack {text}: write {name}=on or {name}=off")
+        return _SWITCH[value]
+    if kind is str:
+        if value not in CHOICES[name]:
+            raise UsageError(f"--stack {text}: unknown; choose from: {', '.join(CHOICES[name])}")
+        return value
+    limits, whole = LIMITS[f"stack.{name}"], kind is int
+    try:
+        number = int(value) if whole else float(value)
+    except ValueError:
+        raise UsageError(
+            f"--stack {text}: {name} is a {'whole ' if whole else ''}number of {limits.unit}"
+        ) from None
+    if wrong := limits.problem(number):
+        raise UsageError(f"--stack {text}: {wrong}")
+    return number
+
+
+def changed_texts(stack: StackSpec) -> tuple[str, ...]:
+    """Return `name=value` of the fields that make this stack of the usual one, and of Linux's, which several
+    figures have."""
+    return () if stack == StackSpec() else stack_texts(stack, LINUX)
+
+
+def usual_stack() -> str:
+    """Return all names with their default values, for `--help`."""
+    return ", ".join(f"{name}={typed(getattr(StackSpec(), name))}" for name in STACK_FIELDS)
 
 
 SPEC_FIELDS: tuple[SpecField, ...] = (
@@ -341,11 +401,11 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "stack", "NAME=VALUE",
         "Set a parameter of the simulated hosts' stacks. Repeatable. Defaults, unless the figure has others: "
-        f"{stack_options.usual()}.",
-        stack_options.parse_stack,
+        f"{usual_stack()}.",
+        parse_stack,
         multiple=True, path="stack", text=stack_texts,
-        repeated=stack_options.texts,
-        known=stack_options.known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
+        repeated=changed_texts,
+        known=known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
 """Options that give all points of a sweep one value of a field."""
@@ -360,7 +420,7 @@ GRID_OPTIONS: tuple[Option, ...] = (
     Option(
         "topology", "NETWORK",
         "Run on this network instead of FatTrees, e.g. ls,4 or file:net.json. Repeatable.",
-        networks.topologies, multiple=True,
+        user_files.topologies, multiple=True,
     ),
     Option(
         "workload", "NAME[:VALUE],...",

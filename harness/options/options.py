@@ -22,10 +22,8 @@ from harness.options.fields import (
     changed,
 )
 from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
-from harness.options.profiles import DEFAULT, PROFILES, Profile
-from harness.options.rates import AUTO, Auto, virtual_mbps
-from harness.options.retries import Retries
-from harness.options.windows import AS_CHOSEN, Window
+from harness.options.profiles import DEFAULT, PROFILES, Profile, Retries
+from harness.options.rates import AS_CHOSEN, AUTO, Auto, Window, virtual_mbps
 from model.congestion import COUPLED_DEFAULT
 from model.fields.ranges import MIN_QUEUE_BYTES
 from model.spec import (

@@ -15,9 +15,8 @@ from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.suggest import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
-from harness.options.files import link_traces
-from harness.options.files.sizes import expanded
-from harness.options.files.traces import trace_of
+from harness.options import user_files
+from harness.options.user_files import expanded, trace_of
 from harness.points.baseline import MATRIX
 from model.congestion import CONGESTION_CONTROLS
 from model.fields.limits import LIMITS, shown
@@ -264,14 +263,14 @@ def _check_sysctl(option: str, text: str, name: str, value: str) -> None:
 
 def known_link_trace(option: str, text: str) -> None:
     """Check the trace of a spec, which names no file. Raises UsageError."""
-    if text.startswith(link_traces.FILE_MARK):
+    if text.startswith(user_files.LINK_TRACE):
         raise UsageError(f"{option}: a stored point names a file")
-    link_traces.parsed(option, text)
+    user_files.link_trace_of(option, text)
 
 
 def link_trace(option: str, text: str) -> str:
     """Parse a trace of the links between switches: `lte:SEED`, or `@FILE`."""
-    return link_traces.parsed(option, text)
+    return user_files.link_trace_of(option, text)
 
 
 def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+import topos
+from common.grammar import joined
 from engines.registry import LINUX
-from harness.points.labels import named
-from model.spec import TopologySpec
+from harness.points.labels import named, queue_label
+from model.noise import queue_us
+from model.spec import RunSpec, TopologySpec
 
 SIMULATED_MBPS = 100.0
 GUEST_MBPS = 10.0
@@ -71,3 +77,85 @@ def fixed(rate_mbps: float) -> RateChoice:
 def virtual_mbps(engines: Collection[str]) -> float:
     """The rate of engines in virtual time, where nothing names one."""
     return GUEST_MBPS if LINUX in engines else SIMULATED_MBPS
+
+
+SETTLING_MBIT = 200.0
+"""What a flow's link carries while its MPTCP settles: 40 s at 5 Mb/s. After 20 s, windows of 40 s still
+delivered 5 to 6 % more than subflows carried (k=8, 6 to 8 subflows)."""
+WINDOW_MBIT = 1.5 * SETTLING_MBIT
+SETTLING_DELAYS, WINDOW_DELAYS = 160.0, 240.0
+"""The same in delays of one full queue and the path: a queue of 100 packets takes 0.24 s at 5 Mb/s."""
+MAX_S = 300.0
+"""Neither a warm-up nor a window is made longer than this."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which durations of a sweep follow the links: those that no option chose, nor, in real time, a figure.
+    Where a figure chose them, its links may change at times that fit them (`with_events`)."""
+
+    warmup: bool = False
+    seconds: bool = False
+    with_events: bool = True
+
+    def of(self, spec: RunSpec) -> RunSpec:
+        """Return the point with durations that are long enough for its links, 5 minutes each at most. One
+        without warm-up keeps none: its flows have sizes and begin at their own times."""
+        if spec.events and not self.with_events:
+            return spec
+        warmup_s, seconds = self._needed_s(spec)
+        return dataclasses.replace(
+            spec,
+            warmup_s=max(spec.warmup_s, min(warmup_s, MAX_S)) if spec.warmup_s else 0.0,
+            seconds=max(spec.seconds, min(seconds, MAX_S)),
+        )
+
+    def capped(self, specs: Sequence[RunSpec]) -> list[str]:
+        """Return a line for each link that would need more than 5 minutes."""
+        needed = {spec.link: (spec, *self._needed_s(spec)) for spec in specs}
+        return [_cut(*each) for each in needed.values() if max(each[1:]) > MAX_S]
+
+    def _needed_s(self, spec: RunSpec) -> tuple[float, float]:
+        """Whole seconds; 0 for what was chosen."""
+        rate_mbps, queue_s = spec.link.rate_mbps, delay_s(spec)
+        warmup_s = math.ceil(max(SETTLING_MBIT / rate_mbps, SETTLING_DELAYS * queue_s))
+        seconds = math.ceil(max(WINDOW_MBIT / rate_mbps, WINDOW_DELAYS * queue_s))
+        return float(warmup_s if self.warmup else 0), float(seconds if self.seconds else 0)
+
+
+AS_CHOSEN = Window()
+
+
+def _cut(spec: RunSpec, warmup_s: float, seconds: float) -> str:
+    """Describe which durations were cut, and how to avoid it."""
+    cut = [
+        *([(f"{warmup_s:.0f} s of warm-up", "--warmup")] if warmup_s > MAX_S else []),
+        *([(f"a window of {seconds:.0f} s", "--seconds")] if seconds > MAX_S else []),
+    ]
+    delay = f" and {spec.link.delay_us:g} us of delay" if spec.link.delay_us else ""
+    return (
+        f"links of {spec.link.rate_mbps:g} Mb/s with {queue_label(spec)} queues{delay} need "
+        f"{joined([what for what, _ in cut])}, cut at {MAX_S:.0f} s; choose a higher --rate, or give "
+        f"{joined([option for _, option in cut])}"
+    )
+
+
+def delay_s(spec: RunSpec) -> float:
+    """Return how long one full queue and the longest path there and back take."""
+    link = spec.link
+    if not link.delay_us:
+        return queue_us(link) / 1e6
+    links = _links(spec.topology.kind, tuple(sorted(spec.topology.params.items())))
+    return (queue_us(link) + 2 * links * link.delay_us) / 1e6
+
+
+@functools.lru_cache(maxsize=64)
+def _links(kind: str, params: tuple[tuple[str, int], ...]) -> int:
+    """Return the links from the first host to the node farthest from it."""
+    topology = topos.build(kind, dict(params))
+    seen = frontier = {topology.hosts[0]}
+    links = 0
+    while frontier := {there for here in frontier for there in topology.adjacency[here]} - seen:
+        seen = seen | frontier
+        links += 1
+    return links

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabric.plan import FRAME_BITS
-from harness.options.windows import SETTLING_MBIT
+from harness.options.rates import SETTLING_MBIT
 from harness.plan.jobs import Job
 from harness.points import labels
 from harness.points.baseline import is_baseline

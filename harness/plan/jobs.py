@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from engines.dispatch import only
 from engines.engine import Engine
+from harness.options.profiles import Retries
 from harness.options.rates import UNTOLD, RateChoice
-from harness.options.retries import Retries
 from harness.points.baseline import baseline_of, is_baseline
 from harness.results.store import Entry, point_name
 from model.spec import RunSpec, TopologySpec

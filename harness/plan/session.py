@@ -20,8 +20,8 @@ from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from harness.experiment import Experiment, Figure
 from harness.options.options import ENGINE, Given, SweepOptions, resolve
+from harness.options.profiles import NO_RETRIES, Retries
 from harness.options.rates import RateChoice, RateKey, fixed, rate_key
-from harness.options.retries import NO_RETRIES, Retries
 from harness.plan import begun, rate
 from harness.plan.capabilities import LocalCapabilities, MachineCapabilities, unfit_here
 from harness.plan.jobs import Job, jobs_of, merged, pending_jobs, retry_jobs

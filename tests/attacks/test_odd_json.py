@@ -16,7 +16,7 @@ from common import stored_json
 from common.errors import RefabricError
 from engines.emulation.calibration import calibration_file
 from experiments.command import main
-from harness.options.files.networks import network_of
+from harness.options.user_files import network_of
 from harness.results import manifest
 from harness.results.attempts import Attempt
 from harness.results.notes import NAME, Notes

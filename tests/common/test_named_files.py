@@ -11,12 +11,12 @@ import pytest
 from ccp.loading import MAX_FILE_BYTES, text_of
 from common.errors import UsageError
 from common.named_files import write_new
-from harness.options.files import link_traces
-from harness.options.files.sizes import expanded
+from harness.options import user_files
+from harness.options.user_files import expanded
 
 READERS: dict[str, Callable[[Path], object]] = {
     "algorithm": text_of,
-    "link trace": lambda path: link_traces.parsed("--link-trace", f"@{path}"),
+    "link trace": lambda path: user_files.link_trace_of("--link-trace", f"@{path}"),
     "sizes": lambda path: expanded(f"pairs:60:sizes=@{path}"),
 }
 

@@ -1,4 +1,4 @@
-"""Traces of links: the made-up cellular one, files, and what is refused."""
+"""Traces of links: the made-up cellular one, user_files, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import topos
 from common.errors import UsageError
 from engines.simulation.engine import SimulatorEngine
 from fabric.plan import FRAME_BITS
-from harness.options.files import link_traces
+from harness.options import user_files
 from model.link_traces import LTE_MEAN_MBPS, LinkTrace, link_trace, lte, packed, words
 from model.network_plan import plan_for, port_names
 from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, WorkloadSpec
@@ -23,7 +23,7 @@ OPTION = "--link-trace"
 def parsed(tmp_path: Path, text: str) -> LinkTrace:
     file = tmp_path / "trace"
     file.write_text(text)
-    return link_trace(link_traces.parsed(OPTION, f"@{file}"))
+    return link_trace(user_files.link_trace_of(OPTION, f"@{file}"))
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
@@ -72,12 +72,12 @@ def test_errors_in_files_have_line_numbers(tmp_path: Path, text: str, error: str
 )
 def test_what_is_no_trace_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        link_traces.parsed(OPTION, text)
+        user_files.link_trace_of(OPTION, text)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no-such: cannot be read: No such file"):
-        link_traces.parsed(OPTION, f"@{tmp_path}/no-such")
+        user_files.link_trace_of(OPTION, f"@{tmp_path}/no-such")
 
 
 DUMBBELL = RunSpec(

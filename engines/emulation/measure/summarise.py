@@ -210,7 +210,7 @@ def _halves_pct(
 def _settling_round_trip_s(spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings) -> float:
     """Return the mean smoothed round trip at the start of the window of the subflows that should be steady
     by then: those of flows without a size. 0 in real time, where the rate decides how long a point runs
-    (harness/options/windows.py), and where a controller or a link event changes the flows in the window."""
+    (harness/options/rates.py), and where a controller or a link event changes the flows in the window."""
     settle = np.array([flow.subflows > 1 and not flow.size_bytes for flow in flows])
     if spec.clock != VIRTUAL or spec.events or opens_subflows(spec) or not settle.any():
         return 0.0

@@ -18,7 +18,7 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.published import Published
 from harness.options.fields import changed
 from harness.options.options import Given, resolve
-from harness.own.define import experiment
+from harness.own_experiment import experiment
 from harness.plan.sweeps import Variant
 from harness.plan.variants import engine_variants
 from harness.report.in_short import beside, elsewhere, sentences

@@ -21,7 +21,7 @@ from engines.registry import make
 from harness.execute import sweep
 from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Place
-from harness.options.retries import Retries
+from harness.options.profiles import Retries
 from harness.plan.jobs import Job, jobs_of
 from harness.points.baseline import is_baseline
 from harness.results.build import build

@@ -19,8 +19,7 @@ from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
 from harness.options.options import Given, retries_of
-from harness.options.profiles import PROFILES
-from harness.options.retries import NO_RETRIES, Retries
+from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import session
 from harness.plan.jobs import jobs_of
 from harness.plan.parts import Plan

@@ -13,9 +13,9 @@ from common.errors import UsageError
 from experiments.command import main
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from experiments.registry import EXPERIMENTS
+from harness.options.fields import STACK_FIELDS, changed_texts, parse_stack, usual_stack
 from harness.options.options import Given, SweepOptions, resolve
 from harness.options.rates import SIMULATED_MBPS
-from harness.options.stack_options import FIELDS, parse_stack, texts, usual
 from harness.plan import parts
 from harness.results.store import load
 from model.fields.words import stack_words
@@ -57,8 +57,8 @@ def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
         acks="at_once", sack=False, min_rto_ms=10.0, initial_window=1, receive_buffer=64
     )
     assert options_of(stack=tuple(stack_words(stack).split())).base.stack == stack
-    assert set(FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
-    assert options_of(stack=tuple(usual().split(", "))).base.stack == StackSpec()
+    assert set(STACK_FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
+    assert options_of(stack=tuple(usual_stack().split(", "))).base.stack == StackSpec()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
 @pytest.mark.parametrize("figures_own", [StackSpec(), LINUX])
 def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figures_own: StackSpec) -> None:
     """A report's command repeats exactly its points."""
-    given = parse_stack("--stack", texts(stack))
+    given = parse_stack("--stack", changed_texts(stack))
     assert dataclasses.replace(figures_own, **given) == stack  # type: ignore[arg-type]
 
 

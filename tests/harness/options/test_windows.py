@@ -13,8 +13,7 @@ from engines.fake import FakeEngine
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
 from harness.options.options import Given, resolve
-from harness.options.rates import RateChoice
-from harness.options.windows import AS_CHOSEN, MAX_S, Window, delay_s
+from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
 from harness.plan import session
 from harness.plan.capabilities import LocalCapabilities
 from harness.plan.rate import TO_BE_MEASURED

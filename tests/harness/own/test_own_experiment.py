@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 import refabric
 from common.errors import UsageError
 from experiments.command import main
-from harness.own.experiment_file import load
+from harness.catalogue import load_file
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -146,4 +146,4 @@ def test_a_folder_or_nothing_is_refused() -> None:
     Path("folder.py").mkdir()
     for name, words in (("folder.py", "Is a directory|not a regular file"), ("nope.py", "No such file")):
         with pytest.raises(UsageError, match=words):
-            load(name)
+            load_file(name)

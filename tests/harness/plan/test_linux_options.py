@@ -9,8 +9,7 @@ from engines.registry import ENGINES, LINUX, LINUX_HOSTS, MININET, SIMULATED_HOS
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
 from harness.options.options import Given, SweepOptions, resolve
-from harness.options.rates import GUEST_MBPS, SIMULATED_MBPS, RateChoice
-from harness.options.windows import SETTLING_MBIT, WINDOW_MBIT
+from harness.options.rates import GUEST_MBPS, SETTLING_MBIT, SIMULATED_MBPS, WINDOW_MBIT, RateChoice
 from harness.plan import rate
 from harness.plan.variants import engine_variants, has_variants
 from model.spec import SchedulerSpec, TopologySpec, TransportSpec

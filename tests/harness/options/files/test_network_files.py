@@ -12,7 +12,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
-from harness.options.files.networks import network_of, topologies
+from harness.options.user_files import network_of, topologies
 from harness.points.baseline import expected_mbps
 from model.network_plan import network_plan, port_rates_bps
 from model.spec import LinkSpec, RunSpec, TopologySpec

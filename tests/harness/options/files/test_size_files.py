@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import UsageError
-from harness.options.files.sizes import expanded
 from harness.options.parsers import named_workloads
+from harness.options.user_files import expanded
 from workloads import sizes
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import topos
 from common.errors import UsageError
-from harness.options.files.traces import trace_of
 from harness.options.options import Defaults, Given, resolve
+from harness.options.user_files import trace_of
 from workloads import matrices
 from workloads.flow import Flow, Traffic
 from workloads.trace import written

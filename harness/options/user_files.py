@@ -1,12 +1,12 @@
-"""A user's network: `--topology file:net.json`, node-link JSON as networkx.node_link_data writes it.
+"""Files that users name in options: networks, flow sizes, flows and link traces.
 
-Nodes may have `kind` (host or switch) and `layer` (edge, agg or core, of a switch), links `rate_mbps` and
-`delay_us`. Without `kind`, a node with one link is a host. Without `layer`, the distance from the nearest
-host decides. The network becomes part of the spec, so results do not depend on the file.
+Their content becomes part of the spec, so results do not depend on the file. All readers raise UsageError
+with the place in the file.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections import deque
@@ -15,14 +15,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import topos
 from common import stored_json
 from common.errors import UsageError
 from common.named_files import label_of, text_of
-from model.spec import TopologySpec
+from model.link_traces import MAX_PERIOD_MS, checked, link_trace, packed
+from model.spec import TopologySpec, WorkloadSpec
 from topos import Layer, from_file
+from workloads.flow import Flow
+from workloads.sizes import INLINE, MAX_POINTS
+from workloads.sizes import written as sizes_text
+from workloads.trace import MAX_BYTES, MAX_FLOWS
+from workloads.trace import NAME as TRACE
+from workloads.trace import written as flows_text
 
-FILE = "file:"
+FILE, SIZES, LINK_TRACE = "file:", "sizes=@", "@"
+COLUMNS = ("start_s", "src", "dst", "bytes")
+"""Columns of a file of flows, in any order."""
 LAYERS = {"edge": Layer.EDGE, "agg": Layer.AGG, "core": Layer.CORE}
 RATES_MBPS = (0.01, 400_000.0)
 RATE, DELAY = "rate_mbps", "delay_us"
@@ -55,22 +66,27 @@ class _Graph:
 
 def topologies(option: str, texts: tuple[str, ...]) -> tuple[TopologySpec, ...]:
     """Parse networks, `ls,4` or `file:net.json`; keep the order. Raises UsageError."""
-    return tuple(_topology(option, text) for text in texts)
-
-
-def _topology(option: str, text: str) -> TopologySpec:
-    if text.startswith(FILE):
-        return network_of(text.removeprefix(FILE))
-    try:
-        kind, params = topos.parse(text)
-        topos.check(kind, params)
-    except UsageError as error:
-        raise UsageError(f"{option} {text}: {error}") from None
-    return TopologySpec(kind, params)
+    found = []
+    for text in texts:
+        if text.startswith(FILE):
+            found.append(network_of(text.removeprefix(FILE)))
+            continue
+        try:
+            kind, params = topos.parse(text)
+            topos.check(kind, params)
+        except UsageError as error:
+            raise UsageError(f"{option} {text}: {error}") from None
+        found.append(TopologySpec(kind, params))
+    return tuple(found)
 
 
 def network_of(path: str) -> TopologySpec:
-    """Return the network of a file. Raises UsageError, one line with the place in the JSON."""
+    """Return the network of `--topology file:net.json`, node-link JSON as networkx.node_link_data writes it.
+
+    Nodes may have `kind` (host or switch) and `layer` (edge, agg or core, of a switch), links `rate_mbps` and
+    `delay_us`. Without `kind`, a node with one link is a host. Without `layer`, the distance from the nearest
+    host decides.
+    """
     what = f"network {path}"
     try:
         data = stored_json.loads(text_of(what, Path(path)).encode())
@@ -143,25 +159,19 @@ def _add_link(graph: _Graph, where: str, link: Any, position: Mapping[Any, int])
         if not isinstance(node, str | int) or node not in position:
             raise UsageError(f"{where}.{end}: there is no node with the id {json.dumps(node)[:40]}")
         ends.append(position[node])
-    _refuse_other_names(where, link)
-    rate = _number(f"{where}.{RATE}", link.get(RATE, 0), *RATES_MBPS)
-    delay = _number(f"{where}.{DELAY}", link.get(DELAY, 0), 0, from_file.MAX_DELAY_US)
+    for name in link:  # another name for a rate or delay would be ignored; other attributes are allowed
+        ours = next((ours for start, ours in LIKE.items() if name.lower().startswith(start)), "")
+        if ours and name not in (RATE, DELAY):
+            unit = "Mb/s" if ours == RATE else "microseconds"
+            raise UsageError(f"{where}.{name[:40]}: this name is not read; write {ours}, in {unit}")
+    rate = _checked_number(f"{where}.{RATE}", link.get(RATE, 0), *RATES_MBPS)
+    delay = _checked_number(f"{where}.{DELAY}", link.get(DELAY, 0), 0, from_file.MAX_DELAY_US)
     if ends[0] == ends[1]:
         raise UsageError(f"{where}: both ends are {graph.names[ends[0]]}")
     graph.links.append((ends[0], ends[1], rate, delay))
 
 
-def _refuse_other_names(where: str, link: Mapping[str, Any]) -> None:
-    """Raise UsageError for a rate or delay of another name, which would be ignored. Other attributes are
-    allowed."""
-    for name in link:
-        ours = next((ours for start, ours in LIKE.items() if name.lower().startswith(start)), "")
-        if ours and name not in (RATE, DELAY):
-            unit = "Mb/s" if ours == RATE else "microseconds"
-            raise UsageError(f"{where}.{name[:40]}: this name is not read; write {ours}, in {unit}")
-
-
-def _number(where: str, value: Any, least: float, most: float) -> float:
+def _checked_number(where: str, value: Any, least: float, most: float) -> float:
     """Return a number in its range; 0 also stands for none."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or not (value == 0 or least <= value <= most):
@@ -218,3 +228,121 @@ def _written(graph: _Graph) -> str:
         for a, b, rate, delay in graph.links
     ]  # fmt: skip
     return from_file.written(list(zip(graph.names, layers, strict=True)), hosts_first, lowest)
+
+
+def expanded(workload: str) -> str:
+    """Return the text of a workload, `pairs:60:sizes=@FILE`, with the numbers of the file for its name.
+
+    Each line of FILE has a size in bytes and the share of flows that are no larger, from 0 to 1, with
+    straight lines between them. Text after # is a comment. Raises UsageError.
+    """
+    parts = workload.split(":")
+    for number, part in enumerate(parts):
+        if part.strip().startswith(SIZES):
+            parts[number] = f"sizes={INLINE}{sizes_text(_sizes(part.strip().removeprefix(SIZES)))}"
+    return ":".join(parts)
+
+
+def _sizes(path: str) -> list[tuple[int, float]]:
+    lines = text_of(f"sizes file {path}", Path(path)).splitlines()
+    points: list[tuple[int, float]] = []
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        where = f"sizes file {path}, line {number}"
+        try:
+            size_text, share_text = text.split()
+            size, share = int(size_text), float(share_text)
+        except ValueError:
+            raise UsageError(
+                f"{where}: '{text}' is not a size in bytes and a share, as in: 8760 0.15"
+            ) from None
+        if not 1 <= size <= 10**12:
+            raise UsageError(f"{where}: sizes are from 1 to 10^12 bytes, not {size}")
+        if not 0 <= share <= 1:
+            raise UsageError(f"{where}: shares are from 0 to 1, not {share:g}")
+        if points and (size < points[-1][0] or share < points[-1][1]):
+            raise UsageError(f"{where}: sizes and shares must not fall from line to line")
+        points.append((size, share))
+    if len(points) < 2 or points[-1][1] != 1:
+        raise UsageError(f"sizes file {path}: give two points or more, the last one with a share of 1")
+    if len(points) > MAX_POINTS:
+        raise UsageError(f"sizes file {path}: {len(points)} points; give {MAX_POINTS} or fewer")
+    return points
+
+
+def trace_of(path: str) -> WorkloadSpec:
+    """Return the workload of `--workload trace:flows.csv`: a line with COLUMNS, then one line per flow."""
+    what = f"trace {path}"
+    lines = text_of(what, Path(path)).splitlines()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    header = lines[0].removeprefix("\ufeff") if lines else ""
+    order = [name.strip() for name in header.split(",")]
+    if sorted(order) != sorted(COLUMNS):
+        raise UsageError(f"{what}, line 1: its columns are '{header[:80]}'; write {','.join(COLUMNS)}")
+    if len(lines) < 2:
+        raise UsageError(f"{what}: it has no flows; write a line {','.join(COLUMNS)} and one line per flow")
+    if len(lines) - 1 > MAX_FLOWS:
+        raise UsageError(f"{what}: it has {len(lines) - 1} flows; give {MAX_FLOWS} or fewer")
+    flows = [_flow(f"{what}, line {number}", line, order) for number, line in enumerate(lines[1:], 2)]
+    return WorkloadSpec(TRACE, {"name": label_of(Path(path)), "flows": flows_text(flows)})
+
+
+def _flow(where: str, line: str, order: list[str]) -> Flow:
+    cells = next(csv.reader([line]), [])
+    if len(cells) != len(order):
+        raise UsageError(f"{where}: {len(cells)} values, not {len(order)} ({','.join(order)})")
+    values = {name: cell.strip() for name, cell in zip(order, cells, strict=True)}
+    start_s, size = (_number(where, name, values[name]) for name in ("start_s", "bytes"))
+    if start_s < 0:
+        raise UsageError(f"{where}: start_s is {start_s:g}; give seconds from 0, the start of traffic")
+    if size != int(size) or not 1 <= size <= MAX_BYTES:
+        raise UsageError(f"{where}: bytes is {values['bytes']}; give a whole number from 1 to 10^15")
+    for end in ("src", "dst"):
+        if not (values[end].isascii() and values[end].isalnum()):
+            raise UsageError(f"{where}: {end} is '{values[end][:40]}'; give the name of a host, e.g. p0e0h0")
+    if values["src"] == values["dst"]:
+        raise UsageError(f"{where}: {values['src']} sends to itself; give two hosts")
+    return Flow(values["src"], values["dst"], int(size), start_s)
+
+
+def _number(where: str, name: str, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{where}: {name} is '{cell[:40]}', not a number")
+    return value
+
+
+def link_trace_of(option: str, text: str) -> str:
+    """Return the text of a spec for `--link-trace`: `lte:SEED`, a stored trace, or `@FILE` as mahimahi's.
+
+    Each line of FILE has the time in whole milliseconds of one delivery opportunity; times do not fall. The
+    trace repeats from its last line on. Text after # is a comment. Raises UsageError.
+    """
+    if not text.startswith(LINK_TRACE):
+        link_trace(text)
+        return text
+    path = text.removeprefix(LINK_TRACE)
+    times = [0]
+    for number, line in enumerate(text_of(f"trace file {path}", Path(path)).splitlines(), start=1):
+        written = line.partition("#")[0].strip()
+        if not written:
+            continue
+        where = f"trace file {path}, line {number}"
+        if not written.isdecimal() or int(written) > MAX_PERIOD_MS:
+            raise UsageError(
+                f"{where}: '{written}' is not a time in whole milliseconds from 0 to {MAX_PERIOD_MS}"
+            )
+        if int(written) < times[-1]:
+            raise UsageError(f"{where}: times must not fall from line to line ({times[-1]}, then {written})")
+        times.append(int(written))
+    if times[-1] == 0:
+        raise UsageError(f"trace file {path}: give opportunities after 0 ms, one per line")
+    # An opportunity at 0 ms comes at the end of the first millisecond, like one at 1 ms.
+    opportunities = np.bincount(np.maximum(np.array(times[1:], np.int64), 1) - 1, minlength=times[-1])
+    return packed(checked(opportunities.astype(np.int64), f"{option} {text}"))

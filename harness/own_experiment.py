@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import topos
 from analysis.quantities import Quantity
-from common.errors import UsageError
+from common.errors import RefabricError, UsageError
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.columns import COLUMNS
 from harness.metrics.metric import Metric, ShownIn
 from harness.options.options import Defaults, SweepOptions
-from harness.own.flows import Flows, usable_flows
-from harness.own.guard import guarded
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
@@ -28,10 +29,14 @@ from plots.data import Point
 from plots.own_chart import OwnChart
 from plots.registry import CHARTS
 from topos import Topology, from_file
+from workloads.flow import Flow
 from workloads.trace import NAME as TRACE
 from workloads.trace import written
 
 Network = Callable[[], Topology]
+Flows = Callable[[Sequence[str], int], Iterable[Flow]]
+P = ParamSpec("P")
+R = TypeVar("R")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _CHART = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
@@ -60,7 +65,15 @@ def experiment(
     """
     own_charts = tuple(chart for chart in charts if isinstance(chart, OwnChart))
     names = tuple(chart if isinstance(chart, str) else chart.name for chart in charts)
-    _check_names(name, names, own_charts)
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
+    own_names = {chart.name for chart in own_charts}
+    for each in names:
+        if each not in CHARTS and each not in own_names:
+            raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
+    for each in own_names:
+        if each in CHARTS or not _CHART.fullmatch(each):
+            raise UsageError(f"experiment {name}: chart {each[:30]}: choose a new name in lower case")
     topologies = fat_trees if network is None else _own_network(name, network)
     points = points_on(topologies, variants)
     figure = Figure(
@@ -90,18 +103,6 @@ def metric(name: str, unit: str, about: str, of: Callable[[Judged], float | None
 def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:
     """Return a chart that `function` draws from the points: a matplotlib.figure.Figure, or None."""
     return OwnChart(f"own.{name}", title, reading, guarded(f"chart {name}", function))
-
-
-def _check_names(name: str, names: Sequence[str], own: Sequence[OwnChart]) -> None:
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
-    ours = {each.name for each in own}
-    for each in names:
-        if each not in CHARTS and each not in ours:
-            raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
-    for each in ours:
-        if each in CHARTS or not _CHART.fullmatch(each):
-            raise UsageError(f"experiment {name}: chart {each[:30]}: choose a new name in lower case")
 
 
 def _guarded_metric(metric: Metric) -> Metric:
@@ -149,3 +150,72 @@ def _with_flows(name: str, points: Points, flows: Flows) -> Points:
         return [own(spec, options.chosen_warmup) for spec in points(options, rate_of)]
 
     return with_own
+
+
+def usable_flows(what: str, flows: Flows, hosts: Sequence[str], seed: int) -> list[Flow]:
+    """Call the function; return its flows. Raises UsageError that begins with `what`."""
+
+    def drawn() -> list[object]:
+        found = flows(hosts, seed)
+        if found is None:
+            raise UsageError(f"{what}: the function returns nothing; let it return a list of Flow(src, dst)")
+        return list(found)
+
+    listed = guarded(what, drawn, written_in=flows)()
+    if not listed:
+        raise UsageError(f"{what}: the function returns an empty list; a point needs a flow")
+    known = frozenset(hosts)
+    return [_usable(f"{what}: flow {number}", flow, known) for number, flow in enumerate(listed, 1)]
+
+
+def _usable(what: str, flow: object, hosts: Collection[str]) -> Flow:
+    if not isinstance(flow, Flow):
+        raise UsageError(f"{what} is a {type(flow).__name__}; write Flow(src, dst)")
+    what = f"{what}, from {flow.src} to {flow.dst}"
+    for end in (flow.src, flow.dst):
+        if end not in hosts:
+            names = sorted(hosts)
+            few = f"{', '.join(names[:3])} and {len(names) - 3} more" if len(names) > 4 else ", ".join(names)
+            raise UsageError(f"{what}: the network has no host {end}; its hosts are {few}")
+    if flow.src == flow.dst:
+        raise UsageError(f"{what}: a host cannot send to itself")
+    try:
+        size, start = int(flow.size_bytes), float(flow.start_s)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{what}: size_bytes and start_s must be numbers") from None
+    if size != flow.size_bytes or size < 0:
+        raise UsageError(f"{what}: size_bytes must be a whole number from 0, not {flow.size_bytes}")
+    if not 0 <= start < math.inf:
+        raise UsageError(f"{what}: start_s must be a number from 0, not {flow.start_s}")
+    return dataclasses.replace(flow, size_bytes=size, start_s=start)
+
+
+def guarded(
+    what: str, function: Callable[P, R], *, written_in: Callable[..., object] | None = None
+) -> Callable[P, R]:
+    """Return `function` with its errors as UsageErrors that name `what`, the file and the line.
+
+    The file is that of `written_in`, if it is given, because `function` only calls it.
+    """
+    code = getattr(inspect.unwrap(written_in or function), "__code__", None)
+    file = code.co_filename if code else ""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except RefabricError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{what}: {described(error, file)}") from error
+
+    return called
+
+
+def described(error: Exception, file: str) -> str:
+    """Return an exception with the last line of `file` that it passed: `mine.py, line 3: NameError: ...`."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f"{error.filename}, line {error.lineno}: {error.msg}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{file}, line {lines[-1]}: {text}" if lines else text
