@@ -1,9 +1,9 @@
 """Share of time in which the subflows of a connection had nothing to send. Pure.
 
-*Idle* is exact: the kernel counts the time in which a socket has unsent or unacknowledged data
-(tcp_info's tcpi_busy_time), and idle time is the rest. *Starved* is sampled: the subflow has nothing unsent
-and an open congestion window, while another subflow of the same connection holds unsent data that this one
-could have carried. A starved subflow becomes idle when its last packet is acknowledged, one round trip later.
+*Idle* is exact: the kernel counts the time in which a socket has unsent or unacknowledged data (tcp_info's
+tcpi_busy_time), and idle time is the rest. *Starved* is sampled: the subflow has nothing unsent and an open
+congestion window, while another subflow of the same connection holds unsent data that this one could have
+carried. A starved subflow becomes idle when its last packet is acknowledged, one round trip later.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.completion import completions
+from analysis.stats import jain
 from model.noise import delay_budget_us, lateness_ms, queue_us
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.result import FlowRow, under_test
@@ -63,14 +64,10 @@ def metrics(flows: Sequence[FlowRow], baseline_mbps: float) -> dict[str, float]:
     found = {COMPLETION: statistics.fmean(took_ms)} if took_ms else {}
     if endless and not took_ms:
         pct = [100 * flow.goodput_mbps / baseline_mbps for flow in endless]
-        found |= {GOODPUT: statistics.fmean(pct), SLOWEST: min(pct), JAIN: _jain(pct)}
+        found |= {GOODPUT: statistics.fmean(pct), SLOWEST: min(pct), JAIN: jain(pct)}
         rtts = [flow.srtt_ms_mean for flow in endless if math.isfinite(flow.srtt_ms_mean)]
         found |= {RTT: statistics.fmean(rtts)} if rtts else {}
     return found
-
-
-def _jain(values: Sequence[float]) -> float:
-    return sum(values) ** 2 / (len(values) * sum(x * x for x in values)) if any(values) else 1.0
 
 
 def changes(quiet: Mapping[str, float], noisy: Mapping[str, float]) -> dict[str, float]:

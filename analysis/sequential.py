@@ -1,5 +1,6 @@
 """Sequential transfers: pairs of hosts that use several transports one after the other
-(workloads/sequential.py), read from a point's rows. Pure."""
+(workloads/sequential.py), read from a point's rows. Pure.
+"""
 
 from __future__ import annotations
 

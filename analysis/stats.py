@@ -1,4 +1,4 @@
-"""Statistics of a point's flows, and of the difference between two sets of points. Pure."""
+"""Statistics of the flows of a point, of two measurements of the same flows, and of differences. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,6 @@ def jain(values: Sequence[float]) -> float:
         return 1.0
     shares = [v / largest for v in values]  # scaled first, so that squares neither overflow nor vanish
     return min(1.0, sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)))
-
-
-def ranked(values: Sequence[float]) -> list[float]:
-    """Return values in increasing order: the y axis of the paper's rank-of-flow curves."""
-    return sorted(values)
 
 
 @dataclass(frozen=True)
@@ -143,3 +144,31 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
             step = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         fraction = step / (1 + fraction)
     return front / (a * (1 + fraction))
+
+
+def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Return Pearson's r; None for fewer than three pairs, or if one side is constant."""
+    if len(xs) < 3 or len(set(xs)) == 1 or len(set(ys)) == 1:
+        return None
+    return statistics.correlation(xs, ys)
+
+
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Return Spearman's rho: the `correlation` of ranks; equal values share the mean of their ranks."""
+    return correlation(_ranks(xs), _ranks(ys))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    first = {value: place for place, value in reversed(list(enumerate(ordered)))}
+    last = {value: place for place, value in enumerate(ordered)}
+    return [(first[value] + last[value]) / 2 for value in values]
+
+
+def spread_by_flow(flow: npt.NDArray[Any], values: npt.NDArray[Any], count: int) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each flow's values (flows 0..count-1); nan without values."""
+    n = np.bincount(flow, minlength=count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(flow, weights=values, minlength=count) / n
+        variance = np.bincount(flow, weights=(values - mean[flow]) ** 2, minlength=count) / n
+    return mean, np.sqrt(variance)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from analysis.theory import bottleneck_share
+from analysis.shares import bottleneck_share
 
 SETTLING = 2000
 """Round trips at the start that are not counted."""

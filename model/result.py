@@ -181,7 +181,7 @@ class RunResult:
     drops, those that made room for other packets), retransmits, astray (frames lost outside queues),
     packet_hops, setup_s, startup_s and others. `subflow_idle_pct` is
     the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged.
-    analysis/steadiness.py defines `delivered_over_carried_pct`.
+    analysis/plausibility.py defines `delivered_over_carried_pct`.
 
     `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,
     softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct; zeros omitted). Each sample covers the

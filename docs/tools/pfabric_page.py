@@ -26,7 +26,7 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from analysis.normalised import ALL, LARGE, MIDDLE, SMALL, Normalised, Range, normalised
+from analysis.completion import ALL, LARGE, MIDDLE, SMALL, Normalised, Range, normalised
 from analysis.stats import mean_interval
 from common.errors import RefabricError, UsageError
 from common.grammar import counted

@@ -5,7 +5,7 @@ algorithm has at the losses of their paths.
 
 All round-trip times are equal. A path's loss is the sum of its links' losses. Windows are, in units of
 sqrt(2) packets, with q the loss on a path and Q the minimum over a connection's paths (sources in
-analysis/theory.py):
+analysis/shares.py):
 
     reno             1 / sqrt(q)
     ewtcp            1 / (n sqrt(q)), n subflows

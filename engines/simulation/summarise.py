@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.spread import spread
-from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
+from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
+from analysis.stats import spread_by_flow
 from common.errors import RunError
 from engines.core_setup.stack import NEVER_PS, PS_PER_S
 from engines.simulation.machine_noise import noise_metrics
@@ -206,7 +206,7 @@ def _spreads(table: Table | None, name: str, flows: int) -> list[tuple[float, fl
     if table is None:
         return [NO_SPREAD] * flows
     chosen = (table["t_s"] >= 0) & (table[name] > 0)
-    mean, deviation = spread(table["flow"][chosen], table[name][chosen], flows)
+    mean, deviation = spread_by_flow(table["flow"][chosen], table[name][chosen], flows)
     return list(zip(mean.tolist(), deviation.tolist(), strict=True))
 
 

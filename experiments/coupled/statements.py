@@ -1,9 +1,9 @@
 """What theory predicts for the coupled experiments, as statements. These numbers were not published: they are
-fixed points (analysis/theory.py), and their source is `theory`. docs/published.md lists them."""
+fixed points (analysis/shares.py), and their source is `theory`. docs/published.md lists them."""
 
 from __future__ import annotations
 
-from analysis import theory
+from analysis import shares
 from experiments.coupled.metrics import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from harness.metrics.published import Published, Relation, Source
 from model.transports import title
@@ -39,7 +39,7 @@ def _fair(cc: str, subflows: int, where: str, tolerance: float, because: str) ->
     share = f"{subflows} of {subflows + 1} shares" if cc == "reno" else "one TCP's share"
     return Published(
         SHARE_OF_BOTTLENECK, "dumbbell", 2, "against_tcp", subflows, Relation.ABOUT,
-        round(100 * theory.bottleneck_share(cc, subflows), 1), Source.THEORY,
+        round(100 * shares.bottleneck_share(cc, subflows), 1), Source.THEORY,
         f"{title(cc)}, {subflows} subflows, {where}: {share}", *_SOURCES[cc], tolerance, because,
         algorithm=cc,
     )  # fmt: skip
@@ -48,7 +48,7 @@ def _fair(cc: str, subflows: int, where: str, tolerance: float, because: str) ->
 def _shift(cc: str) -> Published:
     return Published(
         SHARE_ON_CONGESTED, "two_bottlenecks", 3, "against_tcp", 2, Relation.ABOUT,
-        round(100 * theory.congested_share(cc, 3, 1), 1), Source.THEORY,
+        round(100 * shares.congested_share(cc, 3, 1), 1), Source.THEORY,
         f"{title(cc)}: share of traffic on the worse path", *_SOURCES[cc], *PROBES, algorithm=cc,
     )  # fmt: skip
 

@@ -6,9 +6,9 @@ import itertools
 import statistics
 from collections.abc import Sequence
 
-from analysis.agreement import rank_correlation
-from analysis.normalised import ALL, LARGE, ended_times
+from analysis.completion import ALL, LARGE, ended_times
 from analysis.quantities import Quantity
+from analysis.stats import rank_correlation
 from experiments.pfabric.metrics import Reading, growth, low_of, mean_of, of_sizes, over, p99_of, setting
 from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, points_about, ratio
 from harness.metrics.metric import Metric

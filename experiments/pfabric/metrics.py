@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.normalised import ALL, LARGE, SMALL, Normalised, Range, normalised
+from analysis.completion import ALL, LARGE, SMALL, Normalised, Range, normalised
 from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from analysis.jobs import mean_job_s
+from analysis.completion import mean_job_s
 from analysis.quantities import Quantity
 from experiments.responsive_mptcp.schemes import Scheme, scheme_of
 from harness.metrics import readings

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from analysis import laws, quantities
-from analysis.conservation import unaccounted, undelivered_bytes
+from analysis.plausibility import unaccounted, undelivered_bytes
 from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, each_replica, table, together
 from harness.metrics.metric import Metric

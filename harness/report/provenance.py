@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.steadiness import unsteady
+from analysis.plausibility import unsteady
 from harness.report.points import point_label
 from harness.results import provenance
 from harness.results.provenance import NOT_RECORDED, Fact

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.agreement import correlation, rank_correlation
+from analysis.stats import correlation, rank_correlation
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.points.baseline import is_baseline
 from harness.results.summary import Judged

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from analysis import stats
 from analysis.completion import completion_text, completions, percentile
-from analysis.constant_rate import loss_text
+from analysis.robustness import loss_text
 from model.result import FlowRow, PortRow, under_test
 from model.rows import array
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from analysis.watch.steps import Shown, between, encode
+from analysis.live_page import View, between, encode
 from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.writers import is_abandoned
@@ -48,7 +48,7 @@ class Followed:
         self._left = 2 * MAX_BYTES
 
     @cached_property
-    def _shown(self) -> Shown:
+    def _shown(self) -> View:
         """The part of the network that is written. It is drawn only for engines that send instants."""
         return scene_of(self._spec).shown
 
@@ -122,7 +122,7 @@ class Feed:
 
     name: str
     spec: RunSpec
-    shown: Shown
+    shown: View
     file: BinaryIO
     steps: list[dict[str, Any]] = field(default_factory=list)
     round: int = 0
@@ -162,7 +162,7 @@ class Feed:
             self.damaged += 1
 
 
-def checked(value: dict[str, Any], shown: Shown) -> dict[str, Any]:
+def checked(value: dict[str, Any], shown: View) -> dict[str, Any]:
     """Return a step with its known fields only. Raises ValueError for one that does not fit the network."""
     t_s, drops = value["t"], value.get("d")
     if not isinstance(t_s, int | float) or not isinstance(drops, list) or len(drops) > shown.halves:

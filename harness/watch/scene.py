@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import topos
-from analysis.watch.drawing import Drawing, draw
-from analysis.watch.steps import Shown
+from analysis.live_page import Drawing, View, draw
 from common.errors import RefabricError
 from controllers.routing import per_packet
 from engines.core_setup.setup import built, plan_of
@@ -42,7 +41,7 @@ class Scene:
     spec: RunSpec
     topology: Topology
     drawing: Drawing
-    shown: Shown
+    shown: View
     flows: tuple[PlannedFlow, ...]
     all_flows: int
 
@@ -55,7 +54,7 @@ def scene_of(spec: RunSpec) -> Scene:
     count = sum(end <= MAX_SUBFLOWS for end in firsts[1:])
     rates = port_rates_bps(topology, spec.link)
     first = np.array(firsts[: count + 1], np.int64)
-    shown = Shown(drawing.half_of, drawing.halves, rates, count, first)
+    shown = View(drawing.half_of, drawing.halves, rates, count, first)
     return Scene(spec, topology, drawing, shown, flows[:count], len(flows))
 
 

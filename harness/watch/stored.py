@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.watch.steps import Shown, encode, longest, short_floats, stored, used
+from analysis.live_page import View, encode, longest, short_floats, stored, used
 from common.errors import StoreError
 from harness.results.store import StoredPoint
 from harness.watch.scene import Scene, point_json
@@ -66,7 +66,7 @@ def _lacking(tables: dict[str, Table], steps: int) -> list[str]:
     return lacking
 
 
-def _mean(point: StoredPoint, shown: Shown) -> Any:
+def _mean(point: StoredPoint, shown: View) -> Any:
     """Return the mean use of each half in the whole window."""
     bps = np.zeros(len(shown.half_of))
     for row in point.ports:
@@ -75,7 +75,7 @@ def _mean(point: StoredPoint, shown: Shown) -> Any:
     return used(shown, bps)
 
 
-def _longest(point: StoredPoint, shown: Shown) -> Any:
+def _longest(point: StoredPoint, shown: View) -> Any:
     pkts = np.zeros(len(shown.half_of))
     for row in point.ports:
         if 0 <= row.port < len(pkts):

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.normalised import COUNTED_SHARE, Normalised, Range, normalised
+from analysis.completion import COUNTED_SHARE, Normalised, Range, normalised
 from common.grammar import counted
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.result import Status

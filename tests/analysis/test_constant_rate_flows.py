@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import topos
-from analysis.constant_rate import loss_text
+from analysis.robustness import loss_text
 from common.errors import UsageError
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import datagram_tuples, flow_tuples, stack_of

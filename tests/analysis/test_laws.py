@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis import laws
-from analysis.conservation import balances, unaccounted, undelivered_bytes
+from analysis.plausibility import balances, unaccounted, undelivered_bytes
 from model.result import FlowRow, PortRow, Table
 
 PACKET_MS = 1.0

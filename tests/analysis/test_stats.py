@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import stats
+from analysis.stats import correlation, rank_correlation
 
 goodputs = st.lists(st.floats(0, 1e9, allow_nan=False), min_size=1, max_size=50)
 
@@ -114,3 +115,27 @@ def test_a_difference_needs_repetitions() -> None:
     with pytest.raises(ValueError, match="at least two values"):
         stats.paired_difference([1.0], [2.0])
     assert stats.welch_difference([1.0, 1.0], [3.0, 3.0]) == stats.Interval(2.0, 0.0)
+
+
+def test_a_line_is_one_and_a_falling_line_minus_one() -> None:
+    assert correlation([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
+    assert correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+
+
+def test_ranks_alone_count_for_the_second() -> None:
+    xs, ys = [1.0, 2.0, 3.0, 4.0], [1.0, 8.0, 27.0, 1000.0]
+    assert rank_correlation(xs, ys) == pytest.approx(1)
+    pearson = correlation(xs, ys)
+    assert pearson is not None
+    assert 0.7 < pearson < 0.9
+
+
+def test_equal_values_share_a_rank() -> None:
+    """Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: covariance 4.5, variances 4.5 and 5."""
+    assert rank_correlation([1, 5, 5, 9], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
+
+
+def test_nothing_to_correlate_has_no_number() -> None:
+    assert correlation([1, 2], [1, 2]) is None
+    assert correlation([1, 1, 1], [1, 2, 3]) is None
+    assert rank_correlation([1, 2, 3], [4, 4, 4]) is None

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import topos
-from analysis.shares import bottleneck_shares_pct, congested_shares_pct
-from analysis.theory import bottleneck_share, congested_share
+from analysis.shares import bottleneck_share, bottleneck_shares_pct, congested_share, congested_shares_pct
 from common.errors import RunError, UsageError
 from engines.core_setup.setup import prepared
 from engines.engine import Silent

@@ -12,7 +12,7 @@ import pytest
 
 import topos
 from analysis.idleness import idleness
-from analysis.steadiness import OVER_CARRIED_PCT
+from analysis.plausibility import OVER_CARRIED_PCT
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.routing import path

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from analysis.spread import Floats, spread
+from analysis.stats import Floats, spread_by_flow
 from common.errors import RunError
 from engines.emulation.measure.readings import Readings
 from engines.emulation.measure.socket_table import SubflowReadings
@@ -34,7 +34,7 @@ def flow_rows(
     within = [None if math.isnan(end) else end > warmup_s for end in ended_s]
     retransmitted = retransmits(totals.before, totals.after, readings.retransmitted, within)
     cc = _congestion_controls(totals.after, flows)
-    srtt_mean, srtt_std = spread(*_srtts(readings), count)
+    srtt_mean, srtt_std = spread_by_flow(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
     return [
         FlowRow(
@@ -136,6 +136,6 @@ def _pings(readings: Readings, count: int) -> tuple[Floats, Floats, Floats, Floa
     inside = (pings.sent_s >= readings.zero_s) & (pings.sent_s <= readings.window[-1].t_s)
     flow, rtt = pings.flow[inside].astype(np.int64), pings.rtt_ms[inside]
     back = ~np.isnan(rtt)
-    mean, deviation = spread(flow[back], rtt[back], count)
+    mean, deviation = spread_by_flow(flow[back], rtt[back], count)
     sent = np.bincount(flow, minlength=count).astype(float)
     return mean, deviation, sent, np.bincount(flow[~back], minlength=count).astype(float)

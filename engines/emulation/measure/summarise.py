@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from analysis.plausibility import OVER_CARRIED_PCT
 from analysis.quantities import CPU_S_PER_GB
-from analysis.steadiness import OVER_CARRIED_PCT
 from common.errors import RunError
 from engines.core_setup.alone import times_alone_s
 from engines.emulation.dataplanes.dataplane import Reading

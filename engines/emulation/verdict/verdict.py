@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, settling_reasons, unsteady_reasons
+from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, settling_reasons, unsteady_reasons
 from engines.emulation.verdict.blame import FULL_PCT, Load, fault, saturated, words
 from model.congestion import CONGESTION_CONTROLS
 from model.machine.effects import doubted_by_lateness, doubted_by_stretch

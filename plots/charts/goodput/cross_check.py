@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.agreement import correlation, rank_correlation
+from analysis.stats import correlation, rank_correlation
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model import transports
 from model.result import Status

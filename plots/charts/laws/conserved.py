@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.conservation import Balance, balances, unaccounted, undelivered_bytes
+from analysis.plausibility import Balance, balances, unaccounted, undelivered_bytes
 from plots.data import Inputs, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.jobs import mean_job_s
+from analysis.completion import mean_job_s
 from analysis.quantities import GOODPUT_MBPS_MEAN
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.responsive import is_responsive, option_words

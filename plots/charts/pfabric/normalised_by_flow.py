@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.agreement import rank_correlation
-from analysis.normalised import ended_times
+from analysis.completion import ended_times
+from analysis.stats import rank_correlation
 from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs, Point
 from plots.shared import arms, axis_labels, style

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.normalised import ALL
+from analysis.completion import ALL
 from model.arms import ARMS, ON_LINUX, TWINS
 from plots.data import Inputs
 from plots.shared import arms, axis_labels

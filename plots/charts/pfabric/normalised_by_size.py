@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.normalised import LARGE, MIDDLE, SMALL
+from analysis.completion import LARGE, MIDDLE, SMALL
 from model.arms import ARMS, IDEAL
 from plots.data import Inputs
 from plots.shared import arms, axis_labels

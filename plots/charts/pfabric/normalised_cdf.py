@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from analysis.normalised import ALL, SMALL, Range, normalised
+from analysis.completion import ALL, SMALL, Range, normalised
 from model.arms import ARMS
 from plots.data import Inputs
 from plots.shared import arms, axis_labels, style

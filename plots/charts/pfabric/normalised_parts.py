@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.normalised import ALL, LARGE, SMALL, Range
+from analysis.completion import ALL, LARGE, SMALL, Range
 from model.arms import ARMS, Arm
 from plots.data import Inputs
 from plots.shared import arms, axis_labels

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from analysis.normalised import ALL, LARGE, SMALL
+from analysis.completion import ALL, LARGE, SMALL
 from model.arms import PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS
 from plots.data import Inputs, Point
 from plots.shared import arms, axis_labels

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.jobs import mean_job_s
+from analysis.completion import mean_job_s
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.steadiness import OVER_CARRIED_PCT
+from analysis.plausibility import OVER_CARRIED_PCT
 from engines import registry as engines
 from engines.emulation.verdict.blame import Load
 from engines.emulation.verdict.verdict import Evidence, judge

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.normalised import ALL
+from analysis.completion import ALL
 from experiments.registry import CATALOGUE
 from harness.options.fields import changed
 from harness.options.options import Given, resolve

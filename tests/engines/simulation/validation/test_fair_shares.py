@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from analysis.theory import bottleneck_share
+from analysis.shares import bottleneck_share
 from fabric._core import Simulation
 from model.spec import LinkSpec, TopologySpec
 from tests.support import simulated_networks as lab

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.shares import congested_shares_pct
-from analysis.theory import congested_share
+from analysis.shares import congested_share, congested_shares_pct
 from engines.engine import Silent
 from engines.registry import SIMULATOR, make
 from model.spec import (
