@@ -29,6 +29,7 @@ fi
 
 "${as_owner[@]}" .venv/bin/ruff check .
 "${as_owner[@]}" .venv/bin/ruff format --check --quiet .
+"${as_owner[@]}" .venv/bin/lint-imports --no-logo --no-cache
 "${as_owner[@]}" .venv/bin/mypy
 "${as_owner[@]}" .venv/bin/python -m pytest -m 'not emulation' --numprocesses auto --dist loadfile
 if [ "$(id -u)" = 0 ]; then

@@ -1,18 +1,12 @@
-"""Write docs/published.md: every number that a result is compared with, from the statements in experiments/.
+"""The tables of docs/published.md: every number that a result is compared with.
 
-    python docs/tools/published_page.py
-
-Only the text before `<!-- numbers -->` is written by hand. A statement appears once, although several figures
-may show it, and so does one that only names a congestion control or an engine before the same words.
+`docs/tools/site.py` puts them on the page. A statement appears once, although several figures may show it,
+and so does one that only names a congestion control or an engine before the same words.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.registry import EXPERIMENTS
 from harness.claims.verdicts import place
@@ -20,8 +14,7 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.published import UNPUBLISHED, Published, Source
 from model.transports import transport
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "published.md"
-MARK = "<!-- numbers -->\n"
+MARK = "<!-- numbers -->"
 QUOTES = "the source's words"
 COLUMNS = (
     "section or figure", "what it says", QUOTES, "metric", "network, workload", "transport", "value",
@@ -118,11 +111,6 @@ def _rows(shown: Shown, citation: str) -> list[str]:
     return [table_row(row, figures) for row, figures in shown.items() if row.citation == citation]
 
 
-def written(page: str) -> str:
-    """Return `page` with new text after MARK."""
-    head, mark, _ = page.partition(MARK)
-    return f"{head}{mark}\n{numbers(statements(EXPERIMENTS.values()))}\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+def page(text: str) -> str:
+    """Return docs/published.md with its tables."""
+    return text.replace(MARK, numbers(statements(EXPERIMENTS.values())))

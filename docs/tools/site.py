@@ -22,7 +22,7 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RunError
-from docs.tools import gallery, site_reference
+from docs.tools import architecture, gallery, published_page, site_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -37,9 +37,17 @@ _NESTED = re.compile(r"^( {2,3})(?=(?:[*+-]|\d+\.) )")
 
 
 def pages() -> dict[str, str]:
-    """Return the text of every page of the site by its path: those of docs/ and those made from the code."""
+    """Return the text of every page of the site by its path: those of docs/ and those made from the code.
+
+    Starts a short simulated run, whose files the architecture page lists.
+    """
     own = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
-    made = {"guide/tutorial.md": notebook(NOTEBOOK), "experiments/gallery.md": gallery.page(own)}
+    made = {
+        "guide/tutorial.md": notebook(NOTEBOOK),
+        "experiments/gallery.md": gallery.page(own),
+        "published.md": published_page.page(own["published.md"]),
+        "architecture.md": architecture.page(own["architecture.md"]),
+    }
     return {**own, **made, **site_reference.pages()}
 
 
@@ -85,6 +93,7 @@ def stage(folder: Path = STAGED) -> Path:
     """Write every page and picture below `folder`, which is replaced."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS / "images", folder / "images")
+    architecture.draw(folder / "images" / "architecture.svg")
     for name, text in pages().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

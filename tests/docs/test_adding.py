@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.tools.imports import ORDER
+from docs.tools.architecture import packages
 from tests.support.tree_copy import changed_tree, changes, refabric
 
 SECTION = "A field of the spec"
@@ -58,7 +58,7 @@ def test_points_without_it_keep_their_names(tree: Path) -> None:
 def test_the_copy_has_all_packages_and_finds_no_other(tree: Path) -> None:
     code = f"""
 import importlib, pathlib
-for name in {ORDER!r}:
+for name in {packages()!r}:
     found = [pathlib.Path(folder).resolve() for folder in importlib.import_module(name).__path__]
     assert found == [pathlib.Path(name).resolve()], found
 """

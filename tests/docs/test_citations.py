@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from docs.tools import site
-from docs.tools.imports import statements
 
 ROOT = Path(__file__).resolve().parents[2]
 C = {".hpp", ".cpp", ".c", ".h"}
@@ -108,7 +107,7 @@ def prose(suffix: str, text: str) -> str:
 
 
 def _docstrings(text: str) -> Iterator[str]:
-    for node in statements(ast.parse(text).body):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield str(node.value.value)
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from docs.tools.imports import ORDER
+from docs.tools.architecture import packages
 from fabric import _core
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ def changed_tree(copy: Path, *sections: str) -> Path:
     Byte code is copied, too: it is valid for files that do not change. What another process is just writing
     (`*.pyc.*`) may vanish.
     """
-    for package in ORDER:
+    for package in packages():
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("*.pyc.*"))
     (copy / "sitecustomize.py").write_text(SITECUSTOMIZE)
     shutil.copy(_core.__file__, copy / "fabric" / CORE)
