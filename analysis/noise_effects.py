@@ -1,6 +1,6 @@
 """Effects of noise on a point's metrics, relative to the quiet point of the same setting and seed. Pure.
 
-Each change is compared with a tolerance that was fixed before any measurement (docs/noise.md). Changes are
+Each change is compared with a tolerance that was fixed before any measurement (docs/fidelity.md). Changes are
 ordered by share of delay: the 99th percentile of lateness over a packet's delay without noise
 (model/noise.py).
 """

@@ -62,7 +62,7 @@ KINDS: Mapping[str, Kind] = {
     LATE: Kind(
         "Frames were delivered late",
         "Frames reached their hosts late in proportion to the time they spend in queues and on links. "
-        "The metrics named may be off by more than their tolerance (docs/noise.md).",
+        "The metrics named may be off by more than their tolerance (docs/fidelity.md).",
         _MACHINES,
         machine=True,
     ),

@@ -1,4 +1,4 @@
-"""Write the tables of docs/noise.md: the effect of stalls on each metric, and its limits.
+"""Write the tables of docs/fidelity.md: the effect of stalls on each metric, and its limits.
 
     python docs/tools/noise_limits.py [--results DIR] [--engine simulator] [--scale delay|queue]
 

@@ -2,7 +2,7 @@
 
 CPUs stall at random so that the 99th percentile of lateness is 0.2 to 50 ms: the CPU of the fabric core,
 those of the hosts, or all. Every point is compared with the quiet point of the same setting and seed. The
-limits beyond which a point is suspect come from this study (docs/noise.md).
+limits beyond which a point is suspect come from this study (docs/fidelity.md).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Lateness is relative to the time that a full queue takes to drain (`queue_delay_us`), because that queue
 keeps the bottleneck's link busy while nothing arrives. A pause of the fabric's clock is relative to the
 window, because real hosts' timers keep running. Each limit is the largest amount at which the metric stayed
-within its tolerance (analysis/noise_effects.py) in every setting of the experiments in docs/noise.md.
+within its tolerance (analysis/noise_effects.py) in every setting of the experiments in docs/fidelity.md.
 """
 
 from __future__ import annotations

@@ -91,9 +91,9 @@ def test_the_reference_is_made_from_the_code() -> None:
 
 
 def test_lists_and_links_are_staged_for_mkdocs() -> None:
-    text = "Prose:\n* one\n  * two\n```\nwords\n* kept\n```\n[code](../model/x), [page](noise.md#x)\n"
-    assert site.staged(text, "kernel.md") == (
-        "Prose:\n\n* one\n    * two\n```\nwords\n* kept\n```\ncode, [page](noise.md#x)\n"
+    text = "Prose:\n* one\n  * two\n```\nwords\n* kept\n```\n[code](../model/x), [page](kernel.md#x)\n"
+    assert site.staged(text, "fidelity.md") == (
+        "Prose:\n\n* one\n    * two\n```\nwords\n* kept\n```\ncode, [page](kernel.md#x)\n"
     )
 
 

@@ -2,7 +2,7 @@
 
 A trial runs one_to_one with 8 subflows for five seconds, the most demanding point of the figure. The machine
 sustains a rate if the engine's verdict has no reason that a lower rate would remove, and if the machine is
-at most FIT_PCT busy. Noise passes, so a rate is rejected only after a second trial. docs/calibration.md
+at most FIT_PCT busy. Noise passes, so a rate is rejected only after a second trial. docs/fidelity.md
 explains the method.
 """
 
