@@ -13,9 +13,9 @@ from harness.claims.noted import MeasureOf, anew, noting
 from harness.claims.verdicts import Verdict, verdicts
 from harness.experiment import Experiment, Figure
 from harness.plan.parts import Plan
-from harness.results import manifest, store, summary
+from harness.results import point_results, store
+from harness.results.point_results import Judged
 from harness.results.store import Scan
-from harness.results.summary import Judged
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Loaded:
     broken: tuple[StoreError, ...]
     stored: Scan
 
-    def note(self) -> str:
+    def write_cache(self) -> str:
         """Write the numbers that were read off the points, for the next command, which is quicker then.
 
         Returns why they could not be written; empty if they were.
         """
         try:
-            self.stored.note()
+            self.stored.write_cache()
         except StoreError as error:
             return f"{error}; the next command reads the flows again"
         return ""
@@ -61,7 +61,7 @@ class Loaded:
     def points(self) -> list[Judged]:
         """Every point once, in the order of tables."""
         once = {judged.point.name: judged for shown in self.figures for judged in shown.points}
-        return sorted(once.values(), key=lambda judged: summary.order(judged.spec))
+        return sorted(once.values(), key=lambda judged: point_results.order(judged.spec))
 
 
 def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
@@ -73,7 +73,7 @@ def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Lo
     """Return each figure of `experiment` with its points in `found`, the content of its results folder.
 
     A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
-    runs asked for on its behalf (manifest.py), and those of `plan`, as far as link rates are known.
+    runs asked for on its behalf (store.py), and those of `plan`, as far as link rates are known.
     """
     directory = results / experiment.folder
     broken = list(found.broken)
@@ -84,16 +84,16 @@ def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Lo
             members[figure.name] = stored
             continue
         try:
-            noted = manifest.read(directory, figure.name)
+            noted = store.read_manifest(directory, figure.name)
         except StoreError as error:
             broken.append(error)
             noted = frozenset()
         members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
     meant = _cpu_bound(experiment.figures, members)
-    judged = summary.judge(found.points, meant)
+    judged = point_results.judge(found.points, meant)
     # What a user's file measures is always measured: its code is not known here.
     measure = (
-        anew if any(figure.file or figure.metrics for figure in experiment.figures) else noting(found.notes)
+        anew if any(figure.file or figure.metrics for figure in experiment.figures) else noting(found.cache)
     )
     return Loaded(
         tuple(

@@ -23,7 +23,7 @@ from harness.metrics.columns import COLUMNS
 from harness.metrics.metric import Metric, ShownIn
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
 from plots.data import Point
 from plots.own_chart import OwnChart

@@ -223,11 +223,9 @@ class Reason:
 
     @classmethod
     def from_json(cls, data: object) -> Reason:
-        """Read a stored reason; older versions stored the text only. Raises ValueError for anything else."""
-        if isinstance(data, str):
-            return of_text(data)
+        """Read a stored reason. Raises ValueError for anything else."""
         if not isinstance(data, Mapping) or not isinstance(data.get("text"), str):
-            raise ValueError("a reason is neither a text nor a record with a text")
+            raise ValueError("a reason is not a record with a text")
         numbers = records.mapping(data.get("numbers") or {}, "numbers")
         doubts = data.get("doubts") or []
         if not isinstance(doubts, list):
@@ -239,28 +237,6 @@ class Reason:
             tuple((k, records.number(v, k)) for k, v in numbers.items() if v is not None),
             tuple(records.text(name, "a doubt") for name in doubts),
         )
-
-
-_STARTS = (
-    ("CPU:", "late or more", LATE),
-    ("CPU:", "no idle time", SATURATED),
-    ("CPU:", "lost in", LOST),
-    ("CPU:", "", MACHINE),
-    ("subflows:", "", SUBFLOWS),
-    ("fallback:", "", FALLBACK),
-    ("flows:", "", STALLED),
-    ("congestion control: the kernel left out", "", REPAIRS),
-    ("congestion control:", "", CONTROL),
-    ("its reference is suspect", "", BASELINE),
-    ("its baseline is suspect", "", BASELINE),
-)
-"""Texts of earlier versions: how they begin, what they contain, and their kind."""
-
-
-def of_text(text: str) -> Reason:
-    """Return the reason with this text; its kind is OTHER if the text is unknown."""
-    kind = next((kind for start, part, kind in _STARTS if text.startswith(start) and part in text), OTHER)
-    return Reason(kind, text)
 
 
 def texts(reasons: Iterable[Reason]) -> str:

@@ -6,7 +6,7 @@
 import refabric  # noqa: F401  a wheel makes the other packages importable first
 from harness.own_experiment import chart, experiment, metric
 from harness.plan.sweeps import Variant
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from plots.data import Point
 from topos.topology import Builder, Layer, Topology
 from workloads.flow import Flow

@@ -32,7 +32,7 @@ from analysis.noise_effects import (
 from common.errors import RefabricError
 from engines.registry import SIMULATOR
 from harness.report.figures import loaded
-from harness.results import store, summary
+from harness.results import point_results, store
 from model.spec import RunSpec
 from plots.charts.hosts.noise import Series, effects, half
 from plots.data import Point
@@ -45,7 +45,7 @@ SCALES: Mapping[str, Callable[[RunSpec], float]] = {"delay": delay_share, "queue
 def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[Point]:
     """Return the stored points. Raises StoreError for a folder that cannot be read."""
     stored = [point for name in experiments for point in store.load(results / name)]
-    return [loaded(judged) for judged in summary.judge(stored) if judged.spec.engine == engine]
+    return [loaded(judged) for judged in point_results.judge(stored) if judged.spec.engine == engine]
 
 
 def rows(groups: Iterable[tuple[str, Sequence[Change]]]) -> list[str]:

@@ -36,7 +36,7 @@ from experiments.pfabric import figures as pfabric
 from experiments.pfabric.points import WEB_SEARCH
 from harness.load import Shown
 from harness.report import words
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.arms import ARMS, arm_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pfabric.md"

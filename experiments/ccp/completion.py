@@ -22,7 +22,7 @@ from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.congestion import BASELINE
 from model.result import under_test
 from model.spec import RunSpec, TopologySpec

@@ -21,7 +21,7 @@ from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.linux_stack import LINUX as LINUX_STACK
 from model.spec import RunSpec, TopologySpec
 

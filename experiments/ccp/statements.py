@@ -14,7 +14,7 @@ from ccp.names import PREFIX
 from harness.metrics.measures import Measured, Subject, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.link_traces import LINK_KINDS, link_kind
 from model.result import under_test
 from model.spec import RunSpec

@@ -12,7 +12,7 @@ from analysis.stats import rank_correlation
 from experiments.pfabric.metrics import Reading, growth, low_of, mean_of, of_sizes, over, p99_of, setting
 from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.arms import arm_of
 from model.spec import RunSpec
 

@@ -9,7 +9,7 @@ from harness.metrics import readings
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.points.labels import workload_label
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 
 
 def _lead_s(first: str, other: str) -> OfPoint:

@@ -9,7 +9,7 @@ from analysis.completion import ALL, LARGE, SMALL, Normalised, Range, normalised
 from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.arms import DCTCP, IDEAL, LINERATE, MINTCP, TCP, arm_of
 from model.spec import RunSpec
 

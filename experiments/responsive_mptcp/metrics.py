@@ -11,7 +11,7 @@ from experiments.responsive_mptcp.schemes import Scheme, scheme_of
 from harness.metrics import readings
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.result import under_test
 from model.spec import RunSpec
 from workloads.map_reduce import MAPS, REDUCES

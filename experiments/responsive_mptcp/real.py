@@ -19,7 +19,7 @@ from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
-from harness.results.across import Pair, alike
+from harness.results.point_results import Pair, alike
 from model.linux_stack import LINUX
 from model.result import FlowRow, under_test
 from model.spec import RunSpec, SamplingSpec

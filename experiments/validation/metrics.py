@@ -12,7 +12,7 @@ from analysis.plausibility import unaccounted, undelivered_bytes
 from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, each_replica, table, together
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.spec import RunSpec
 
 PING_BYTES = 98

@@ -27,7 +27,7 @@ from harness.load import Shown
 from harness.options.options import Given
 from harness.plan import session
 from harness.results import store
-from harness.results.summary import Judged, judge
+from harness.results.point_results import Judged, judge
 
 Folder = str | os.PathLike[str]
 

@@ -12,7 +12,7 @@ from harness.metrics.columns import record
 from harness.metrics.metric import Metric
 from harness.points.baseline import is_baseline
 from harness.points.labels import label
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from harness.results.tables import Cell
 from model.reasons import texts
 from model.result import FlowRow, PortRow

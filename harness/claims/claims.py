@@ -29,7 +29,7 @@ from harness.claims.verdicts import (
 from harness.experiment import Figure
 from harness.metrics.published import Published, Relation, Source
 from harness.plan.variants import has_variants
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 
 OTHER_SIZE = "another size"
 """Measured on a network of another size, which the statement is not about."""

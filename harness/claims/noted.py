@@ -1,4 +1,4 @@
-"""Measurements of published statements that were made before, from the notes of a results folder."""
+"""Measurements of published statements that were made before, from the cache of a results folder."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from common import records
 from harness.metrics.measures import Measured
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published
-from harness.results.notes import Notes
-from harness.results.summary import Judged
+from harness.results.cache import ResultsCache
+from harness.results.point_results import Judged
 
 MeasureOf = Callable[[Metric, Sequence[Judged], Published], Measured | None]
 """Reads a metric off a figure's points for a statement."""
@@ -24,8 +24,8 @@ def anew(metric: Metric, points: Sequence[Judged], row: Published) -> Measured |
     return metric.measure(points, row)
 
 
-def noting(notes: Notes) -> MeasureOf:
-    """Return a function that measures what is not in the notes, and adds it to them."""
+def noting(cache: ResultsCache) -> MeasureOf:
+    """Return a function that measures what is not in the cache, and adds it to them."""
     tokens: dict[int, tuple[Judged, str]] = {}
 
     def token(judged: Judged) -> str:
@@ -38,11 +38,11 @@ def noting(notes: Notes) -> MeasureOf:
         about = json.dumps([*_about(metric, row), *map(token, points)])
         key = hashlib.sha256(about.encode()).hexdigest()
         try:
-            found: Measured | None = _of(notes.measured[key])
+            found: Measured | None = _of(cache.measured[key])
         except (KeyError, ValueError):  # not measured before, or edited
             found = metric.measure(points, row)
         if found is not None:  # it may be missing because a table could not be read this time
-            notes.add(key, dataclasses.asdict(found))
+            cache.add(key, dataclasses.asdict(found))
         return found
 
     return measure
@@ -63,4 +63,4 @@ def _about(metric: Metric, row: Published) -> list[str]:
 def _token(judged: Judged) -> str:
     """Return a text that is the same only for the same files and the same judgement on them."""
     verdict = judged.status, judged.reasons, judged.cautions, judged.baseline_mbps, judged.as_intended
-    return f"{judged.point.name} {judged.point.seen} {verdict!r}"
+    return f"{judged.point.name} {judged.point.fingerprint} {verdict!r}"

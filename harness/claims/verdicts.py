@@ -15,7 +15,7 @@ from harness.metrics.measures import Measured
 from harness.metrics.published import Published
 from harness.points.baseline import is_baseline
 from harness.points.labels import named, queue_label, workload_label
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status
 from model.spec import RunSpec, TopologySpec, WorkloadSpec

@@ -39,6 +39,6 @@ def tell(found: Sequence[Advice], as_json: bool) -> None:
 
 def before(ready: Session, force: bool) -> list[str]:
     """Return the urgent advice on what is still to run: points that will be suspect or do not fit."""
-    pending = to_run(ready.jobs, ready.found.entries, force, ready.retries)
+    pending = to_run(ready.jobs, ready.found.points, force, ready.retries)
     found = on(pending, {job.name for job in pending})
     return [str(advice) for advice in found if advice.urgent]

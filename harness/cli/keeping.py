@@ -13,7 +13,7 @@ from common.printable import one_line
 from common.version import VERSION
 from harness.cli.options import json_option, stored_option, users_path
 from harness.results import contents, store
-from harness.results import export as exporting
+from harness.results import contents as exporting
 from harness.streams import write_json
 
 MAX_SHOWN = 5
@@ -118,5 +118,5 @@ def export(experiment: str, results: Path, output: Path | None, samples: bool) -
             f"{experiment}: no results of it in {results}; there are: {', '.join(known) or 'none'}"
         )
     target = output or Path(f"{experiment}.zip")
-    count, length = exporting.write(known[experiment], target, samples, VERSION)
+    count, length = exporting.export(known[experiment], target, samples, VERSION)
     click.echo(f"{target}: {count} files, {size(length)}")

@@ -63,7 +63,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     show_claims(human, found, as_json)
     judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
     closing = table.Closing(found.points, OwnSettings(chosen.figures), judged)
-    warn(found.note())
+    warn(found.write_cache())
     table.print_details(human, closing)
     table.print_closing(human, closing, files_in(results / chosen.folder, drawn))
     if as_json:

@@ -21,7 +21,7 @@ from harness.metrics import columns
 from harness.plan.jobs import Job, wall_s
 from harness.points import labels
 from harness.points.baseline import is_baseline
-from harness.results import attempts, summary
+from harness.results import point_results, run_json
 from harness.streams import Escaping, console_for, wrapped, write_json
 from model.reasons import texts
 from model.result import Status
@@ -38,20 +38,20 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def verdict(judged: summary.Judged, place: Place) -> str:
+def verdict(judged: point_results.Judged, place: Place) -> str:
     """Return the outcome of one run of a point, on one line."""
     runs = judged.point.attempts
     again = "; will run again at the end" if place.again else ""
-    if place.attempt > 1 and attempts.counting(runs) < len(runs):
-        kept = f"attempt {attempts.counting(runs)} of {len(runs)} counts"
+    if place.attempt > 1 and run_json.counting_attempt(runs) < len(runs):
+        kept = f"attempt {run_json.counting_attempt(runs)} of {len(runs)} counts"
         return f"attempt {place.attempt}: {runs[-1].status}: {texts(runs[-1].reasons)}; {kept}{again}"
-    retried = f", {attempts.words(runs)}" if place.attempt > 1 else ""
+    retried = f", {run_json.attempt_words(runs)}" if place.attempt > 1 else ""
     off = texts(runs[-1].reasons) if runs and runs[-1].status is Status.OK else ""
     state = ", ".join(filter(None, (_number(judged), _state(judged))))
     return f"{state}{f', but {off}' if off else ''}{again}{retried}"
 
 
-def _number(judged: summary.Judged) -> str:
+def _number(judged: point_results.Judged) -> str:
     goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.numbers
     if goodput is None:
         return ""
@@ -63,7 +63,7 @@ def _number(judged: summary.Judged) -> str:
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
 
 
-def _state(judged: summary.Judged) -> str:
+def _state(judged: point_results.Judged) -> str:
     """Return `ok`, or the problem: `suspect: frames were late`; with the metrics that may be off."""
     if judged.reasons:
         return f"{judged.state}: {texts(judged.reasons)}"
@@ -101,7 +101,7 @@ class Lines:
         """Return the point's name beside the others of the sweep."""
         return labels.beside(spec, self._alike)
 
-    def finished(self, judged: summary.Judged, place: Place) -> str:
+    def finished(self, judged: point_results.Judged, place: Place) -> str:
         """Return the line of a run that has ended."""
         self.ended += 1
         head = f"[{self.ended}/{place.total}] {self.name(judged.spec)}{_on(place)}"
@@ -131,7 +131,7 @@ class PlainProgress:
     def note(self, text: str) -> None:
         self._say(f"  note: {text}")
 
-    def finish(self, judged: summary.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: Place) -> None:
         left = f"; {duration(place.eta_s)} left" if place.eta_s >= 1 else ""
         self._say(f"{self._lines.finished(judged, place)}{left}")
 
@@ -186,7 +186,7 @@ class RichProgress:
     def note(self, text: str) -> None:
         self._print(f"  note: {text}", indent=8)
 
-    def finish(self, judged: summary.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: Place) -> None:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
@@ -267,9 +267,13 @@ class JsonProgress:
         self.emit("note", text=text)
         self._human.note(text)
 
-    def finish(self, judged: summary.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: Place) -> None:
         fields = point_fields(self._experiment, judged)
-        run = {"attempt": place.attempt, "again": place.again, "elapsed_s": judged.point.runs[-1].elapsed_s}
+        run = {
+            "attempt": place.attempt,
+            "again": place.again,
+            "elapsed_s": judged.point.attempts[-1].elapsed_s,
+        }
         self.emit("point", **_where(place), **run, **fields)
         self._human.finish(judged, place)
 
@@ -277,15 +281,15 @@ class JsonProgress:
         self._human.end()
 
 
-def point_fields(experiment: str, judged: summary.Judged) -> dict[str, Any]:
+def point_fields(experiment: str, judged: point_results.Judged) -> dict[str, Any]:
     """Return a point as fields for JSON.
 
-    These are its name, the columns of summary.csv, and reasons, cautions and attempts as records.
+    These are its name, the columns of point_results.csv, and reasons, cautions and attempts as records.
     """
     records = {
         "reason_records": [reason.to_json() for reason in judged.reasons],
         "caution_records": [caution.to_json() for caution in judged.cautions],
-        "attempt_records": [attempt.to_json() for attempt in judged.point.runs],
+        "attempt_records": [attempt.to_json() for attempt in judged.point.attempts],
     }
     return {"point": judged.point.name, **columns.record(experiment, judged), **records}
 

@@ -58,7 +58,7 @@ def report(
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
     show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
-    warn(found.note())
+    warn(found.write_cache())
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
     else:

@@ -165,7 +165,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
     charts, page = kept.draw_and_report(asked.experiment, stored, wanted, asked.results)
-    warn(stored.note())
+    warn(stored.write_cache())
     drawn = [path for paths in charts.values() for path in paths]
     beside = remembered.compared(remembered.read(), simulated)
     closing = table.Closing(outcome.points, OwnSettings(asked.experiment.figures), judged)

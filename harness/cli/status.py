@@ -24,7 +24,7 @@ from harness.experiment import Experiment
 from harness.load import loaded
 from harness.options.options import Given
 from harness.plan import session
-from harness.results import store, summary
+from harness.results import point_results, store
 from harness.streams import fitted, write_json
 from model.reasons import texts
 
@@ -44,7 +44,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     """
     asked = Given.parsed(**options)
     stored = store.scan(results / chosen.folder)
-    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored.entries)
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored.points)
     found = loaded(chosen, results, made, stored)
     judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
@@ -65,7 +65,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     return 1 if found.broken else 0
 
 
-def _print_others(others: Sequence[summary.Judged]) -> None:
+def _print_others(others: Sequence[point_results.Judged]) -> None:
     """Say how to ask about stored points that these options do not plan."""
     if others:
         engines = ",".join(sorted({judged.spec.engine for judged in others}))
@@ -74,7 +74,12 @@ def _print_others(others: Sequence[summary.Judged]) -> None:
 
 
 def _print_state(
-    name: str, judged: summary.Judged | None, absence: str, planned: bool, experiment: str, as_json: bool
+    name: str,
+    judged: point_results.Judged | None,
+    absence: str,
+    planned: bool,
+    experiment: str,
+    as_json: bool,
 ) -> None:
     if as_json:
         fields = point_fields(experiment, judged) if judged else {"point": name, "status": absence}

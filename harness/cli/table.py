@@ -28,8 +28,8 @@ from harness.points.labels import named, network, queue_label, workload_label
 from harness.report import in_short
 from harness.report.claims import Row
 from harness.report.words import plus_minus
-from harness.results import attempts
-from harness.results.summary import Judged
+from harness.results import run_json
+from harness.results.point_results import Judged
 from harness.streams import console_for, print_wrapped
 from model.congestion import in_force
 from model.reasons import texts
@@ -234,8 +234,8 @@ def _print_notes(console: Console, group: Sequence[Judged], own: OwnSettings) ->
         if judged.reasons:
             text = f"{judged.state}: {what}: {texts(judged.reasons)}"
             print_wrapped(console, text, COLOURS[judged.status])
-        if counts := attempts.words(judged.point.attempts):
-            text = f"{counts}: {what} ({attempts.brief(judged.point.attempts)})"
+        if counts := run_json.attempt_words(judged.point.attempts):
+            text = f"{counts}: {what} ({run_json.brief_attempts(judged.point.attempts)})"
             print_wrapped(console, text)
     for line in in_short.cautions(group):
         print_wrapped(console, line, COLOURS[Status.SUSPECT])

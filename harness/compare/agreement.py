@@ -26,9 +26,9 @@ from harness.metrics.columns import METRICS, Rows
 from harness.points import labels
 from harness.points.baseline import baseline_of, is_baseline
 from harness.results import store, tables
+from harness.results.point_results import Judged
 from harness.results.provenance import NOT_RECORDED
 from harness.results.store import StoredPoint
-from harness.results.summary import Judged
 from model.result import FlowRow, PortRow
 
 SIGNIFICANCE = 0.05

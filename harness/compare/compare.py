@@ -22,10 +22,10 @@ from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.points.baseline import baseline_of, is_baseline
 from harness.points.labels import network
-from harness.results import provenance, store, summary
-from harness.results.store import StoredPoint
-from harness.results.store_reading import is_point_name
-from harness.results.summary import Judged
+from harness.results import point_results, provenance, store
+from harness.results.point_results import Judged
+from harness.results.run_json import RUN
+from harness.results.store import StoredPoint, is_point_name
 from model.result import Status, under_test
 
 
@@ -167,7 +167,7 @@ def load_side(path: Path) -> Side:
     if not path.is_dir():
         what = "it is a file" if path.exists() else "there is no such folder"
         raise UsageError(f"comparing {path}: {what}; give results/<experiment>, e.g. results/cs244")
-    side = _point_side(path) if (path / store.RUN).exists() else _folder_side(path)
+    side = _point_side(path) if (path / RUN).exists() else _folder_side(path)
     if side.measured or side.damaged:
         return side
     raise UsageError(
@@ -189,14 +189,14 @@ def load_sides(a: Path, b: Path) -> tuple[Side, Side]:
 
 def experiments_in(path: Path) -> list[str]:
     """Return the experiments in a results folder; none for the folder of an experiment or a point."""
-    if not path.is_dir() or (path / store.RUN).exists() or has_points(path):
+    if not path.is_dir() or (path / RUN).exists() or has_points(path):
         return []
     return sorted(entry.name for entry in path.iterdir() if entry.is_dir() and has_points(entry))
 
 
 def has_points(folder: Path) -> bool:
     """Return whether the folder contains point folders, readable or not."""
-    return any((entry / store.RUN).exists() or is_point_name(entry.name) for entry in folder.iterdir())
+    return any((entry / RUN).exists() or is_point_name(entry.name) for entry in folder.iterdir())
 
 
 def _chosen(path: Path, held: Sequence[str], other: Path, held_there: Sequence[str]) -> Path:
@@ -225,12 +225,12 @@ def _point_side(path: Path) -> Side:
             points.append(store.load_point(beside))
         except StoreError as error:
             damaged[beside.name] = error
-    return Side(path, tuple(summary.judge(points)), tuple(damaged.values()), damaged)
+    return Side(path, tuple(point_results.judge(points)), tuple(damaged.values()), damaged)
 
 
 def _folder_side(path: Path) -> Side:
     found = store.scan(path)
-    return Side(path, tuple(summary.judge(found.points)), found.broken, found.lost_points)
+    return Side(path, tuple(point_results.judge(found.points)), found.broken, found.lost_points)
 
 
 def _compared(pair: Pair) -> Compared:

@@ -16,7 +16,7 @@ from typing import Any
 import topos
 from harness.options.fields import SPEC_FIELDS, SpecField
 from harness.points.labels import digest
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.spec import RunSpec, TopologySpec
 
 Value = str | float | int

@@ -17,8 +17,8 @@ from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
 from engines.engine import Engine, Observer
 from harness.points.baseline import off_by_arithmetic
-from harness.results import attempts
-from harness.results.attempts import Attempt
+from harness.results import run_json
+from harness.results.run_json import Attempt
 from harness.results.store import PointWriter, Store, StoredPoint
 from harness.watch.feed import followed
 from model.reasons import BASELINE, BUG, ERROR, GOODPUT, JAIN, NO_DATA, SLOWEST, UNSTATED, Reason
@@ -46,7 +46,7 @@ class Task:
         """Return whether the stored result stays if this attempt ends as `made`."""
         if not self.attempts:
             return made.status is Status.FAILED and self.keeps_earlier
-        return attempts.counting((*self.attempts, made)) <= len(self.attempts)
+        return run_json.counting_attempt((*self.attempts, made)) <= len(self.attempts)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Done:
 def run_task(task: Task, engine: Engine, where: Store, observer: Observer) -> Done:
     """Run the point and store it. Raises the errors that end a sweep: HostUnfitError, StoreError,
     KeyboardInterrupt."""
-    began, started_at = time.monotonic(), attempts.now()
+    began, started_at = time.monotonic(), run_json.utc_now()
     with where.writing(task.spec) as writer:
         with followed(where, task.spec, observer) as following:
             result = attempt(engine, task.spec, following, writer.raw)
@@ -89,7 +89,7 @@ def _stored(task: Task, result: RunResult, writer: PointWriter, elapsed_s: float
 def fail(task: Task, reason: Reason, where: Store, elapsed_s: float) -> Done:
     """Store the point as failed for `reason`, which its own process could not. Raises StoreError."""
     with where.writing(task.spec) as writer:
-        return _stored(task, _failed(reason), writer, elapsed_s, attempts.ago(elapsed_s))
+        return _stored(task, _failed(reason), writer, elapsed_s, run_json.utc_ago(elapsed_s))
 
 
 def _failed(reason: Reason) -> RunResult:

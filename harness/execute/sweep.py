@@ -20,8 +20,8 @@ from harness.metrics import columns
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
 from harness.points.baseline import is_baseline
-from harness.results import summary
-from harness.results.store import Entry, Scan, Store, StoredPoint, point_name
+from harness.results import point_results
+from harness.results.store import Scan, Store, StoredPoint, point_name
 from model.reasons import texts
 from model.result import Status
 
@@ -55,7 +55,7 @@ class Progress(Observer, Protocol):
     def start(self, job: Job, place: Place) -> None:
         """A point starts."""
 
-    def finish(self, judged: summary.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: Place) -> None:
         """A point is stored."""
 
     def end(self) -> None:
@@ -66,7 +66,7 @@ class Progress(Observer, Protocol):
 class Outcome:
     """Every stored point of the plan, in plan order, and how the sweep ended."""
 
-    points: tuple[summary.Judged, ...]
+    points: tuple[point_results.Judged, ...]
     stored: Scan
     """The content of the results folder after the sweep, for charts and the report."""
     planned: int
@@ -84,7 +84,7 @@ class Outcome:
         return 0 if good == self.planned and not self.failures else 1
 
 
-def _retry_hint(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
+def _retry_hint(jobs: Sequence[Job], stored: Sequence[StoredPoint]) -> str:
     """Return a line with the option that retries suspect points; empty if there are none."""
     names = {job.name for job in retry_jobs(jobs, stored, Retries(sys.maxsize, sys.maxsize))}
     if not names:
@@ -158,7 +158,7 @@ class _Sweep:
         for error in self.found.broken:
             self.progress.note(str(error))
         self._write_summary()
-        entries = [point.entry for point in self.stored.values()]
+        entries = list(self.stored.values())
         pending = pending_jobs(self.jobs, entries, self.force)
         again = [job for job in retry_jobs(self.jobs, entries, self.retries) if job not in pending]
         interrupted = False
@@ -174,7 +174,7 @@ class _Sweep:
             self._read_again()
         finally:
             self.progress.end()
-        judged = {j.point.name: j for j in summary.judge(self.stored.values(), self.cpu_bound)}
+        judged = {j.point.name: j for j in point_results.judge(self.stored.values(), self.cpu_bound)}
         points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
         stored = self.found.after(self.written)
         return Outcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
@@ -232,19 +232,19 @@ class _Sweep:
         point = self.stored[job.name]
         sampling = job.spec.sampling.joined(point.spec.sampling)
         spec = dataclasses.replace(job.spec, sampling=sampling)
-        return Task(spec, job.rate.how, True, point.runs)
+        return Task(spec, job.rate.how, True, point.attempts)
 
     def _finish(self, job: Job, task: Task, done: Done) -> bool:
         """Keep the outcome of the task; return whether the point is to be retried."""
         self.left.remove(job)
         self.observed.setdefault(job.at_once, []).append((job.expected_s, done.elapsed_s))
         self._keep(job, task, done)
-        again = bool(retry_jobs([job], [self.stored[job.name].entry], self.retries))
+        again = bool(retry_jobs([job], [self.stored[job.name]], self.retries))
         if again:
             self.left.append(job)
             self.total += 1
         columns.write(self.store, list(self.stored.values()), self.rows)
-        now = summary.judge(self.stored.values(), self.cpu_bound)
+        now = point_results.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
         place = self.places.pop(job.name)
         after = dataclasses.replace(place, total=self.total, eta_s=self._eta_s(), again=again)

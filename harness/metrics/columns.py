@@ -10,8 +10,8 @@ from common.printable import one_line
 from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import TABLES
 from harness.points.labels import digest, settings
+from harness.results.point_results import Judged, judge
 from harness.results.store import SUMMARY, Store, StoredPoint
-from harness.results.summary import Judged, judge
 from harness.results.tables import Cell, csv_bytes
 from model.congestion import in_force
 from model.reasons import texts

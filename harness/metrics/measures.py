@@ -15,8 +15,7 @@ from typing import Protocol
 import topos
 from analysis.stats import t_quantile
 from common.errors import StoreError
-from harness.results.across import Pair, pairs
-from harness.results.summary import Judged
+from harness.results.point_results import Judged, Pair, pairs
 from model.result import Status, Table
 from model.spec import TopologySpec
 from workloads import matrices

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from analysis.quantities import Quantity
 from common.grammar import three_digits
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, each
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.spec import RunSpec
 
 

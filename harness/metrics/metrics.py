@@ -12,8 +12,7 @@ from analysis.quantities import Quantity
 from harness.metrics import readings
 from harness.metrics.measures import across, dip, over_tcp, over_topology, slope
 from harness.metrics.metric import Metric, ShownIn
-from harness.results.across import alike
-from harness.results.summary import Judged
+from harness.results.point_results import Judged, alike
 
 _EVERYWHERE = ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT | ShownIn.COMPARE
 _TRANSFERS = ShownIn.SUMMARY | ShownIn.TRANSFERS

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from harness.metrics.measures import OfPoint, ratio, table
-from harness.results.numbers import Distribution
-from harness.results.summary import Judged
+from harness.results.cache import Distribution
+from harness.results.point_results import Judged
 from model.result import PortRow
 
 QUEUE_IN_USE_PKTS = 5.0

@@ -13,7 +13,7 @@ from engines.engine import Engine
 from harness.options.profiles import Retries
 from harness.options.rates import UNTOLD, RateChoice
 from harness.points.baseline import baseline_of, is_baseline
-from harness.results.store import Entry, point_name
+from harness.results.store import StoredPoint, point_name
 from model.spec import RunSpec, TopologySpec
 
 PRIOR = 0.1
@@ -96,15 +96,15 @@ def _joined(earlier: Job, job: Job) -> Job:
     return dataclasses.replace(earlier, spec=spec, cpu_bound=earlier.cpu_bound and job.cpu_bound)
 
 
-def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> list[Job]:
+def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
     """Return the jobs that are not finished, or finished with less sampling; with `force` all of them."""
-    finished = {} if force else {entry.name: entry.sampling for entry in stored if entry.finished}
+    finished = {} if force else {entry.name: entry.spec.sampling for entry in stored if entry.finished}
     return [
         job for job in jobs if job.name not in finished or not finished[job.name].covers(job.spec.sampling)
     ]
 
 
-def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -> list[Job]:
+def retry_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], retries: Retries) -> list[Job]:
     """Return the finished jobs that only the machine makes suspect and that have retries left.
 
     Points that overload the machine on purpose are suspect as intended and not retried; their baselines are.
@@ -119,7 +119,7 @@ def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -
     return [job for job in jobs if 0 < attempts.get(job.name, 0) <= allowed(job)]
 
 
-def to_run(jobs: Sequence[Job], stored: Iterable[Entry], force: bool, retries: Retries) -> list[Job]:
+def to_run(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool, retries: Retries) -> list[Job]:
     """Return the pending jobs and the jobs to retry, in plan order."""
     stored = list(stored)
     wanted = [*pending_jobs(jobs, stored, force), *retry_jobs(jobs, stored, retries)]

@@ -35,8 +35,8 @@ from harness.plan.variants import (
     lacks_counterpart,
     with_engines,
 )
-from harness.results import manifest, store
-from harness.results.store import Entry, Scan, Store, point_name
+from harness.results import store
+from harness.results.store import Scan, Store, StoredPoint, point_name
 from model.spec import RunSpec, TopologySpec
 
 NOT_ROOT = (
@@ -61,7 +61,9 @@ def settled(experiment: Experiment, given: Given) -> Given:
     return with_engines(experiment.figures, given, client.available())
 
 
-def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
+def make_plan(
+    experiment: Experiment, given: Given, engine: Engine, stored: Iterable[StoredPoint] = ()
+) -> Plan:
     """Return the plan as far as it is known without root; start nothing.
 
     `stored` are the points that a run would find. Raises UsageError.
@@ -70,7 +72,9 @@ def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iter
     return _plan(experiment, given, here, here.known_rate, stored)
 
 
-def checked_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
+def checked_plan(
+    experiment: Experiment, given: Given, engine: Engine, stored: Iterable[StoredPoint] = ()
+) -> Plan:
     """Return the plan of `make_plan` as a run would begin it: without the figures that an engine refuses.
 
     Raises UsageError where the run would. What this machine lacks is no error.
@@ -89,7 +93,7 @@ def _plan(
     given: Given,
     machines: MachineCapabilities,
     carried: Carried,
-    stored: Iterable[Entry],
+    stored: Iterable[StoredPoint],
 ) -> Plan:
     """Return the plan. `carried` is called once for each topology whose rate no finished point determines."""
     _check_shared(experiment, given)
@@ -255,7 +259,7 @@ def prepare(
     their rate, and a finished sweep needs nothing from the machine.
     """
     found = store.scan(results / experiment.folder)
-    stored = found.entries
+    stored = found.points
     kept = () if force else stored
     plan = _plan(experiment, given, machines, machines.known_rate, kept)
     plan, unfit = _able(plan, stored, machines, force)
@@ -273,12 +277,12 @@ def prepare(
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:
-            manifest.note(opened.directory, part.figure.name, part.names, opened.tag)
+            store.add_to_manifest(opened.directory, part.figure.name, part.names, opened.tag)
     return session
 
 
 def _retries(
-    plan: Plan, stored: tuple[Entry, ...], machines: MachineCapabilities, retries: Retries
+    plan: Plan, stored: tuple[StoredPoint, ...], machines: MachineCapabilities, retries: Retries
 ) -> tuple[Retries, list[str]]:
     """Return how often suspect points may be run again: never if the machines cannot run them."""
     again = retry_jobs(plan.jobs, stored, retries)
@@ -307,7 +311,7 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
 
 
 def _able(
-    plan: Plan, stored: tuple[Entry, ...], machines: MachineCapabilities, force: bool
+    plan: Plan, stored: tuple[StoredPoint, ...], machines: MachineCapabilities, force: bool
 ) -> tuple[Plan, Mapping[str, HostUnfitError]]:
     """Return the plan without figures that an engine refuses, and the engines that cannot run their pending
     points on these machines, and why.
@@ -320,7 +324,7 @@ def _able(
     return able, unfit
 
 
-def _pending(stored: tuple[Entry, ...], force: bool) -> Callable[[Sequence[Job]], list[Job]]:
+def _pending(stored: tuple[StoredPoint, ...], force: bool) -> Callable[[Sequence[Job]], list[Job]]:
     return functools.partial(pending_jobs, stored=stored, force=force)
 
 

@@ -156,6 +156,12 @@ def label(spec: RunSpec) -> str:
     return what + tuned(spec) + _engine(spec)
 
 
+def point_label(spec: RunSpec) -> str:
+    """Return a point in words with its links and duration: `k=8 one_to_one, TCP, seed 1, 5 Mb/s, 100-packet
+    queues, 40 s`."""
+    return f"{label(spec)}, {spec.link.rate_mbps:g} Mb/s, {queue_label(spec)} queues, {spec.seconds:g} s"
+
+
 def setting_title(specs: Sequence[RunSpec], overrides: Sequence[str] = ()) -> str:
     """Return the network, the load, the links and all other settings that the points of a table share, and
     which of them override those of the figure."""

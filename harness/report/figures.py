@@ -16,7 +16,7 @@ from common.side_by_side import side_by_side
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.published import Published
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.result import Status, Table, under_test
 from plots.shared.settings_folder import import_matplotlib, settings_folder
 

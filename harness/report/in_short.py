@@ -31,8 +31,8 @@ from harness.options.options import ENGINE
 from harness.points import labels
 from harness.points.baseline import is_baseline
 from harness.points.labels import named, queue_label, workload_label
-from harness.results.numbers import Numbers, mean_ms
-from harness.results.summary import Judged
+from harness.results.cache import PointNumbers, mean_ms
+from harness.results.point_results import Judged
 from model.noise import queue_us
 from model.reasons import (
     BASELINE,
@@ -122,7 +122,7 @@ def findings(good: Sequence[Judged], own: OwnSettings) -> list[str]:
 def _completions(group: Sequence[Judged], _own: OwnSettings, where: str) -> list[str]:
     """Return a sentence on the completion times of the two most different transports, and on what is open."""
     specs = [judged.spec for judged in group]
-    flows_of: dict[str, list[Numbers]] = {}
+    flows_of: dict[str, list[PointNumbers]] = {}
     first = dict(zip(reversed(labels.names(specs)), reversed(group), strict=True))
     for judged, name in zip(group, labels.names(specs), strict=True):
         flows_of.setdefault(name, []).append(judged.point.numbers)

@@ -70,7 +70,7 @@ def inputs(loaded: Loaded, wanted: Sequence[Wanted]) -> str:
         asked = [each.figure.name, each.figure.charts, str(each.out), list(each.expected), names]
         digest.update(json.dumps(asked).encode())
     for point in (judged.point for judged in loaded.points):
-        digest.update(f"{point.path} {point.seen}\n".encode())
+        digest.update(f"{point.path} {point.fingerprint}\n".encode())
     digest.update("\n".join(str(error) for error in loaded.broken).encode())
     return digest.hexdigest()
 

@@ -19,9 +19,9 @@ from harness.options.options import ENGINE
 from harness.plan.sweeps import fat_trees
 from harness.points import labels
 from harness.points.baseline import is_baseline
-from harness.points.labels import label, network, queue_label, workload_label
-from harness.results import across, attempts
-from harness.results.summary import Judged
+from harness.points.labels import network, point_label, queue_label, workload_label
+from harness.results import point_results, run_json
+from harness.results.point_results import Judged
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec, TopologySpec
@@ -36,12 +36,6 @@ NOTHING = "\N{EN DASH}"
 def measured_points(points: Iterable[Judged]) -> list[Judged]:
     """Return all points except the baselines."""
     return [judged for judged in points if not is_baseline(judged.spec)]
-
-
-def point_label(spec: RunSpec) -> str:
-    """Return a point in words with its links and duration: `k=8 one_to_one, TCP, seed 1, 5 Mb/s, 100-packet
-    queues, 40 s`."""
-    return f"{label(spec)}, {spec.link.rate_mbps:g} Mb/s, {queue_label(spec)} queues, {spec.seconds:g} s"
 
 
 @dataclass(frozen=True)
@@ -83,13 +77,13 @@ _AGREEMENT = (
 
 def agreement_tables(points: Sequence[Judged], own: OwnSettings) -> list[Points]:
     """Return one table per network and workload that two engines ran: their agreement flow by flow."""
-    groups: dict[str, list[across.Pair]] = {}
-    for pair in across.pairs(points):
+    groups: dict[str, list[point_results.Pair]] = {}
+    for pair in point_results.pairs(points):
         groups.setdefault(labels.family(pair.simulated.spec), []).append(pair)
     return [_agreement(group, own) for group in groups.values()]
 
 
-def _agreement(group: Sequence[across.Pair], own: OwnSettings) -> Points:
+def _agreement(group: Sequence[point_results.Pair], own: OwnSettings) -> Points:
     specs = [pair.emulated.spec for pair in group]
     named = zip(group, labels.names(specs), strict=True)
     return Points(
@@ -100,7 +94,7 @@ def _agreement(group: Sequence[across.Pair], own: OwnSettings) -> Points:
     )
 
 
-def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
+def _agreeing(pair: point_results.Pair, name: str) -> tuple[str, ...]:
     here, there = pair.emulated, pair.simulated
     return (
         name,
@@ -141,7 +135,11 @@ def _cells(judged: Judged, name: str, again: bool, metrics: tuple[Metric, ...]) 
         name,
         str(judged.spec.seed),
         *(_value(metric, judged) for metric in metrics),
-        *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
+        *(
+            [run_json.attempt_words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"]
+            if again
+            else []
+        ),
         judged.state,
     )
 
@@ -361,7 +359,9 @@ def missing(shown: Shown) -> list[str]:
         *_lacking("", workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]
-    lacking = [e for e in usual.engines if e not in across.engines(points)] if len(usual.engines) > 1 else []
+    lacking = (
+        [e for e in usual.engines if e not in point_results.engines(points)] if len(usual.engines) > 1 else []
+    )
     sentences = [f"Usually part of this figure and not run: {', '.join(absent)}."] if absent else []
     sentences += [
         f"Engine {engine} has run none of it, so there is nothing to compare: "

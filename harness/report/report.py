@@ -28,8 +28,8 @@ from harness.metrics.published import known_as
 from harness.report import claims as claimed
 from harness.report import figures, words
 from harness.report import points as parts
-from harness.report.provenance import collect
 from harness.report.svg import MAX_BYTES, picture
+from harness.results.provenance import collect
 from harness.watch import page as watching
 from plots.registry import Chart
 

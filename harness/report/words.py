@@ -14,10 +14,10 @@ from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
 from harness.load import Loaded
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published, Source, known_as
+from harness.points.labels import point_label
 from harness.report import in_short
-from harness.report.points import point_label
-from harness.results import attempts
-from harness.results.summary import Judged
+from harness.results import run_json
+from harness.results.point_results import Judged
 from model.reasons import KINDS, OTHER, Kind, Reason
 from model.result import Status
 
@@ -113,7 +113,7 @@ def cautions(points: Iterable[Judged]) -> list[Doubt]:
 def retried(points: Iterable[Judged]) -> list[str]:
     """Return the points that were run more than once, each with its attempts."""
     return [
-        f"{point_label(judged.spec)}: {attempts.listed(judged.point.attempts)}"
+        f"{point_label(judged.spec)}: {run_json.list_attempts(judged.point.attempts)}"
         for judged in points
         if len(judged.point.attempts) > 1
     ]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import stat
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from common import files
 from common.errors import StoreError, UsageError
+from common.named_files import write_new
+from common.printable import one_line
 from common.writers import remove_tree
-from harness.results import tree
-from harness.results.stored_run import RUN, read_run
+from harness.results.run_json import RAW, RUN, read_run
 from plots.registry import CHARTS
 
 _POINT = re.compile(r"[A-Za-z0-9_.+-]+-[0-9a-f]{12}")
@@ -24,7 +29,6 @@ _MANIFEST = re.compile(r"figures/[A-Za-z0-9_.-]+\.json")
 _IN_POINT = re.compile(r"run\.json|origin\.json|(flows|ports)\.csv|samples/[a-z_]+\.csv\.gz|raw/.+")
 _FOLDERS = re.compile(r"charts(/[A-Za-z0-9_.-]+)?|figures")
 _IN_POINT_FOLDERS = re.compile(r"samples|raw(/.+)?")
-RAW = "raw"
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def contents(folder: Path) -> Contents:
     with files.storing(f"reading {folder}"):
         points = {each.name for each in folder.iterdir() if _is_point(each)}
         size, ours, foreign = 0, [], []
-        for name, about in tree.walk(folder):
+        for name, about in walk(folder):
             is_folder = stat.S_ISDIR(about.st_mode)
             if not is_ours(name, is_folder, points):
                 foreign.append(name)
@@ -122,3 +126,137 @@ def _emptied(folder: Path, prefix: str, points: set[str]) -> Iterator[str]:
             if not left:
                 path.rmdir()
             yield from left
+
+
+MAX_DEPTH = 40
+"""Levels that are looked at. refabric writes fewer; folders further down are as good as empty."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def walk(folder: Path) -> list[tuple[str, os.stat_result]]:
+    """Return the path of every entry below a folder, sorted, and what it is.
+
+    Folders in it that cannot be opened are as good as empty. Raises OSError.
+    """
+    found: list[tuple[str, os.stat_result]] = []
+    top = os.open(folder, _FOLDER)
+    try:
+        waiting = [""]
+        while waiting:
+            prefix = waiting.pop()
+            inside = _entries(top, prefix)
+            found += inside
+            if prefix.count("/") < MAX_DEPTH:
+                waiting += [f"{name}/" for name, about in inside if stat.S_ISDIR(about.st_mode)]
+    finally:
+        os.close(top)
+    return sorted(found, key=lambda entry: entry[0].split("/"))
+
+
+def _entries(top: int, prefix: str) -> list[tuple[str, os.stat_result]]:
+    try:
+        handle = _opened(top, prefix)
+    except OSError:
+        return []
+    try:
+        with os.scandir(handle) as entries:
+            return [(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)) for entry in entries]
+    finally:
+        os.close(handle)
+
+
+def open_below(folder: Path, name: str) -> BinaryIO:
+    """Open a regular file below a folder for reading. Raises OSError."""
+    top = os.open(folder, _FOLDER)
+    try:
+        inside, _, last = name.rpartition("/")
+        handle = _opened(top, inside)
+        try:
+            return files.open_regular(last, handle)
+        finally:
+            os.close(handle)
+    finally:
+        os.close(top)
+
+
+def _opened(top: int, inside: str) -> int:
+    """Return a descriptor of the folder `inside` an open folder, step by step. Raises OSError."""
+    handle = os.dup(top)
+    for part in filter(None, inside.split("/")):
+        try:
+            further = os.open(part, _FOLDER, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = further
+    return handle
+
+
+MAX_FILE_BYTES, MAX_BYTES = 1 << 30, 1 << 32
+"""Of one file, and of all together."""
+_AT_ONCE = 1 << 20
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+READ_ME = """\
+Results of the experiment {name}, exported by refabric {version}.
+
+report.html      the page with everything; any browser shows it, without a network
+summary.csv      one row per point
+charts/          the charts as SVG, PDF and PNG
+<point>/         run.json: the settings, the status and the provenance of one point
+                 flows.csv, ports.csv: one row per flow, and per direction of a link
+                 samples/: tables over time{samples}
+
+Put the folder below results/ of a clone of refabric: `refabric report {name}` draws it again, and
+`refabric compare` compares it with other results.
+"""
+
+
+def export(folder: Path, target: Path, samples: bool, version: str) -> tuple[int, int]:
+    """Write the archive of an experiment's folder; return its number of files and its size.
+
+    Raises UsageError if there are no points or if `target` exists, StoreError.
+    """
+    found = contents(folder)
+    if not found.points:
+        raise UsageError(f"exporting {folder}: it has no points; give the folder of an experiment")
+    chosen = [name for name in found.ours if _is_wanted(name, samples)]
+    note = READ_ME.format(
+        name=one_line(folder.name), version=version, samples="" if samples else " (not exported)"
+    )
+    data = _archive(folder, chosen, note)
+    write_new(f"--output {target}", target, data)
+    return len(chosen) + 1, len(data)
+
+
+def _is_wanted(name: str, samples: bool) -> bool:
+    parts = name.split("/")
+    return "raw" not in parts and not name.startswith(".") and (samples or "samples" not in parts)
+
+
+def _archive(folder: Path, names: Iterable[str], note: str) -> bytes:
+    """Return the archive. Equal results give equal bytes: all files have one date. Raises StoreError."""
+    buffer, place, left = io.BytesIO(), one_line(folder.name), MAX_BYTES
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_entry(f"{place}/README.txt"), note)
+        for name in names:
+            try:
+                with (
+                    open_below(folder, name) as file,
+                    archive.open(_entry(f"{place}/{name}"), "w") as to,
+                ):
+                    room = min(left, MAX_FILE_BYTES)
+                    while data := file.read(_AT_ONCE):
+                        room -= len(data)
+                        left -= len(data)
+                        if room < 0:
+                            raise StoreError(f"exporting {folder}: it is too large, with {name}")
+                        to.write(data)
+            except OSError as error:
+                raise StoreError(f"reading {folder / name}: {error.strerror}") from error
+    return buffer.getvalue()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry

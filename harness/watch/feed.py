@@ -21,7 +21,7 @@ from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.writers import is_abandoned
 from engines.engine import Observer
-from harness.results import known
+from harness.results import run_json
 from harness.results.store import Store, point_name
 from harness.watch.scene import scene_of
 from model.instant import Instant
@@ -205,7 +205,7 @@ def open_feed(folder: Path, name: str) -> Feed:
             if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
                 raise ValueError("it is not a feed of this version")
             spec = RunSpec.from_json(head["spec"])
-            known.check(spec)
+            run_json.check_known(spec)
             feed = Feed(point_name(spec), spec, scene_of(spec).shown, file)
             feed.read_on()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RefabricError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from common.errors import RefabricError, UsageError
 from harness.points import labels
-from harness.results import store_reading, stored_run
+from harness.results import run_json, store
 from harness.watch import page
 from harness.watch.feed import Feed, names_of_feeds, open_feed
 from harness.watch.scene import network_json, point_json, scene_of
@@ -107,7 +107,7 @@ class Points:
             if listed.running:
                 return self._running(listed)
             if of not in self._served:
-                loaded = store_reading.load_point(listed.at / listed.name)
+                loaded = store.load_point(listed.at / listed.name)
                 scene = scene_of(loaded.spec)
                 about = {**stored_json(loaded, scene), "id": of}
                 self._served[of] = {"point": about, "network": network_json(scene.drawing)}
@@ -155,21 +155,21 @@ class Points:
 
     def _folders(self) -> list[Path]:
         """Return the folder itself and those in it, no links."""
-        if store_reading.is_point_name(self._folder.name):
+        if store.is_point_name(self._folder.name):
             return [self._folder.parent]
         try:
             inner = sorted(p for p in self._folder.iterdir() if p.is_dir() and not p.is_symlink())
         except OSError as error:
             raise UsageError(f"reading {self._folder}: {error.strerror}") from error
-        others = [p for p in inner if p.name[0] != "." and not store_reading.is_point_name(p.name)]
+        others = [p for p in inner if p.name[0] != "." and not store.is_point_name(p.name)]
         return [self._folder, *others[:MAX_FOLDERS]]
 
     def _in(self, folder: Path, until: float) -> Iterator[Listed]:
-        only = self._folder.name if store_reading.is_point_name(self._folder.name) else ""
+        only = self._folder.name if store.is_point_name(self._folder.name) else ""
         for name in () if only else names_of_feeds(folder):
             if (feed := self._feed(folder, name, until)) is not None:
                 yield Listed.of(folder, name, feed.spec)
-        for path in store_reading.point_folders(folder):
+        for path in store.point_folders(folder):
             found = self._read(path) if only in ("", path.name) else None
             if found is not None:
                 yield found
@@ -192,7 +192,7 @@ class Points:
     def _read(self, path: Path) -> Listed | None:
         """Return the stored point of a folder; None for one that cannot be read or drawn."""
         try:
-            changed = (path / stored_run.RUN).stat(follow_symlinks=False).st_mtime_ns
+            changed = (path / run_json.RUN).stat(follow_symlinks=False).st_mtime_ns
         except OSError:
             return None
         key = path.parent, path.name
@@ -203,7 +203,7 @@ class Points:
 
 def _stored(path: Path) -> Listed | None:
     try:
-        run = stored_run.read(path)
+        run = run_json.read(path)
     except RefabricError:
         return None
     shown = page.is_shown(run.spec)

@@ -23,7 +23,7 @@ from common.errors import StoreError, UsageError
 from common.writers import remove_tree
 from experiments.command import main
 from harness.points.baseline import baseline_of
-from harness.results import contents, export, tables, tree
+from harness.results import contents, tables
 from harness.results.store import Store, pack, point_name, scan
 from model.result import FlowRow, Table
 from model.spec import RunSpec, TopologySpec
@@ -171,7 +171,7 @@ def test_exponentially_many_shortest_paths_are_not_listed(results: Path) -> None
         baseline_of(spec_of()), topology=TopologySpec("file", network_text(nodes, links))
     )
     put(Store.open(results, EXPERIMENT), spec, result_of([4.7]))
-    assert len(scan(results / EXPERIMENT).entries) == 4
+    assert len(scan(results / EXPERIMENT).points) == 4
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_an_export_has_only_what_the_folder_has(
     exchange(victim_of(results), secret)
     monkeypatch.setattr(contents, "contents", lambda _folder: listed)
     with pytest.raises(StoreError, match=r"samples/goodput\.csv\.gz: "):
-        export.write(results / EXPERIMENT, tmp_path / "out.zip", True, "1")
+        contents.export(results / EXPERIMENT, tmp_path / "out.zip", True, "1")
     assert not (tmp_path / "out.zip").exists()
 
 
@@ -221,9 +221,9 @@ def test_a_packed_point_has_only_what_its_folder_has(
 ) -> None:
     """M1: the same in what the worker of a cluster sends."""
     point = victim_of(results)
-    listed = tree.walk(point)
+    listed = contents.walk(point)
     exchange(point, secret)
-    monkeypatch.setattr(tree, "walk", lambda _folder: listed)
+    monkeypatch.setattr(contents, "walk", lambda _folder: listed)
     with pytest.raises(StoreError):
         pack(point)
     monkeypatch.undo()

@@ -20,8 +20,11 @@ from harness.options.user_files import network_of
 from harness.results import manifest
 from harness.results.attempts import Attempt
 from harness.results.notes import NAME, Notes
+from harness.options.files.networks import network_of
+from harness.results import store
+from harness.results.cache import NAME, ResultsCache
+from harness.results.run_json import RUN, Attempt
 from harness.results.store import Store, scan
-from harness.results.stored_run import RUN
 from model.machine.capacity import Measured
 from model.machine.idle_noise import MachineNoise
 from model.result import Status
@@ -85,28 +88,27 @@ def test_run_json_and_origin_json(tmp_path: Path) -> None:
         found = scan(store.directory)
         assert len(found.points) + len(found.broken) == 2 and found.points, text[:200]
         assert all("\n" not in str(error) for error in found.broken)
-        assert len(found.entries) == len(found.points)
 
 
 def test_notes(tmp_path: Path) -> None:
     """L4: damaged notes are as good as none."""
     store = Store.open(tmp_path / "results", EXPERIMENT)
     put_baseline(store, spec_of(), 4.7)
-    scan(store.directory).note()
+    scan(store.directory).write_cache()
     for text in spoilt(json.loads((store.directory / NAME).read_text())):
         (store.directory / NAME).write_text(text)
-        assert isinstance(Notes.read(store.directory), Notes)
+        assert isinstance(ResultsCache.read(store.directory), ResultsCache)
         assert len(scan(store.directory).points) == 1
 
 
 def test_manifests(tmp_path: Path) -> None:
     """L4: a damaged manifest is one line."""
-    manifest.note(tmp_path, "figure", ["a-000000000000"])
-    file = tmp_path / manifest.FOLDER / "figure.json"
+    store.add_to_manifest(tmp_path, "figure", ["a-000000000000"])
+    file = tmp_path / store.MANIFESTS / "figure.json"
     for text in spoilt(json.loads(file.read_text())):
         file.write_text(text)
         try:
-            assert all(isinstance(name, str) for name in manifest.read(tmp_path, "figure"))
+            assert all(isinstance(name, str) for name in store.read_manifest(tmp_path, "figure"))
         except RefabricError as error:
             assert "\n" not in str(error)
 

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.dataplanes import PLANES, Seen, draw, row
 from common.errors import UsageError
-from model.reasons import of_text
 from model.result import RunResult, Status
+from tests.support.reasons import of_text
 
 FABRIC, OVS = PLANES[0], PLANES[2]
 

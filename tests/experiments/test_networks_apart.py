@@ -17,9 +17,9 @@ from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
 from harness.points import labels
 from harness.report import figures
-from harness.results import summary
+from harness.results import point_results
+from harness.results.point_results import Judged
 from harness.results.store import Store, load
-from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
 from plots.data import panels
 from plots.shared import style
@@ -45,7 +45,7 @@ def points(tmp_path: Path) -> list[Judged]:
     for times, mbps in ((1, 4.0), (4, 1.0)):
         put_baseline(store, spec(times), 5.0)
         put(store, spec(times), result_of([mbps]))
-    return summary.judge(load(store.directory))
+    return point_results.judge(load(store.directory))
 
 
 def test_each_verdict_is_of_its_own_network(points: list[Judged]) -> None:

@@ -12,13 +12,13 @@ import matplotlib as mpl
 import pytest
 
 from common.errors import StoreError
-from model.reasons import of_text
 from model.result import Status
 from plots.charts.goodput import rank, throughput
 from plots.data import Inputs, Point, panels
 from plots.shared import style
 from plots.shared.intervals import interval_pct
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
+from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
 
 ALL = range(1, 9)

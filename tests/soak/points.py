@@ -19,6 +19,7 @@ from engines.emulation.sandbox.inside import Inside
 from engines.engine import Engine, Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import attempt
+from harness.results.run_json import Attempt
 from harness.results.store import Store
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
@@ -90,7 +91,8 @@ def _one(number: int, spec: RunSpec, engine: Engine, where: Store, before: dict[
     began = time.monotonic()
     with where.writing(spec) as writer:
         result = attempt(engine, spec, Silent(), writer.raw)
-        stored = writer.commit(result, 16, time.monotonic() - began)
+        took_s = time.monotonic() - began
+        stored = writer.commit(result, 16, took_s, [Attempt.of(result, took_s, "")])
     took_s = time.monotonic() - began
     status, reasons = stored.status.value, [reason.text for reason in stored.reasons]
     del result, stored

@@ -12,6 +12,7 @@ from typing import Any
 from common.errors import StoreError
 from common.files import TMP_PREFIX
 from harness.results import store
+from harness.results.run_json import RUN
 from harness.results.store import StoredPoint
 from model.reasons import AGENT, texts
 from model.result import Status
@@ -34,7 +35,7 @@ def shape(directory: Path, rows: bool = True) -> dict[str, Any]:
 
 
 def _point(point: StoredPoint, rows: bool) -> dict[str, Any]:
-    run = json.loads((point.path / store.RUN).read_text())
+    run = json.loads((point.path / RUN).read_text())
     return {
         "finished": point.finished,
         "spec": run["spec"],
@@ -123,7 +124,7 @@ def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
     faults = [
         f"{point.name} failed with a traceback" for point in points if "Traceback" in texts(point.reasons)
     ]
-    for point in sorted(points, key=lambda point: (point.path / store.RUN).stat().st_mtime)[:1]:
+    for point in sorted(points, key=lambda point: (point.path / RUN).stat().st_mtime)[:1]:
         if point.finished and not any(reason.kind == AGENT for reason in point.reasons):
             faults.append(
                 f"{point.name} does not say that a program ended: {texts(point.reasons) or point.status}"

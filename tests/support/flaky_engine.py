@@ -9,9 +9,10 @@ from pathlib import Path
 from common.errors import RunError
 from engines.engine import Observer
 from engines.fake import FakeEngine
-from model.reasons import LATE, Fault, Reason, of_text
+from model.reasons import LATE, Fault, Reason
 from model.result import RunResult, Status
 from model.spec import RunSpec
+from tests.support.reasons import of_text
 
 NOISE = Reason(LATE, "CPU: frames were late", Fault.HYPERVISOR)
 NOT_NOISE = of_text("subflows: 3 of 16 flows had fewer than 8, at worst 5")

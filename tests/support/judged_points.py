@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.points.baseline import baseline_of
-from harness.results import summary
+from harness.results import point_results
+from harness.results.point_results import Judged
 from harness.results.store import StoredPoint, point_name
-from harness.results.summary import Judged
-from model.reasons import of_text
 from model.result import Status
 from model.spec import RunSpec
+from tests.support.reasons import of_text
 from tests.support.stored_points import flow_row, result_of
 
 BASELINE_MBPS = 5.0
@@ -41,6 +41,7 @@ def stored(
         flows=tuple(flows),
         ports=result.ports,
         metrics=result.metrics,
+        attempts=(),
         provenance=provenance if provenance is not None else {"kernel": "6.18.0", "cpu": "Xeon"},
     )
 
@@ -50,7 +51,7 @@ def judged(points: Sequence[StoredPoint]) -> list[Judged]:
     baselines = {baseline_of(p.spec).content_hash(): baseline_of(p.spec) for p in points}
     provenance = points[0].provenance
     extra = [stored(spec, [BASELINE_MBPS], provenance=provenance) for spec in baselines.values()]
-    return summary.judge([*points, *extra])
+    return point_results.judge([*points, *extra])
 
 
 def with_times_alone(spec: RunSpec, times_alone: float, unfinished: int = 0) -> Judged:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.execute.sweep import Place
 from harness.plan.jobs import Job
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.result import Status
 
 

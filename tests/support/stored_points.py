@@ -9,10 +9,11 @@ from pathlib import Path
 
 from harness.options.fields import USUAL_TRAFFIC
 from harness.points.baseline import baseline_of
+from harness.results.run_json import Attempt
 from harness.results.store import Store, StoredPoint
-from model.reasons import of_text
 from model.result import FlowRow, PortRow, RunResult, Status, Table
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.reasons import of_text
 
 EXPERIMENT = "cs244-one-to-one"
 
@@ -75,7 +76,7 @@ def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
     result = in_window_of(spec, result)
     with store.writing(spec) as writer:
         (writer.raw / "iperf3.json").write_text("{}")
-        return writer.commit(result, hosts=16, elapsed_s=60.25)
+        return writer.commit(result, 16, 60.25, [Attempt.of(result, 60.25, "")])
 
 
 def put_baseline(store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK) -> StoredPoint:

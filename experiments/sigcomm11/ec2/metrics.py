@@ -9,7 +9,7 @@ from analysis.quantities import Quantity
 from analysis.sequential import PairTransfers
 from harness.metrics.measures import OfPoint
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 
 
 def _gain(among: Callable[[Sequence[PairTransfers]], list[PairTransfers]]) -> OfPoint:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from analysis.quantities import Quantity
 from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.result import under_test
 from model.schedulers import scheduled, scheduler_title
 from model.spec import RunSpec, SchedulerSpec

@@ -9,7 +9,7 @@ from analysis import robustness
 from analysis.quantities import Quantity
 from harness.metrics.measures import OfPoint, over_tcp, ratio, table, together
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.link_events import outage
 from model.result import Table

@@ -24,8 +24,8 @@ from engines.engine import Engine
 from harness.execute.executor import Finished, Noted
 from harness.execute.point import Done, Task
 from harness.execute.workers import Processes
-from harness.results.attempts import Attempt
 from harness.results.build import Build, build
+from harness.results.run_json import Attempt
 from harness.results.store import Store, pack
 
 REPLY_S = 60.0

@@ -7,8 +7,9 @@ import json
 import numpy as np
 
 from engines.kernel_hosts.wire import MOST_ROWS, Received, messages
-from model.reasons import LATE, RTT, Fault, Reason, of_text
+from model.reasons import LATE, RTT, Fault, Reason
 from model.result import RunResult, Status, Table
+from tests.support.reasons import of_text
 
 
 def test_a_result_arrives_as_it_was() -> None:

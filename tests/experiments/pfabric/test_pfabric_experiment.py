@@ -20,7 +20,7 @@ from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
 from harness.options.options import Given, resolve
 from harness.points.labels import beside, label, shared
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
 from model.spec import RunSpec
 from tests.support.judged_points import with_times_alone

@@ -13,9 +13,9 @@ from common.errors import HostUnfitError
 from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
-from harness.results import across
+from harness.results import point_results
+from harness.results.point_results import judge
 from harness.results.store import load
-from harness.results.summary import judge
 from model.linux_stack import LINUX
 from model.spec import RunSpec, StackSpec
 
@@ -54,7 +54,7 @@ def test_every_point_runs_in_both_engines_and_is_compared(results: Path) -> None
     assert {spec.stack for spec in specs if spec.engine == "mininet"} == {StackSpec()}
     assert {spec.stack for spec in specs if spec.engine == "simulator"} == {LINUX}
     assert len(list((results / "cross-check" / "charts").glob("cross_check-*.svg"))) == 1
-    found = across.pairs(judge(load(results / "cross-check")))
+    found = point_results.pairs(judge(load(results / "cross-check")))
     assert [pair.simulated.spec.transport.subflows for pair in found] == [1, 8, 8]
     for pair in found:  # made up from the spec's seed alone, so alike
         assert pair.rank_correlation == pytest.approx(1)
@@ -125,7 +125,7 @@ def test_each_engine_can_run_by_itself(results: Path) -> None:
     assert refabric("run", results, "--engine", "simulator").exit_code == 0
     assert {spec.engine for spec in stored(results)} == {"simulator"}
     assert refabric("run", results, "--engine", "mininet").exit_code == 0
-    assert len(across.pairs(judge(load(results / "cross-check")))) == 3
+    assert len(point_results.pairs(judge(load(results / "cross-check")))) == 3
     whole = refabric("run", results)
     assert whole.exit_code == 0
     assert "[1/" not in whole.output
@@ -154,14 +154,14 @@ def test_linux_in_virtual_time_stands_for_real_hosts_and_is_compared_with_them(
     monkeypatch.setitem(registry.ENGINES, "linux", lambda: FakeEngine("linux"))
     done = refabric("run", results, "--engine", "simulator,linux", "--subflows", "1,8")
     assert done.exit_code == 0, done.output
-    found = across.pairs(judge(load(results / "cross-check")))
+    found = point_results.pairs(judge(load(results / "cross-check")))
     assert {(pair.emulated.spec.engine, pair.simulated.spec.engine) for pair in found} == {
         ("linux", "simulator")
     }
     assert list((results / "cross-check" / "charts").glob("cross_check-*.svg"))
     done = refabric("run", results, "--engine", "mininet,simulator,linux", "--subflows", "1,8")
     assert done.exit_code == 0, done.output
-    found = across.pairs(judge(load(results / "cross-check")))
+    found = point_results.pairs(judge(load(results / "cross-check")))
     assert {(pair.emulated.spec.engine, pair.simulated.spec.engine) for pair in found} == {
         ("mininet", "simulator"),
         ("mininet", "linux"),

@@ -21,7 +21,7 @@ from harness.experiment import Figure
 from harness.options.options import Given, resolve
 from harness.options.rates import FIXED
 from harness.plan.session import make_plan
-from harness.results import summary
+from harness.results import point_results
 from harness.results.store import Store, load
 from model.spec import RunSpec
 from tests.support.stored_points import put
@@ -103,7 +103,7 @@ def test_a_byte_too_few_is_found(tmp_path: Path) -> None:
             flow = dataclasses.replace(result.flows[0], bytes_received=result.flows[0].bytes_received - 1)
             result = dataclasses.replace(result, flows=(flow,))
         put(store, spec, result)
-    points = summary.judge(load(store.directory))
+    points = point_results.judge(load(store.directory))
     (verdict,) = (v for v in verdicts(figure, points) if v.published.metric is SHORTFALL_BYTES)
     assert verdict.word == DIFFERS and verdict.measured is not None
     assert verdict.measured.value == pytest.approx(1.0, abs=1e-6)
@@ -117,7 +117,7 @@ def test_statements_on_real_hosts_wait_for_real_hosts(tmp_path: Path) -> None:
     (spec,) = specs_of(figure)
     result = SimulatorEngine().run(spec, Silent(), tmp_path)
     put(store, dataclasses.replace(spec, engine="mininet"), result)
-    points = summary.judge(load(store.directory))
+    points = point_results.judge(load(store.directory))
     found = verdicts(figure, points)
     assert {v.published.engine for v in found} == {"mininet"}
     assert all("(real hosts)" in v.published.words for v in found)

@@ -25,8 +25,8 @@ from harness.metrics.metrics import GOODPUT_OVER_TCP, GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE
 from harness.report import claims as shown
+from harness.results.point_results import Judged
 from harness.results.store import StoredPoint
-from harness.results.summary import Judged
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status
 from model.spec import TransportSpec

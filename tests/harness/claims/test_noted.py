@@ -14,8 +14,8 @@ from harness.metrics import metrics
 from harness.metrics.measures import Measured
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation
-from harness.results.notes import Notes
-from harness.results.summary import Judged
+from harness.results.cache import ResultsCache
+from harness.results.point_results import Judged
 from model.result import Status
 from tests.support.judged_points import judged, stored
 from tests.support.statements import row
@@ -52,11 +52,11 @@ def asked(measure: MeasureOf, of: list[Judged], statement: Published = ROW) -> M
 
 
 def test_a_second_command_measures_nothing(tmp_path: Path, counting: Counting) -> None:
-    notes = Notes(tmp_path)
+    notes = ResultsCache(tmp_path)
     first = asked(noting(notes), points())
     assert first is not None and counting.calls == 1
     notes.write([])
-    assert asked(noting(Notes.read(tmp_path)), points()) == first
+    assert asked(noting(ResultsCache.read(tmp_path)), points()) == first
     assert counting.calls == 1
 
 
@@ -72,28 +72,28 @@ def test_a_second_command_measures_nothing(tmp_path: Path, counting: Counting) -
 def test_another_judgement_on_the_points_is_measured(
     tmp_path: Path, counting: Counting, change: dict[str, Any]
 ) -> None:
-    measure, (point,) = noting(Notes(tmp_path)), points()
+    measure, (point,) = noting(ResultsCache(tmp_path)), points()
     asked(measure, [point])
     asked(measure, [dataclasses.replace(point, **change)])
     assert counting.calls == 2
 
 
 def test_another_statement_is_measured(tmp_path: Path, counting: Counting) -> None:
-    measure, of = noting(Notes(tmp_path)), points()
+    measure, of = noting(ResultsCache(tmp_path)), points()
     for other in (ROW, dataclasses.replace(ROW, subflows=8), dataclasses.replace(ROW, workload="stride")):
         asked(measure, of, other)
     assert counting.calls == 3
 
 
 def test_what_could_not_be_measured_is_tried_again(tmp_path: Path, counting: Counting) -> None:
-    notes, counting.missing = Notes(tmp_path), True
+    notes, counting.missing = ResultsCache(tmp_path), True
     assert asked(noting(notes), points()) is None
     counting.missing = False
     assert asked(noting(notes), points()) is not None
 
 
 def test_an_edited_measurement_is_made_again(tmp_path: Path, counting: Counting) -> None:
-    notes = Notes(tmp_path)
+    notes = ResultsCache(tmp_path)
     first = asked(noting(notes), points())
     (key,) = notes.measured
     notes.measured[key] = {"value": "many"}

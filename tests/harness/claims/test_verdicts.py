@@ -25,9 +25,9 @@ from harness.metrics import metrics
 from harness.metrics.measures import Measured
 from harness.metrics.published import Published, Relation
 from harness.report import words
-from harness.results import summary
+from harness.results import point_results
+from harness.results.point_results import Judged
 from harness.results.store import Store, load
-from harness.results.summary import Judged
 from model.result import Status
 from tests.support.statements import row
 from tests.support.stored_points import (
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def judged(store: Store) -> list[Judged]:
-    return summary.judge(load(store.directory))
+    return point_results.judge(load(store.directory))
 
 
 def verdict_on(statement: Published, points: Sequence[Judged]) -> Verdict:

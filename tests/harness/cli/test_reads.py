@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
-from harness.results import notes, stored_run, tables
+from harness.results import cache, run_json, tables
 from harness.results.store import scan
 from tests.support.stored_points import EXPERIMENT
 
@@ -22,7 +22,7 @@ POINT_FILES = ("run.json", "flows.csv", "ports.csv")
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
     """How often each file of a point was read."""
     found: Counter[Path] = Counter()
-    read_run, read_rows = stored_run.read_run, tables.read_rows
+    read_run, read_rows = run_json.read_run, tables.read_rows
 
     def counted_run(path: Path) -> dict[str, Any]:
         found[path] += 1
@@ -32,7 +32,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
         found[path] += 1
         return read_rows(path, *more)
 
-    monkeypatch.setattr(stored_run, "read_run", counted_run)
+    monkeypatch.setattr(run_json, "read_run", counted_run)
     monkeypatch.setattr(tables, "read_rows", counted_rows)
     return found
 
@@ -58,7 +58,7 @@ def test_a_run_reads_stored_and_new_points_once(tmp_path: Path, reads: Counter[P
 @pytest.mark.usefixtures("undrawn")
 def test_status_reads_each_point_once(tmp_path: Path, reads: Counter[Path]) -> None:
     refabric(tmp_path, *RUN, "--subflows", "1,2")
-    (tmp_path / EXPERIMENT / notes.NAME).unlink()
+    (tmp_path / EXPERIMENT / cache.NAME).unlink()
     reads.clear()
     assert "3 stored in all" in refabric(tmp_path, "status", *RUN[1:], "--subflows", "1,2")
     assert set(reads.values()) == {1}
@@ -71,7 +71,7 @@ def test_what_was_read_before_is_not_read_again(tmp_path: Path, reads: Counter[P
     said = refabric(tmp_path, *RUN, "--subflows", "1,2")
     assert {path.name for path in reads} == {"run.json"}
     assert set(reads.values()) == {1}
-    (tmp_path / EXPERIMENT / notes.NAME).unlink()
+    (tmp_path / EXPERIMENT / cache.NAME).unlink()
     assert refabric(tmp_path, *RUN, "--subflows", "1,2") == said
 
 

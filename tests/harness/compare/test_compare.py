@@ -17,8 +17,9 @@ from harness.compare import show
 from harness.compare.agreement import disagreements
 from harness.compare.compare import Comparison, How, Side, compare
 from harness.compare.match import Matching, conditions, fields_of, match
-from harness.results import summary
-from harness.results.store import SCHEMA, Store, StoredPoint
+from harness.results import point_results
+from harness.results.run_json import SCHEMA
+from harness.results.store import Store, StoredPoint
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.judged_points import judged, stored
@@ -196,7 +197,7 @@ def test_simulated_hosts_have_no_traffic_program() -> None:
 
 
 def test_without_a_baseline_raw_goodput_is_compared() -> None:
-    alone = Side(Path("b"), tuple(summary.judge(seeds([2.5]))), ())
+    alone = Side(Path("b"), tuple(point_results.judge(seeds([2.5]))), ())
     compared = compare(side(seeds([2.0])), alone).compared[0]
     assert compared.unit == "Mb/s"
     assert compared.goodput.value == pytest.approx(0.5)

@@ -25,8 +25,9 @@ from harness.options.profiles import Retries
 from harness.plan.jobs import Job, jobs_of
 from harness.points.baseline import is_baseline
 from harness.results.build import build
-from harness.results.store import PROVENANCE, Store, load
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
+from harness.results.run_json import PROVENANCE
+from harness.results.store import Store, load
 from model.reasons import ENDED
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec

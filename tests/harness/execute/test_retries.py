@@ -24,8 +24,8 @@ from harness.plan import session
 from harness.plan.jobs import jobs_of
 from harness.plan.parts import Plan
 from harness.points.baseline import baseline_of, expected_mbps, is_baseline
-from harness.results import attempts
-from harness.results.attempts import Attempt
+from harness.results import run_json
+from harness.results.run_json import Attempt
 from harness.results.store import Store, StoredPoint, index, load, point_name
 from model.reasons import DRIFT, Reason
 from model.result import Status
@@ -86,7 +86,7 @@ def test_a_suspect_point_runs_again_after_all_others_and_its_ok_attempt_counts(
     assert recorder.started[4:] == [NOISY]
     assert statuses(store) == [Status.SUSPECT, Status.OK]
     assert stored(store).metrics["run"] == 2
-    assert attempts.words(stored(store).attempts) == "attempt 2 of 2"
+    assert run_json.attempt_words(stored(store).attempts) == "attempt 2 of 2"
 
 
 def test_counters_and_time_left_include_the_retry(store: Store) -> None:
@@ -105,7 +105,7 @@ def test_where_no_attempt_is_ok_the_first_one_stays(store: Store) -> None:
     assert outcome.exit_code == 1
     assert (len(recorder.started), statuses(store)) == (6, [Status.SUSPECT] * 3)
     assert stored(store).metrics["run"] == 1
-    assert attempts.words(stored(store).attempts) == "attempt 1 of 3"
+    assert run_json.attempt_words(stored(store).attempts) == "attempt 1 of 3"
 
 
 def test_no_attempt_follows_an_ok_one(store: Store) -> None:
@@ -161,7 +161,7 @@ def test_a_retry_that_fails_is_an_attempt_and_keeps_the_first(store: Store, para
     assert (outcome.exit_code, outcome.failures) == (1, ())
     assert statuses(store) == [Status.SUSPECT, Status.FAILED]
     assert stored(store).status is Status.SUSPECT
-    assert "a cable was pulled" in attempts.listed(stored(store).attempts)
+    assert "a cable was pulled" in run_json.list_attempts(stored(store).attempts)
 
 
 def test_attempts_come_back_as_they_were(store: Store) -> None:
@@ -171,14 +171,6 @@ def test_attempts_come_back_as_they_were(store: Store) -> None:
     assert (second.reasons, second.goodput_mbps) == ((), stored(store).goodput_mbps and first.goodput_mbps)
     assert first.started_at <= second.started_at
     assert Attempt.from_json(json.loads(json.dumps(first.to_json()))) == first
-
-
-def test_a_point_of_before_attempts_were_recorded_has_had_one(store: Store) -> None:
-    old = put(store, SPECS[0], result_of([1.0], Status.SUSPECT, "CPU: late"))
-    assert (old.attempts, old.machine_attempts) == ((), 1)
-    _, recorder = run(store, flaky(store, noisy_runs=0), retries=1)
-    assert recorder.started[-1] == NOISY
-    assert stored(store).attempts[0].elapsed_s == old.elapsed_s
 
 
 def test_a_baseline_of_the_computed_goodput_needs_no_retry(store: Store) -> None:
@@ -228,9 +220,9 @@ class TestBaselines:
             Attempt(Status.OK, (Reason("baseline", "4.5 is not 4.78"),), 4.5, 9.0),
             Attempt(Status.SUSPECT, (NOISE,), 4.0, 9.0),
         )
-        assert attempts.counting([off, suspect, ok]) == 3
-        assert attempts.counting([suspect, off]) == 2
-        assert attempts.counting([off, off]) == 1
+        assert run_json.counting_attempt([off, suspect, ok]) == 3
+        assert run_json.counting_attempt([suspect, off]) == 2
+        assert run_json.counting_attempt([off, off]) == 1
 
 
 def test_json_lines_name_their_attempt(store: Store) -> None:

@@ -24,8 +24,9 @@ from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome, Place
 from harness.plan.jobs import Job, jobs_of
 from harness.points.baseline import is_baseline
-from harness.results.store import PROVENANCE, Store
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
+from harness.results.run_json import PROVENANCE
+from harness.results.store import Store
 from model.reasons import ENDED
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec

@@ -14,8 +14,8 @@ from analysis.completion import completions, slowdown
 from harness.catalogue import Catalogue
 from harness.claims.verdicts import AGREES, DIFFERS
 from harness.cli.commands import command_line
+from harness.results.point_results import judge
 from harness.results.store import load
-from harness.results.summary import judge
 from tests.support.made_up_paper.figure import EXPERIMENT
 from tests.support.made_up_paper.metrics import NFCT_LARGE, SMALL_BYTES
 

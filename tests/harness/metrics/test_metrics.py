@@ -15,9 +15,9 @@ from harness.metrics import metrics
 from harness.metrics.measures import Measured
 from harness.metrics.metric import Metric, ShownIn
 from harness.metrics.published import Relation
-from harness.results import summary
+from harness.results import point_results
+from harness.results.point_results import Judged
 from harness.results.store import Store, load
-from harness.results.summary import Judged
 from model.result import NO_VALUE, PortRow, RunResult, Table
 from model.spec import RunSpec, TopologySpec
 from tests.support.statements import row
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def judged(store: Store) -> list[Judged]:
-    return summary.judge(load(store.directory))
+    return point_results.judge(load(store.directory))
 
 
 def measured(metric: Metric, subflows: int, points: Sequence[Judged]) -> Measured | None:

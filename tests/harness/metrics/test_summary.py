@@ -15,12 +15,13 @@ from analysis.quantities import Quantity
 from harness.metrics import columns
 from harness.metrics.metric import Metric
 from harness.points.baseline import baseline_of, is_baseline
+from harness.results.point_results import Judged, judge
 from harness.results.store import Store, load, point_name
-from harness.results.summary import Judged, judge
 from harness.results.tables import Cell
-from model.reasons import LATE, RTT, Fault, Reason, of_text
+from model.reasons import LATE, RTT, Fault, Reason
 from model.result import Status
 from model.spec import AgentSpec, RunSpec, TopologySpec, TransportSpec
+from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 from topos import from_file
 

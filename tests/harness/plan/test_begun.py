@@ -23,7 +23,7 @@ from harness.plan import rate, session
 from harness.plan.jobs import Job
 from harness.plan.rate import MEASURED
 from harness.plan.session import PLACEHOLDER_MBPS, Session
-from harness.results import attempts
+from harness.results import run_json
 from harness.results.store import Store, index
 from model.spec import TopologySpec
 from tests.support.recorded_progress import Recorder
@@ -93,7 +93,7 @@ def test_a_point_without_a_rate_never_reaches_the_sweep(tmp_path: Path) -> None:
 def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_path: Path) -> None:
     first = prepared(ONE, Given.of(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
     run(first.jobs, Lab({}).executor, first.store, first.found, Recorder())
-    assert {entry.rate_how for entry in index(tmp_path / ONE.folder)} == {MEASURED}
+    assert {entry.rate_choice for entry in index(tmp_path / ONE.folder)} == {MEASURED}
     later = Lab({4: 50.0})
     assert set(real(prepared(ONE, SMALL, later, tmp_path).jobs)) == {10.0}
     assert later.asked == [], "nothing is measured"
@@ -107,7 +107,7 @@ def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_
 def test_the_newest_points_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for day, mbps in enumerate((20.0, 10.0), 1):
         now = f"2026-01-0{day}T12:00:00Z"
-        monkeypatch.setattr(attempts, "now", lambda now=now: now)
+        monkeypatch.setattr(run_json, "utc_now", lambda now=now: now)
         ready = prepared(ONE, SMALL, Lab({4: mbps}), tmp_path, force=True)
         run(ready.jobs, Lab({}).executor, ready.store, ready.found, Recorder(), force=True)
     assert set(real(prepared(ONE, SMALL, Lab({}), tmp_path).jobs)) == {10.0}

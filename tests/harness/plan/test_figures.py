@@ -25,11 +25,11 @@ from harness.load import load
 from harness.options.options import Given, SweepOptions, resolve
 from harness.plan import session
 from harness.plan.parts import Plan
-from harness.results import manifest
-from model.reasons import of_text
+from harness.results import store
 from model.result import RunResult, Status
 from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
 from plots.registry import CHARTS
+from tests.support.reasons import of_text
 
 POST = EXPERIMENTS["cs244"]
 SMOKE = ("--engine", "fake", "--profile", "smoke")
@@ -236,7 +236,7 @@ class TestWhoseAPointIs:
 
     def test_a_damaged_note_is_named_and_costs_nothing_else(self, results: Path) -> None:
         run(results, "cs244-fig3")
-        note = results / "cs244" / manifest.FOLDER / "cs244-fig3.json"
+        note = results / "cs244" / store.MANIFESTS / "cs244-fig3.json"
         note.write_text("{")
         done = refabric("status", "cs244-fig3", *SMOKE, "--results", str(results))
         assert str(note) in done.stderr and len(done.stderr.splitlines()) == 1
@@ -247,7 +247,7 @@ class TestWhoseAPointIs:
     @pytest.mark.parametrize("text", ["[]", '{"format": "x"}', '{"format": "refabric-figure", "schema": 9}'])
     def test_a_foreign_note_too(self, results: Path, text: str) -> None:
         run(results, "cs244-fig3")
-        (results / "cs244" / manifest.FOLDER / "cs244-fig3.json").write_text(text)
+        (results / "cs244" / store.MANIFESTS / "cs244-fig3.json").write_text(text)
         done = refabric("plot", "cs244-fig3", "--results", str(results))
         assert done.exit_code == 2, "the smoke points are not of the default plan"
         assert "run the figure again" in done.stderr

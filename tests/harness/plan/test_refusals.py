@@ -117,7 +117,7 @@ def test_finished_points_are_not_checked_again(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["run", "ccp-window", "--engine", "fake", "--results", str(tmp_path)])
     assert done.exit_code == 0, done.output
     ready = session.prepare(figure, asked(), LocalCapabilities(engine(Tiny())), tmp_path, False, Silent())
-    assert {point.name for point in ready.found.entries} == set(names(ready.jobs))
+    assert {point.name for point in ready.found.points} == set(names(ready.jobs))
 
 
 def test_a_figure_that_overloads_the_machine_says_so_in_virtual_time() -> None:

@@ -16,23 +16,23 @@ from harness.claims.verdicts import verdicts
 from harness.cli import progress, table
 from harness.execute.sweep import Place
 from harness.points.baseline import baseline_of, is_baseline
+from harness.points.labels import point_label
 from harness.report import in_short, words
-from harness.report.points import point_label
-from harness.results import summary
-from harness.results.attempts import Attempt
+from harness.results import point_results
+from harness.results.point_results import Judged
+from harness.results.run_json import Attempt
 from harness.results.store import StoredPoint
-from harness.results.summary import Judged
 from model.reasons import (
     KINDS,
     LATE,
     RTT,
     Fault,
     Reason,
-    of_text,
 )
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
+from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 from topos import from_file
 
@@ -254,7 +254,7 @@ def baseline(status: Status) -> StoredPoint:
     ],
 )
 def test_an_unusable_baseline_is_reported_with_its_reason(status: Status, says: str) -> None:
-    points = summary.judge([baseline(status), at(88.0, spec_of(8)), at(50.0, spec_of(2))])
+    points = point_results.judge([baseline(status), at(88.0, spec_of(8)), at(50.0, spec_of(2))])
     found = " ".join(in_short.sentences(points, OwnSettings([FIGURE])))
     assert says in found
     assert "are ok" not in found

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.report.figures import loaded
+from harness.results.point_results import judge
 from harness.results.store import Store, load
-from harness.results.summary import judge
 from model.result import Status
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 

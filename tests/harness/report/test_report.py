@@ -27,15 +27,15 @@ from harness.load import Loaded, Shown
 from harness.options.options import Given, resolve
 from harness.report import report, words
 from harness.report.points import commands, missing
-from harness.report.provenance import collect
-from harness.results import summary
-from harness.results.notes import Notes
+from harness.results import point_results
+from harness.results.cache import ResultsCache
+from harness.results.provenance import collect
 from harness.results.store import Scan, StoredPoint, load
-from model.reasons import of_text
 from model.result import Status
 from model.spec import LinkSpec
 from tests.support import chart_files
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
+from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
 VOID = {"meta", "link", "br", "hr", "img"}
@@ -218,7 +218,7 @@ def test_suspect_failed_and_damaged_points_are_listed(
 
 def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> Loaded:
     chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
-    stored = Scan(Path(), (), (), Notes(Path()))
+    stored = Scan(Path(), (), (), ResultsCache(Path()))
     return Loaded((Shown(chosen, tuple(judged(points)), Path("charts")),), (), stored)
 
 
@@ -269,7 +269,7 @@ def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], tit
 
 def test_a_suspect_baseline_and_unknown_reasons_are_explained_too() -> None:
     point = dataclasses.replace(
-        stored(spec_of(), [1.0], Status.SUSPECT), reasons=(summary.BASELINE_SUSPECT, of_text("odd"))
+        stored(spec_of(), [1.0], Status.SUSPECT), reasons=(point_results.BASELINE_SUSPECT, of_text("odd"))
     )
     titles = [doubt.kind.title for doubt in words.doubts(judged([point]))]
     assert titles == ["The baseline is suspect", "Another reason"]
@@ -278,7 +278,7 @@ def test_a_suspect_baseline_and_unknown_reasons_are_explained_too() -> None:
 def test_what_a_figure_means_to_happen_is_summed_up() -> None:
     spec = [spec_of(n) for n in (1, 2, 8)]
     points = [stored(s, [1.0], Status.SUSPECT) for s in spec]
-    bound = summary.judge(points, {p.name for p in points[:2]})
+    bound = point_results.judge(points, {p.name for p in points[:2]})
     (doubt,) = words.doubts(bound)
     (line,) = doubt.points
     assert line.startswith(

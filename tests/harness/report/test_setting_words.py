@@ -13,7 +13,7 @@ from harness.cli import table
 from harness.points import labels
 from harness.points.labels import setting_title
 from harness.report.points import asked
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 from model.spec import RunSpec
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import spec_of

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.errors import StoreError
-from harness.results import manifest
+from harness.results import store
 
 FIGURE = "some-figure"
 GOOD = {"format": "refabric-figure", "schema": 1, "points": ["a-000000000000", "b-111111111111"]}
@@ -34,7 +34,7 @@ ANY = settings(
 
 
 def written(directory: Path, content: bytes) -> Path:
-    path = directory / manifest.FOLDER / f"{FIGURE}.json"
+    path = directory / store.MANIFESTS / f"{FIGURE}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     return path
@@ -43,14 +43,14 @@ def written(directory: Path, content: bytes) -> Path:
 def check(directory: Path) -> None:
     """Check that it is read or refused in one line, and that the next run replaces what was refused."""
     try:
-        before = manifest.read(directory, FIGURE)
+        before = store.read_manifest(directory, FIGURE)
     except StoreError as error:
         assert "\n" not in str(error)
         assert "run the figure again, its finished points are kept" in str(error)
         before = frozenset()
     assert all(isinstance(name, str) for name in before)
-    manifest.note(directory, FIGURE, ["new-222222222222"])
-    assert manifest.read(directory, FIGURE) == before | {"new-222222222222"}
+    store.add_to_manifest(directory, FIGURE, ["new-222222222222"])
+    assert store.read_manifest(directory, FIGURE) == before | {"new-222222222222"}
 
 
 @ANY
@@ -79,6 +79,6 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path.unlink()
     path.symlink_to(elsewhere)
     with pytest.raises(StoreError):
-        manifest.read(tmp_path, FIGURE)
-    manifest.note(tmp_path, FIGURE, ["new-222222222222"])
+        store.read_manifest(tmp_path, FIGURE)
+    store.add_to_manifest(tmp_path, FIGURE, ["new-222222222222"])
     assert json.loads(elsewhere.read_text()) == GOOD

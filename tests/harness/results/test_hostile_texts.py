@@ -14,11 +14,11 @@ from common.errors import CommandError, StoreError
 from common.printable import printable
 from experiments.command import main
 from harness.metrics import columns
-from harness.results import stored_run
+from harness.results import run_json
 from harness.results.store import Store, load, point_name, scan
-from model.reasons import of_text
 from model.result import Status
 from model.spec import WorkloadSpec
+from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\r\u202eb\nok       forged-line\x9b31m\x7f"
@@ -99,7 +99,7 @@ def test_depth_digits_and_lone_surrogates_of_json_are_refused(tmp_path: Path, de
     for data in (deep, b'{"a": 1e999}', b'{"a": ' + b"9" * 30 + b"}", b'{"a": "\\ud800"}', b'{"a": NaN}'):
         (tmp_path / "run.json").write_bytes(data)
         with pytest.raises(StoreError, match="truncated or not JSON"):
-            stored_run.read_run(tmp_path / "run.json")
+            run_json.read_run(tmp_path / "run.json")
 
 
 def test_a_workload_is_no_path(store: Store) -> None:

@@ -11,7 +11,7 @@ from experiments.registry import EXPERIMENTS
 from harness.options.fields import SPEC_FIELDS, changed
 from harness.options.options import Given
 from harness.plan import session
-from harness.results import known
+from harness.results import run_json
 from model.spec import LinkEvent, NoiseSpec, OpenFlowSpec, RunSpec, SchedulerSpec, StackSpec
 from tests.support.specs.other_values import other
 from tests.support.stored_points import spec_of
@@ -23,7 +23,7 @@ def test_every_planned_point_is_known_and_comes_back_from_json() -> None:
         asked = Given.of(profile="paper", seeds=1)
         made = session.make_plan(experiment, asked, session.engine_for(experiment, asked))
         for spec in (job.spec for job in made.jobs if job.spec.link.rate_mbps > 0):
-            known.check(spec)
+            run_json.check_known(spec)
             assert RunSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
             checked += 1
     assert checked > len(EXPERIMENTS)
@@ -58,7 +58,7 @@ def test_values_are_checked_as_they_are_and_not_as_texts(monkeypatch: pytest.Mon
     as_stored = RunSpec.from_json(json.loads(json.dumps(spec.to_json())))
     for field in SPEC_FIELDS:
         monkeypatch.setitem(field.__dict__, "text", no_text)
-    known.check(as_stored)
+    run_json.check_known(as_stored)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_values_are_checked_as_they_are_and_not_as_texts(monkeypatch: pytest.Mon
 )
 def test_a_value_that_this_checkout_does_not_know(path: str, value: object, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        known.check(changed(spec_of(), {path: value}))
+        run_json.check_known(changed(spec_of(), {path: value}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from model.reasons import of_text
 from model.result import Status
 from model.spec import WorkloadSpec
 from plots.charts.goodput.by import load as by_load
@@ -14,6 +13,7 @@ from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies
 from tests.support.chart_points import changed, flow_row, point
+from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
 from workloads import matrices
 

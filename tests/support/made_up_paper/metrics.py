@@ -9,7 +9,7 @@ from analysis.completion import slowdown
 from analysis.quantities import Quantity
 from harness.metrics.measures import OfPoint
 from harness.metrics.metric import Metric
-from harness.results.summary import Judged
+from harness.results.point_results import Judged
 
 SMALL_BYTES, LARGE_BYTES = 100_000, 1_000_000
 

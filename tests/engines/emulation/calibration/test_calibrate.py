@@ -14,9 +14,10 @@ from engines.emulation.calibration import calibrate
 from engines.engine import Observer
 from model.machine.capacity import FIT_PCT, Measured
 from model.machine.idle_noise import MachineNoise
-from model.reasons import KINDS, Reason, of_text
+from model.reasons import KINDS, Reason
 from model.result import RunResult, Status
 from model.spec import RunSpec, TopologySpec
+from tests.support.reasons import of_text
 
 METRICS = {"late_p99_us": 1.0, "packet_hops_per_s": 400_000.0}
 TREE = TopologySpec("fat_tree", {"k": 4})

@@ -1,4 +1,4 @@
-"""Notes: numbers read off points before stand for their flows, until a file, the code or the notes change."""
+"""The cache: numbers read off points stand for their flows, until a file, the code or the cache changes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import StoreError
-from harness.results import notes, tables
-from harness.results.notes import Notes
+from harness.results import cache, tables
+from harness.results.cache import ResultsCache
 from harness.results.store import Store, StoredPoint, scan
 from model.result import NO_VALUE, Status
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
@@ -49,7 +49,7 @@ def test_noted_numbers_are_the_same_and_flows_are_read_once_when_asked_for(
     store: Store, reads: list[str]
 ) -> None:
     first = sweep(store)
-    scan(store.directory).note()
+    scan(store.directory).write_cache()
     reads.clear()
     again = scan(store.directory).points
     assert [point.numbers for point in again] == [point.numbers for point in first]
@@ -70,7 +70,7 @@ def test_memory_of_a_sweep_is_bounded_per_flow(store: Store) -> None:
         kept = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         bytes_per_flow.append(kept / (FLOWS * len(SEEDS)))
-        found.note()
+        found.write_cache()
     assert bytes_per_flow[0] < 100
     assert bytes_per_flow[1] < 15, "nothing but run.json"
 
@@ -85,19 +85,19 @@ def edited_in_place(folder: Path) -> None:
 
 
 def damaged(folder: Path) -> None:
-    (folder / notes.NAME).write_text("{")
+    (folder / cache.NAME).write_text("{")
 
 
 def of_other_code(folder: Path) -> None:
-    data = json.loads((folder / notes.NAME).read_text())
-    (folder / notes.NAME).write_text(json.dumps({**data, "code": "another"}))
+    data = json.loads((folder / cache.NAME).read_text())
+    (folder / cache.NAME).write_text(json.dumps({**data, "code": "another"}))
 
 
 def of_another_type(folder: Path) -> None:
-    data = json.loads((folder / notes.NAME).read_text())
+    data = json.loads((folder / cache.NAME).read_text())
     for seen_and_numbers in data["points"].values():
         seen_and_numbers[1]["drops"] = "many"
-    (folder / notes.NAME).write_text(json.dumps(data))
+    (folder / cache.NAME).write_text(json.dumps(data))
 
 
 CHANGES = (edited_in_place, damaged, of_other_code, of_another_type)
@@ -108,7 +108,7 @@ def test_after_a_change_the_flows_are_read(
     store: Store, reads: list[str], change: Callable[[Path], None]
 ) -> None:
     sweep(store)
-    scan(store.directory).note()
+    scan(store.directory).write_cache()
     change(store.directory)
     reads.clear()
     found = scan(store.directory)
@@ -119,7 +119,7 @@ def test_after_a_change_the_flows_are_read(
 
 def test_damage_is_found_although_there_are_notes(store: Store) -> None:
     point, *_ = sweep(store)
-    scan(store.directory).note()
+    scan(store.directory).write_cache()
     (point.path / "flows.csv").write_text("")
     found = scan(store.directory)
     assert len(found.points) == len(SEEDS) - 1
@@ -128,7 +128,7 @@ def test_damage_is_found_although_there_are_notes(store: Store) -> None:
 
 def test_a_file_that_is_changed_while_it_is_shown(store: Store) -> None:
     sweep(store)
-    scan(store.directory).note()
+    scan(store.directory).write_cache()
     point, *_ = scan(store.directory).points
     (point.path / "flows.csv").write_text("")
     with pytest.raises(StoreError, match="it is empty"):
@@ -138,6 +138,6 @@ def test_a_file_that_is_changed_while_it_is_shown(store: Store) -> None:
 def test_numbers_that_json_lacks_are_not_noted(store: Store) -> None:
     failed = result_of([NO_VALUE], Status.FAILED, "no flow came up")
     put(store, spec_of(), failed)
-    scan(store.directory).note()
-    assert Notes.read(store.directory).known == {}
+    scan(store.directory).write_cache()
+    assert ResultsCache.read(store.directory).known == {}
     assert [point.status for point in scan(store.directory).points] == [Status.FAILED]

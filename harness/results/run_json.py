@@ -1,0 +1,255 @@
+"""The checked content of a stored point's run.json: every value has its type, every name is known here."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import topos
+from common import files, records, stored_json
+from common.errors import RefabricError
+from engines.registry import ENGINES
+from harness.options.fields import SPEC_FIELDS
+from harness.options.parsers import one_of
+from harness.points.baseline import is_baseline
+from harness.results.tables import UnreadableError
+from model.congestion import CONGESTION_CONTROLS, is_known
+from model.fields.limits import check_limits
+from model.flows import drawn_flows
+from model.reasons import Reason, texts
+from model.result import RunResult, Status, under_test
+from model.spec import RunSpec
+from topos import from_file
+from workloads import matrices
+
+SCHEMA = 3
+FORMAT = "refabric-run"
+RUN, FLOWS, PORTS = "run.json", "flows.csv", "ports.csv"
+PROVENANCE = "origin.json"
+"""What differs between machines, if all other files have the same bytes on every machine."""
+SAMPLES, RAW = "samples", "raw"
+MAX_BYTES = 1 << 26
+"""Largest JSON file of the store."""
+_SAMPLE = re.compile(r"[a-z0-9_]{1,64}")
+ANOTHER_REVISION = "it was written by another revision of refabric, or edited"
+_LISTS = ("stalled_attempts", "path_manager_errors")
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What run.json says, with origin.json where there is one. `flow_rows`, `port_rows` and `sample_rows` are
+    the rows of the tables beside it; `hosts` counts the topology's hosts; `elapsed_s` is the wall time."""
+
+    path: Path
+    """The folder of the point."""
+    spec: RunSpec
+    status: Status
+    reasons: tuple[Reason, ...]
+    hosts: int
+    elapsed_s: float
+    metrics: Mapping[str, float]
+    provenance: Mapping[str, Any]
+    attempts: tuple[Attempt, ...]
+    """All runs of the point in order."""
+    cautions: tuple[Reason, ...] = ()
+    cost: frozenset[str] = frozenset()
+    """The names of metrics of the machine that computed a reproducible result."""
+    flow_rows: int = 0
+    port_rows: int = 0
+    sample_rows: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def read(folder: Path) -> StoredRun:
+    """Read the run.json of a point's folder. Raises UnreadableError that names the file at fault."""
+    path = folder / RUN
+    data = read_run(path)
+    if "provenance" not in data:
+        data |= read_run(folder / PROVENANCE)
+    try:
+        spec = RunSpec.from_json(data["spec"])
+        if data["hash"] != spec.content_hash():
+            raise ValueError("its spec does not have its hash")
+        check_known(spec)
+        rows, cost = records.mapping(data["rows"], "rows"), records.mapping(data.get("cost", {}), "cost")
+        samples = records.mapping(rows[SAMPLES], f"rows.{SAMPLES}")
+        if not all(map(_SAMPLE.fullmatch, samples)):
+            raise ValueError(f"rows.{SAMPLES} has an impossible name")
+        metrics = {**records.mapping(data["metrics"], "metrics"), **cost}
+        provenance = dict(records.mapping(data["provenance"], "provenance"))
+        for name in _LISTS:
+            _list(provenance.get(name, []), name)
+        attempts = tuple(map(Attempt.from_json, _list(data["attempts"], "attempts")))
+        elapsed_s = records.number(data["elapsed_s"], "elapsed_s")
+        if elapsed_s < 0 or not attempts:
+            raise ValueError("elapsed_s is negative" if elapsed_s < 0 else "it has no attempt")
+        return StoredRun(
+            path=folder,
+            spec=spec,
+            status=Status(records.text(data["status"], "status")),
+            reasons=tuple(map(Reason.from_json, _list(data["reasons"], "reasons"))),
+            cautions=tuple(map(Reason.from_json, _list(data["cautions"], "cautions"))),
+            hosts=records.integer(data["hosts"], "hosts", 0),
+            elapsed_s=elapsed_s,
+            flow_rows=records.integer(rows[FLOWS], f"rows.{FLOWS}", 0),
+            port_rows=records.integer(rows[PORTS], f"rows.{PORTS}", 0),
+            sample_rows={
+                name: records.integer(count, f"rows.{SAMPLES}.{name}", 0) for name, count in samples.items()
+            },
+            metrics={name: records.number(of, name) for name, of in metrics.items() if of is not None},
+            cost=frozenset(cost),
+            provenance=provenance,
+            attempts=attempts,
+        )
+    except KeyError as error:
+        raise UnreadableError(path, f"{ANOTHER_REVISION} ({error} is missing)") from error
+    except (TypeError, ValueError, AttributeError, OverflowError, RefabricError) as error:
+        raise UnreadableError(path, f"{ANOTHER_REVISION} ({error})") from error
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{where} is not a list")
+    return value
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """Read a run.json or origin.json of this version. Raises UnreadableError."""
+    try:
+        data = stored_json.loads(files.read_bytes(path, MAX_BYTES))
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+    except ValueError as error:
+        raise UnreadableError(path, f"it is truncated or not JSON ({error})") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise UnreadableError(path, "it was not written by refabric")
+    if data.get("schema") != SCHEMA:
+        raise UnreadableError(
+            path,
+            f"its format is number {data.get('schema')}, this refabric reads {SCHEMA}",
+        )
+    return data
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The outcome of one run of a point.
+
+    `goodput_mbps` is the mean over its flows, None without flows. `started_at` is a UTC time (ISO 8601),
+    empty if it was not recorded. An attempt that is ok has a reason only if it is a baseline that differs
+    from its computed value.
+    """
+
+    status: Status
+    reasons: tuple[Reason, ...]
+    goodput_mbps: float | None
+    elapsed_s: float
+    started_at: str = ""
+
+    @classmethod
+    def of(cls, result: RunResult, elapsed_s: float, started_at: str) -> Attempt:
+        """Return the attempt that led to `result`."""
+        goodputs = [flow.goodput_mbps for flow in under_test(result.flows)]
+        mean = statistics.fmean(goodputs) if goodputs else math.nan
+        known = result.status is not Status.FAILED and math.isfinite(mean)
+        return cls(result.status, result.reasons, mean if known else None, round(elapsed_s, 3), started_at)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types; `from_json` is the inverse."""
+        return {
+            "status": self.status.value,
+            "reasons": [reason.to_json() for reason in self.reasons],
+            "goodput_mbps": self.goodput_mbps,
+            "elapsed_s": self.elapsed_s,
+            "started_at": self.started_at,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Attempt:
+        """Return the attempt that `to_json` wrote. Raises ValueError, KeyError for other data."""
+        data = records.mapping(data, "an attempt")
+        goodput, reasons = data["goodput_mbps"], data["reasons"]
+        if not isinstance(reasons, list):
+            raise ValueError("the reasons of an attempt are not a list")
+        return cls(
+            Status(records.text(data["status"], "status")),
+            tuple(map(Reason.from_json, reasons)),
+            None if goodput is None else records.number(goodput, "goodput_mbps"),
+            records.number(data["elapsed_s"], "elapsed_s"),
+            records.text(data["started_at"], "started_at"),
+        )
+
+
+def counting_attempt(attempts: Sequence[Attempt]) -> int:
+    """Return the number, from 1, of the attempt that counts: the first that is ok and has no reason, else the
+    first that is ok, else the first."""
+    good = [(bool(each.reasons), n) for n, each in enumerate(attempts, 1) if each.status is Status.OK]
+    return min(good, default=(True, 1))[1]
+
+
+def attempt_words(attempts: Sequence[Attempt]) -> str:
+    """Return `attempt 2 of 2`; empty if the point was run once."""
+    return f"attempt {counting_attempt(attempts)} of {len(attempts)}" if len(attempts) > 1 else ""
+
+
+def brief_attempts(attempts: Sequence[Attempt]) -> str:
+    """Return status and goodput of each attempt: `1: suspect, 8.09 Mb/s; 2: ok, 8.1 Mb/s`."""
+    return "; ".join(f"{number}: {_status(each)}" for number, each in enumerate(attempts, 1))
+
+
+def list_attempts(attempts: Sequence[Attempt]) -> str:
+    """Return every attempt with its time and reasons and mark the one that counts; empty if the point was run
+    once."""
+    if len(attempts) < 2:
+        return ""
+    counts = counting_attempt(attempts)
+    return " | ".join(_described(number, each, number == counts) for number, each in enumerate(attempts, 1))
+
+
+def _described(number: int, attempt: Attempt, counts: bool) -> str:
+    when = f" at {attempt.started_at}" if attempt.started_at else ""
+    why = f" ({texts(attempt.reasons)})" if attempt.reasons else ""
+    return f"attempt {number}{when}{' (counts)' if counts else ''}: {_status(attempt)}{why}"
+
+
+def _status(attempt: Attempt) -> str:
+    goodput = "" if attempt.goodput_mbps is None else f", {attempt.goodput_mbps:.3g} Mb/s"
+    return f"{attempt.status}{goodput}"
+
+
+def utc_now() -> str:
+    """Return the current UTC time in ISO 8601, for `Attempt.started_at`."""
+    return utc_ago(0.0)
+
+
+def utc_ago(seconds: float) -> str:
+    """Return the UTC time `seconds` before now, in ISO 8601."""
+    then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
+    return then.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def check_known(spec: RunSpec) -> None:
+    """Raise UsageError for a name or a value in `spec` that this checkout does not know."""
+    topos.check(spec.topology.kind, spec.topology.params)
+    matrices.check(spec.workload.matrix, spec.workload.params)
+    if spec.topology.kind == from_file.KIND or is_baseline(spec):  # others are right if their numbers are
+        network = topos.build(spec.topology.kind, spec.topology.params)
+        if is_baseline(spec):
+            drawn_flows(spec, network)
+    one_of("engine", spec.engine, ENGINES)
+    if not is_known(spec.transport.cc):
+        one_of("congestion control", spec.transport.cc, CONGESTION_CONTROLS)
+    check_limits(spec)
+    for field_of_option in SPEC_FIELDS:
+        value = field_of_option.of(spec)
+        if value != field_of_option.default_value:
+            field_of_option.check(value)
