@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis import stats
 from analysis.completion import completion_text, completions, percentile
-from analysis.constant_rate import loss_text
+from analysis.robustness import loss_text
 from common import files, records, stored_json
 from harness.results.build import DECIDING, digest_of
 from harness.results.contents import MAX_DEPTH

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import topos
 from analysis import stats
-from analysis.agreement import correlation, rank_correlation
 from analysis.plausibility import MOST_PCT
+from analysis.stats import correlation, rank_correlation
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, STEADY_STATE
 from harness.points.baseline import is_baseline
 from harness.results.store import StoredPoint

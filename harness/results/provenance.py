@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.steadiness import unsteady
+from analysis.plausibility import unsteady
 from common.grammar import counted
 from harness.points.labels import point_label
 from harness.results.point_results import Judged

@@ -17,10 +17,6 @@ from common.errors import RefabricError
 from engines.emulation.calibration import calibration_file
 from experiments.command import main
 from harness.options.user_files import network_of
-from harness.results import manifest
-from harness.results.attempts import Attempt
-from harness.results.notes import NAME, Notes
-from harness.options.files.networks import network_of
 from harness.results import store
 from harness.results.cache import NAME, ResultsCache
 from harness.results.run_json import RUN, Attempt
