@@ -53,7 +53,7 @@ def inside(inside: Inside) -> int:
     from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
     from engines.emulation.ims.point import place_of, plan_of  # noqa: PLC0415
     from engines.emulation.ims.system import RealIms  # noqa: PLC0415
-    from engines.ims.checks import checked  # noqa: PLC0415
+    from engines.ims import checked  # noqa: PLC0415
     from model.spec import STRICT  # noqa: PLC0415
 
     wanted = spec()

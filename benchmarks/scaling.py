@@ -36,7 +36,7 @@ from common.errors import RefabricError
 from engines.core_setup.setup import prepared
 from engines.core_setup.stack import PS_PER_S
 from engines.flow_level.engine import fluid_network
-from engines.flow_level.equilibrium import equilibrium
+from engines.flow_level.models import equilibrium
 from engines.provenance import machine
 from engines.registry import FLOW_LEVEL, SIMULATOR
 from model.flows import planned_flows

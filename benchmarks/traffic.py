@@ -46,7 +46,7 @@ from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import prefer_congestion_control
 from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
 from engines.emulation.traffic.native import NativeDriver
-from engines.kernel_hosts.deadlines import connect_s
+from engines.kernel_hosts import connect_s
 from engines.provenance import machine
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import plan_for

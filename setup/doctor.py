@@ -29,7 +29,7 @@ from engines.emulation.sandbox import client
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict.idle_probe import measure
 from engines.engine import Engine, Silent
-from engines.kernel_hosts.kernel_stack import MINTCP
+from engines.kernel_hosts import MINTCP
 from engines.linux.kernel import store as kernels
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model.congestion import CONGESTION_CONTROLS

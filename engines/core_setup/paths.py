@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from common.errors import UsageError
 from controllers.bcube_paths import parallel_path
 from controllers.hashing import mix
 from controllers.routing import DIGITS, POLICIES, check_routing
 from engines.core_setup.stack import SubflowTuple, subflow_tuple
+from fabric._core import Simulation
 from model.flows import PlannedFlow, subflow_pairs
 from model.network_plan import ports_along
 from model.spec import RunSpec, sub_seed
@@ -24,14 +24,6 @@ from topos.topology import Topology
 
 AT_SOURCE = "hashed"
 """The policy that chooses whole paths at the source by a hash, and thus allows distinct paths."""
-
-
-class Paths(Protocol):
-    """The part of a simulation used here; subflows are numbered consecutively."""
-
-    def path_count(self, subflow: int) -> tuple[int, int]: ...
-    def set_path(self, subflow: int, there: Sequence[int], back: Sequence[int]) -> None: ...
-    def set_path_ranks(self, subflow: int, there: int, back: int) -> None: ...
 
 
 def check_paths(spec: RunSpec, topology: Topology) -> None:
@@ -45,7 +37,9 @@ def check_paths(spec: RunSpec, topology: Topology) -> None:
     check_routing(spec.routing, topology)
 
 
-def choose_paths(simulation: Paths, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
+def choose_paths(
+    simulation: Simulation, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
+) -> None:
     """Set the paths of subflows before anything is sent, where the router does not choose them."""
     if spec.routing not in (AT_SOURCE, DIGITS):
         return
@@ -56,7 +50,7 @@ def choose_paths(simulation: Paths, spec: RunSpec, topology: Topology, flows: Se
         _distinct(simulation, topology, flows, seed)
 
 
-def _in_parallel(simulation: Paths, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
+def _in_parallel(simulation: Simulation, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
     for flow, first, subflows in _numbered(topology, flows):
         src, dst = topology.index(flow.src), topology.index(flow.dst)
         nics = len(topology.nics_of(src))
@@ -65,7 +59,7 @@ def _in_parallel(simulation: Paths, topology: Topology, flows: Sequence[PlannedF
             simulation.set_path(first + i, ports_along(topology, nodes), ports_along(topology, nodes[::-1]))
 
 
-def _distinct(simulation: Paths, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
+def _distinct(simulation: Simulation, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
     """Draw path ranks without replacement for each pair of NICs; start again when all are drawn."""
     for _, first, subflows in _numbered(topology, flows):
         drawn: dict[tuple[int, int], tuple[Iterator[int], Iterator[int]]] = {}

@@ -1,9 +1,10 @@
-"""Set up the core's Simulation of a point: its network, its flows, and the path of every subflow."""
+"""The core's Simulation of a point, and the time that each flow would take alone in it."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -11,17 +12,19 @@ from common.errors import RunError
 from controllers.groups import ecmp_groups
 from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.paths import choose_paths
-from engines.core_setup.stack import Stack, datagram_tuples, flow_tuples, stack_of
-from engines.core_setup.stalls import noise_tuple
+from engines.core_setup.stack import PS_PER_S, Stack, datagram_tuples, flow_tuples, noise_tuple, stack_of
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
+from model.congestion import BASELINE
 from model.fields.limits import check_limits
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import network_plan
+from model.result import NO_VALUE
 from model.spec import RunSpec, sub_seed
 from topos.parts import parts_of
 from topos.topology import Topology
 
+PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S
 ALARMS_A_SUBFLOW = 8
 """Descriptors: one per kind of timer, and outdated timers that are still in the calendar."""
 MIN_PACKETS = 1 << 20
@@ -96,3 +99,46 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
         max_packets=min(most * max(1, len(set(parts))), max(most, MAX_PACKETS)),
         partition=np.array(parts, np.uint16),
     )
+
+
+def times_alone_s(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[float]:
+    """Return each flow's time alone on the path of its first subflow; NO_VALUE for one without a size."""
+    if not any(flow.size_bytes for flow in flows):
+        return [NO_VALUE] * len(flows)
+    plan, stack = plan_of(spec, topology), stack_of(spec)
+    known = [dataclasses.replace(flow, cc=BASELINE) for flow in flows]
+    return ideal_times_s(built(spec, topology, known, plan, stack), flows, plan, stack)
+
+
+def ideal_times_s(
+    simulation: Simulation, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
+) -> list[float]:
+    """Return each flow's ideal time on the path of its first subflow; NO_VALUE for one without a size."""
+    first = accumulate((flow.subflows for flow in flows[:-1]), initial=0)
+    return [
+        ideal_s(flow.size_bytes, simulation.path(subflow), plan, stack) if flow.size_bytes else NO_VALUE
+        for flow, subflow in zip(flows, first, strict=True)
+    ]
+
+
+def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, stack: Stack) -> float:
+    """Return the ideal time in seconds from a flow's start until its last byte has arrived.
+
+    The flow of `size_bytes` is alone on the ports `path` and sends at their rate from the start, packet after
+    packet. Every node stores a packet before it forwards it. Exact for any rates: full packets follow each
+    other at the pace of the slowest port so far, and the last packet, which may be shorter, waits at each
+    port for the packet before it.
+    """
+    packets = -(-size_bytes // stack.payload_bytes)
+    full = stack.payload_bytes + stack.header_bytes
+    last = size_bytes - (packets - 1) * stack.payload_bytes + stack.header_bytes
+    arrived = first_departed = slowest = 0  # arrival of the last packet, departure of the first
+    for port in path:
+        rate, delay = int(plan.rate_bps[port]), int(plan.delay_ps[port])
+        takes = full * PS_PER_BYTE_AT_1_BPS // rate
+        slowest = max(slowest, takes)
+        first_departed += takes
+        last_but_one_departed = first_departed + (packets - 2) * slowest if packets > 1 else 0
+        arrived = max(arrived, last_but_one_departed) + last * PS_PER_BYTE_AT_1_BPS // rate + delay
+        first_departed += delay
+    return arrived / PS_PER_S

@@ -1,4 +1,4 @@
-"""End-host options and flows of a RunSpec in the form of the core's Simulation. Pure."""
+"""Hosts and flows of a RunSpec as the core's Simulation reads them, and what hosts do not have. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from controllers.hashing import PROTO_TCP, PROTO_UDP
 from fabric._core import congestion_controls, flow_hash, schedulers
 from fabric.plan import PS_PER_US
 from model.congestion import CONGESTION_CONTROLS, core_name
+from model.fields.limits import check_limits, check_marks
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
+from model.network_plan import check_discipline
+from model.noise import check_clock, check_noise, noisy
 from model.responsive import opens_subflows
-from model.spec import NEW, PERSISTENT, REMAINING, SENT, RunSpec, sub_seed
+from model.spec import ELASTIC, NEW, OF_ALL, OF_FABRIC, PERSISTENT, PORT, REMAINING, SENT, RunSpec, sub_seed
 from topos.topology import Topology
 
 NO_WAITING = 2**32 - 1
@@ -92,6 +95,31 @@ class Stack:
     processing_seed: int = 0
 
 
+def check_spec(spec: RunSpec) -> None:
+    """Raise UsageError for what simulated hosts do not have. Flows, paths and events have own checks."""
+    check_limits(spec)
+    check_discipline(spec.link)
+    check_noise(spec.noise)
+    check_clock(spec.clock)
+    transport = spec.transport
+    of_real_hosts = [
+        *(f"--sysctl {name}={value}" for name, value in sorted(transport.sysctls.items())),
+        *([f"--write {transport.write_bytes}"] if transport.write_bytes else []),
+        *([f"--host-queue {spec.link.host_queue}"] if spec.link.host_queue != PORT else []),
+    ]
+    if of_real_hosts:
+        raise UsageError(
+            f"{of_real_hosts[0]}: simulated hosts have no kernel and no programs: choose --engine mininet, "
+            "or an option of --stack"
+        )
+    if spec.stack.acks == "at_once" and _marks(spec):
+        raise UsageError(
+            "stack acks=at_once with ECN: marks would return before the queue that they describe has "
+            "changed; choose acks=routed"
+        )
+    check_marks(spec)
+
+
 def check_stack(spec: RunSpec, ccs: Iterable[str]) -> None:
     """Raise UsageError for options that simulated hosts do not have. `ccs` are the flows' congestion
     controls."""
@@ -122,7 +150,7 @@ def stack_of(spec: RunSpec) -> Stack:
         timer_scan_ps=round(wanted.timer_scan_ms * PS_PER_MS),
         delayed_ack_ps=round(wanted.delayed_ack_ms * PS_PER_MS),
         sack=wanted.sack,
-        ecn=bool(spec.link.ecn_pkts) or _asks_for_ecn(spec.transport.cc),
+        ecn=_marks(spec),
         ack_at_once=wanted.acks == "at_once",
         reinject=wanted.reinject,
         dup_threshold=wanted.dup_threshold or DUPLICATES,
@@ -148,8 +176,10 @@ def stack_of(spec: RunSpec) -> Stack:
     )
 
 
-def _asks_for_ecn(cc: str) -> bool:
-    return cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].ecn
+def _marks(spec: RunSpec) -> bool:
+    """Return whether queues mark packets, or senders ask for marks."""
+    cc = CONGESTION_CONTROLS.get(spec.transport.cc)
+    return bool(spec.link.ecn_pkts) or (cc is not None and cc.ecn)
 
 
 def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[FlowTuple]:
@@ -200,3 +230,26 @@ def subflow_tuple(number: dict[str, int], pair: AddressPair, protocol: int = PRO
 @functools.lru_cache(1 << 16)
 def _as_number(address: str) -> int:
     return int(ipaddress.IPv4Address(address))
+
+
+NoiseTuple = tuple[int, int, int, int, bool, bool]
+"""Mean interval, shortest and longest stall in ps, seed, whether the hosts' timers stall too, and whether the
+network pauses meanwhile."""
+
+
+def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
+    """Return the stalls of the simulated machine; None without noise."""
+    if not noisy(spec):
+        return None
+    times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)
+    every_ps, least_ps, most_ps = (round(ms * PS_PER_MS) for ms in times_ms)
+    timers = spec.noise.where != OF_FABRIC
+    return every_ps, least_ps, most_ps, sub_seed(spec.seed, "noise"), timers, elastic(spec)
+
+
+def elastic(spec: RunSpec) -> bool:
+    """Return whether the simulated network pauses during stalls (fabric/simulation/machine_noise.hpp).
+
+    Stalls of the fabric or of the hosts alone always use the strict clock, so that their full effect shows.
+    """
+    return spec.clock == ELASTIC and spec.noise.where == OF_ALL

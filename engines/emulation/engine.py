@@ -29,12 +29,10 @@ from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict import purposeful_stalls
 from engines.engine import Observer
-from engines.ims.checks import is_ims
-from engines.kernel_hosts.checks import check_spec
-from engines.kernel_hosts.deadlines import slack_s
-from engines.kernel_hosts.kernel_stack import MINTCP
-from engines.kernel_hosts.outcome import Outcome
+from engines.ims import is_ims
+from engines.kernel_hosts import MINTCP, check_spec, slack_s
 from engines.provenance import free_memory_mb, origin
+from engines.wire import ResultReader
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.fields.limits import check_limits, check_marks
 from model.flows import PlannedFlow, planned_flows
@@ -150,18 +148,18 @@ class MininetEngine:
     def _spawned(
         self, spec: RunSpec, observer: Observer, raw: Path, target: str, deadline_s: float
     ) -> RunResult:
-        outcome = Outcome(observer)
+        reader = ResultReader(observer)
         self.take_machine()
         with _named_as_outside(raw), reachable(spec) as given:
             spawn_inside(
                 target,
                 {"spec": spec.to_json()},
                 deadline_s=deadline_s,
-                on_report=outcome.take,
+                on_report=reader.take,
                 raw=None if raw == UNKEPT else raw,
                 give=given,
             )
-        return outcome.result("emulation")
+        return reader.result("emulation")
 
     def _run_ims(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         result = self._spawned(spec, observer, raw, "ims", ims.expected_s(spec) + ims.SLACK_S)

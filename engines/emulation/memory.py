@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.errors import UsageError
-from engines.kernel_hosts.sample_memory import samples_bytes, tables_bytes
+from engines.kernel_hosts import samples_bytes, tables_bytes
 from fabric.plan import FRAME_BITS
 from model.flows import PlannedFlow
 from model.network_plan import MAX_PACKETS

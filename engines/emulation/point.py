@@ -12,6 +12,7 @@ from pathlib import Path
 import topos
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
+from engines import wire
 from engines.emulation.agent.datapath import Agents, needed, started, with_agent
 from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.registration import Registered, registered
@@ -46,9 +47,7 @@ from engines.emulation.traffic.native import NativeDriver, worth_reading
 from engines.emulation.traffic.stalls import silent_flows, stall_error, stalled_and_waiting
 from engines.emulation.verdict.blame import saturated
 from engines.emulation.verdict.purposeful_stalls import stalling
-from engines.kernel_hosts import wire
-from engines.kernel_hosts.deadlines import connect_s
-from engines.kernel_hosts.kernel_stack import MINTCP, route_metrics
+from engines.kernel_hosts import MINTCP, connect_s, route_metrics
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import by_rank, port_rates_bps

@@ -15,10 +15,8 @@ import numpy as np
 
 import topos
 from common.errors import UsageError
-from engines.core_setup.alone import times_alone_s
-from engines.core_setup.checks import check_spec
-from engines.core_setup.completion import PS_PER_BYTE_AT_1_BPS
-from engines.core_setup.stack import NEVER_PS, PS_PER_S
+from engines.core_setup.setup import PS_PER_BYTE_AT_1_BPS, times_alone_s
+from engines.core_setup.stack import NEVER_PS, PS_PER_S, check_spec
 from engines.engine import Observer, OnePointPerCpu
 from engines.provenance import origin
 from fabric._core import srpt_ends

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import UsageError
-from engines.kernel_hosts.shell_spec import shell_spec
-from engines.linux import checks, cpus, guest, memory
-from engines.linux.command import Terminal
+from engines.kernel_hosts import shell_network
+from engines.linux import engine, guest
 from engines.linux.engine import kernel_or_advice
+from engines.linux.guest import Terminal
 from engines.provenance import free_memory_mb
 from model.spec import VIRTUAL
 
@@ -33,19 +33,19 @@ def main(topology: str, rate_mbps: float, queue_pkts: int) -> int:
     Returns the exit status. Raises UsageError, HostUnfitError before anything is started; later what
     `guest.run` raises.
     """
-    spec, built = shell_spec(topology, rate_mbps, queue_pkts)
-    checks.check_machine()
-    expected = memory.expected_mb(spec, built, ())
-    memory.check_memory(expected, free_memory_mb())
+    spec, built = shell_network(topology, rate_mbps, queue_pkts)
+    engine.check_machine()
+    expected = engine.expected_mb(spec, built, ())
+    engine.check_memory(expected, free_memory_mb())
     kernel = kernel_or_advice()
     request = {"spec": dataclasses.replace(spec, clock=VIRTUAL).to_json(), "factory": ""}
     live = os.isatty(0)
     if live and not os.isatty(1):
         raise UsageError("refabric shell: stdout must be a terminal too; or pipe the commands in")
-    with tempfile.TemporaryDirectory(prefix="refabric-shell-") as folder, cpus.claimed() as cpu, _kept():
-        asked = guest.Asked(
+    with tempfile.TemporaryDirectory(prefix="refabric-shell-") as folder, guest.claimed_cpu() as cpu, _kept():
+        asked = guest.GuestSpec(
             kernel=kernel.path,
-            memory_mb=memory.guest_mb(expected),
+            memory_mb=engine.guest_mb(expected),
             seed=SEED,
             target=TARGET,
             request=request,

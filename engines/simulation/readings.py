@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from controllers.routing import per_packet
 from engines.core_setup.stack import PS_PER_MS, PS_PER_S
-from engines.engine import Observer
-from engines.simulation.link_events import Network, Timeline
+from engines.engine import Observer, follower
 from engines.simulation.scheduled import Clock
-from fabric.readings import (
-    DatagramReadings,
-    FlowReadings,
-    NoiseReadings,
-    SimulatedCounters,
-    SubflowReadings,
-)
+from fabric._core import Simulation
+from fabric.readings import DatagramReadings, FlowReadings, NoiseReadings, SimulatedCounters, SubflowReadings
+from model.flows import PlannedFlow
+from model.instant import Instant, Windows
+from model.link_events import ports_of
+from model.network_plan import port_rates_bps
+from model.responsive import opens_subflows
 from model.spec import RunSpec
 from topos.topology import Topology
+
+Ints = npt.NDArray[np.int64]
 
 MAX_ROWS = 2_000_000
 SAMPLE_S = 1.0
@@ -38,22 +39,6 @@ SLICE_HOPS = 1_000_000
 """Packet-hops between two checks for signals: about a tenth of a second."""
 FIRST_SLICE_PS = PS_PER_MS
 MIN_SLICE_PS = 1000
-
-
-class Simulated(Network, Protocol):
-    """The part of `fabric._core.Simulation` that is read."""
-
-    def hops(self) -> int: ...
-    def restart_max_queues(self) -> None: ...
-    def ports(self) -> SimulatedCounters: ...
-    def flows(self) -> FlowReadings: ...
-    def subflows(self) -> SubflowReadings: ...
-    def datagrams(self) -> DatagramReadings: ...
-    def noise(self) -> NoiseReadings: ...
-    def queues(self) -> npt.NDArray[np.uint32]: ...
-    def path_delays(
-        self, size_bytes: int, now_ps: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +84,39 @@ class Recording:
         return self.ends[1]
 
 
+class _Change(NamedTuple):
+    at_ps: int
+    ports: tuple[int, int]
+    rate_bps: int
+    """0 for a cut."""
+
+
+class Timeline:
+    """Runs a simulation and carries out the spec's link events at their exact times."""
+
+    def __init__(self, simulation: Simulation, spec: RunSpec, topology: Topology) -> None:
+        self._simulation = simulation
+        rates = port_rates_bps(topology, spec.link)
+        self._ahead: Sequence[_Change] = [
+            _Change(round(event.t_s * PS_PER_S), ports, round(event.share * int(rates[ports[0]])))
+            for event in sorted(spec.events, key=lambda event: event.t_s)
+            for ports in [ports_of(event, topology)]
+        ]
+
+    def run_until(self, limit_ps: int) -> None:
+        """Run up to and including this time. Packets that arrive at an event's time arrive before it."""
+        while self._ahead and self._ahead[0].at_ps <= limit_ps:
+            change, *self._ahead = self._ahead
+            self._simulation.run_until(change.at_ps)
+            for port in change.ports:
+                self._simulation.set_port_up(port, change.rate_bps > 0, change.at_ps)
+                if change.rate_bps:
+                    self._simulation.set_port_rate(port, change.rate_bps)
+        self._simulation.run_until(limit_ps)
+
+
 def record(
-    simulation: Simulated,
+    simulation: Simulation,
     spec: RunSpec,
     topology: Topology,
     subflows: int,
@@ -135,7 +151,7 @@ def record(
     return recording
 
 
-def _read(simulation: Simulated, t_ps: int) -> Reading:
+def _read(simulation: Simulation, t_ps: int) -> Reading:
     return Reading(
         t_ps,
         simulation.ports(),
@@ -154,7 +170,7 @@ Look = tuple[Collection[int], Callable[[int], None]]
 class _Samples:
     """What is sampled of a simulation: each method appends one sample to the recording."""
 
-    simulation: Simulated
+    simulation: Simulation
     recording: Recording
     follow: Callable[[int], None]
 
@@ -218,7 +234,7 @@ def _every(
     return frozenset(opens + n * step_ps for n in range(first, _ps(last_s) // step_ps + 1))
 
 
-def _sliced(simulation: Simulated, clock: Clock) -> Callable[[int], None]:
+def _sliced(simulation: Simulation, clock: Clock) -> Callable[[int], None]:
     """Return a `run_until` in slices of about SLICE_HOPS, between which Python handles signals.
 
     The slices depend on the simulation only, and do not change it.
@@ -242,3 +258,51 @@ def _sliced(simulation: Simulated, clock: Clock) -> Callable[[int], None]:
 
 def _ps(seconds: float) -> int:
     return round(seconds * PS_PER_S)
+
+
+def following(
+    simulation: Simulation, spec: RunSpec, flows: Sequence[PlannedFlow], observer: Observer
+) -> Callable[[int], None]:
+    """Return a function that shows the simulation at a time in ps; without followers it reads nothing."""
+    show = follower(observer)
+    if show is None:
+        return lambda _t_ps: None
+    flow, subflow = owners(flows)
+    payload = payload_bytes(spec, flow)
+
+    def look(t_ps: int) -> None:
+        ports, read = simulation.ports(), simulation.subflows()
+        listed = read["established"] == 1 if opens_subflows(spec) else slice(None)
+        show(
+            Instant(
+                round(t_ps / PS_PER_S - spec.warmup_s, 9),
+                ports["tx_bytes"].astype(np.int64),
+                ports["drops"].astype(np.int64),
+                ports["queued_pkts"].astype(np.int64),
+                simulation.flows()["delivered_bytes"].astype(np.int64),
+                Windows(
+                    flow[listed],
+                    subflow[listed],
+                    read["window_pkts"][listed].astype(np.float64),
+                    read["srtt_ps"][listed].astype(np.float64) / PS_PER_MS,
+                    (read["acked_pkts"].astype(np.int64) * payload)[listed],
+                ),
+            )
+        )
+
+    return look
+
+
+def owners(flows: Sequence[PlannedFlow]) -> tuple[Ints, Ints]:
+    """Return for every subflow its flow and its number in that flow."""
+    counts = [flow.subflows for flow in flows]
+    number = [np.arange(count, dtype=np.int64) for count in counts]
+    return np.repeat(np.arange(len(flows), dtype=np.int64), counts), np.concatenate(number)
+
+
+def payload_bytes(spec: RunSpec, flow: Ints) -> Ints:
+    """Return the payload of a full segment of each subflow."""
+    stack = spec.stack
+    mptcp = np.bincount(flow)[flow] > 1
+    payload: Ints = stack.payload_bytes - stack.mptcp_bytes * mptcp.astype(np.int64)
+    return payload

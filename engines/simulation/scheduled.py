@@ -1,20 +1,29 @@
-"""A central controller in a simulation: it works at exact virtual times and takes no time."""
+"""Central controllers in a simulation: a flow scheduler, or responsive multipath TCP.
+
+They work at exact virtual times and take no time.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Protocol
 
-from controllers.hashing import FiveTuple
-from engines.core_setup.stack import PS_PER_MS, PS_PER_S
+import numpy as np
+import numpy.typing as npt
+
+from controllers.hashing import PROTO_TCP, FiveTuple
+from controllers.responsive.loop import ConnectionCount
+from controllers.rules import Routes
+from engines.core_setup.stack import NEVER_PS, PS_PER_MS, PS_PER_S
 from engines.scheduling import SimulatedNetwork
-from engines.simulation.connections import SimulatedConnections
 from fabric._core import Simulation
-from model.flows import PlannedFlow
+from model.flows import PlannedFlow, subflow_pairs
+from model.network_plan import ports_along
 from model.responsive import loop_metrics, loop_of, opens_subflows
 from model.schedulers import Driver, application_of, scheduled
-from model.spec import RunSpec, SchedulerSpec
+from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
 PS_PER_NS = 1000
@@ -47,33 +56,52 @@ def control_of(
 
 
 class Scheduling:
-    """The scheduler of a simulated point, if it has one."""
+    """The flow scheduler of a simulated point, if it has one: a tick at every multiple of its interval.
+
+    An ideal scheduler ticks at multiples of IDEAL_LOOK_PS (including 0) at which the set of running flows
+    has changed.
+    """
 
     def __init__(
         self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
     ) -> None:
-        self._spec = spec
-        self._network: SimulatedNetwork | None = None
         self._driver: Driver | None = None
-        if scheduled(spec):
-            self._network = SimulatedNetwork(spec, topology, flows, simulation)
-            application = application_of(spec, topology)
-            self._driver = Driver(application, self._network, len(topology.switches))
+        if not scheduled(spec):
+            return
+        self._network = SimulatedNetwork(spec, topology, flows, simulation)
+        self._driver = Driver(application_of(spec, topology), self._network, len(topology.switches))
+        self._ideal = spec.scheduler.ideal
+        self._step_ps = IDEAL_LOOK_PS if self._ideal else round(spec.scheduler.interval_ms * PS_PER_MS)
+        self._next_ps = 0 if self._ideal else self._step_ps
+        self._ran: frozenset[FiveTuple] = frozenset()
 
     def clock(self, clock: Clock) -> Clock:
         """Return the clock with the scheduler's ticks."""
-        if self._driver is None or self._network is None:
-            return clock
-        return Scheduled(clock, self._spec.scheduler, self._driver, self._network)
+        self._clock = clock
+        return self if self._driver else clock
+
+    def run_until(self, limit_ps: int) -> None:
+        """Run up to and including this time."""
+        assert self._driver
+        while self._next_ps <= limit_ps:
+            self._clock.run_until(self._next_ps)
+            if self._is_due():
+                self._driver.tick(self._next_ps / PS_PER_S)
+            self._next_ps += self._step_ps
+        self._clock.run_until(limit_ps)
+
+    def _is_due(self) -> bool:
+        if not self._ideal:
+            return True
+        before, self._ran = self._ran, self._network.running()
+        return before != self._ran
 
     @property
     def counts(self) -> Mapping[str, float]:
-        """Metrics that are identical on every machine."""
         return self._driver.account.counts if self._driver else {}
 
     @property
     def times(self) -> Mapping[str, float]:
-        """CPU time of ticks on this machine."""
         return self._driver.account.times if self._driver else {}
 
 
@@ -110,35 +138,62 @@ class Responsive:
         return {"controller_cpu_s": self._cpu_s}
 
 
-class Scheduled:
-    """Runs a simulation and ticks its scheduler at every multiple of its interval.
+class SimulatedConnections:
+    """Connections by the 5-tuple of their first subflow. Acknowledgements keep the paths that they hash to.
 
-    An ideal scheduler ticks at multiples of IDEAL_LOOK_PS (including 0) at which the set of running flows
-    has changed.
+    Flows that follow others may have the 5-tuple of one that has ended; at most one of them runs.
     """
 
     def __init__(
-        self, clock: Clock, chosen: SchedulerSpec, driver: Driver, network: SimulatedNetwork
+        self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
     ) -> None:
-        self._clock = clock
-        self._driver = driver
-        self._network = network
-        self._ideal = chosen.ideal
-        self._step_ps = IDEAL_LOOK_PS if chosen.ideal else round(chosen.interval_ms * PS_PER_MS)
-        self._next_ps = 0 if chosen.ideal else self._step_ps
-        self._ran: frozenset[FiveTuple] = frozenset()
+        """`simulation` carries `flows` in this order."""
+        self._topology = topology
+        self._routes = Routes(topology, spec.routing, sub_seed(spec.seed, "routing"))
+        self._simulation = simulation
+        self._first = np.array([0, *accumulate(flow.subflows for flow in flows)], np.int64)
+        self._flows = [_first_pair(topology, flow) for flow in flows]
+        self._number: dict[FiveTuple, int] = {}
+        self._ran: npt.NDArray[np.bool_] = np.zeros(len(flows), bool)
+        self._running: frozenset[FiveTuple] = frozenset()
 
-    def run_until(self, limit_ps: int) -> None:
-        """Run up to and including this time."""
-        while self._next_ps <= limit_ps:
-            self._clock.run_until(self._next_ps)
-            if self._is_due():
-                self._driver.tick(self._next_ps / PS_PER_S)
-            self._next_ps += self._step_ps
-        self._clock.run_until(limit_ps)
+    def connections(self) -> Sequence[ConnectionCount]:
+        self.running()
+        acked = self._simulation.subflows()["acked_bytes"]
+        octets = np.add.reduceat(acked, self._first[:-1])
+        return [ConnectionCount(flow, int(octets[i])) for flow, i in self._number.items()]
 
-    def _is_due(self) -> bool:
-        if not self._ideal:
-            return True
-        running, self._ran = self._ran, self._network.running()
-        return running != self._ran
+    def running(self) -> frozenset[FiveTuple]:
+        seen = self._simulation.flows()
+        runs = (seen["started_ps"] < NEVER_PS) & (seen["completed_ps"] == NEVER_PS)
+        if not np.array_equal(runs, self._ran):
+            self._ran = runs
+            self._number = {self._flows[i]: i for i in np.flatnonzero(runs).tolist()}
+            self._running = frozenset(self._number)
+        return self._running
+
+    def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        return self.move_subflow(flow, number, path) and self._simulation.open_subflow(
+            self._subflow(flow, number)
+        )
+
+    def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        if flow not in self.running():
+            return False
+        nodes = tuple(self._topology.index(name) for name in path)
+        self._routes.check(flow, nodes)
+        subflow = self._subflow(flow, number)
+        ports = ports_along(self._topology, nodes)
+        self._simulation.set_path(subflow, ports, self._simulation.back_path(subflow))
+        return True
+
+    def close_subflow(self, flow: FiveTuple, number: int) -> bool:
+        return flow in self.running() and self._simulation.close_subflow(self._subflow(flow, number))
+
+    def _subflow(self, flow: FiveTuple, number: int) -> int:
+        return int(self._first[self._number[flow]]) + number
+
+
+def _first_pair(topology: Topology, flow: PlannedFlow) -> FiveTuple:
+    pair = subflow_pairs(topology, flow)[0]
+    return FiveTuple(pair.laddr, pair.raddr, PROTO_TCP, pair.lport, pair.rport)

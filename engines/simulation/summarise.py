@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +13,16 @@ import numpy.typing as npt
 from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
 from analysis.stats import spread_by_flow
 from common.errors import RunError
-from engines.core_setup.stack import NEVER_PS, PS_PER_S
-from engines.simulation.machine_noise import noise_metrics
-from engines.simulation.readings import Recording
-from engines.simulation.sample_tables import sample_tables, utilisation_pct
+from engines.core_setup.stack import NEVER_PS, PS_PER_MS, PS_PER_S, elastic
+from engines.simulation.readings import Ints, Reading, Recording, owners, payload_bytes
+from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow
 from model.link_events import changes_in_window
 from model.network_plan import port_names, port_rates_bps
+from model.noise import noisy
 from model.reasons import GOODPUT
 from model.responsive import opens_subflows
-from model.result import (
-    NO_VALUE,
-    FlowRow,
-    PortRow,
-    RunResult,
-    Status,
-    Table,
-)
+from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from model.spec import FIFO, RunSpec
 from topos.topology import Topology
 
@@ -237,3 +231,171 @@ def _medians_pct(rates_bps: npt.NDArray[np.int64], recording: Recording) -> npt.
     within = np.array(recording.times[:-1]) >= recording.opened.t_ps
     median: npt.NDArray[np.float64] = np.median(used[within], axis=0)
     return median
+
+
+QUANTILES = {"late_p50_us": 0.5, "late_p99_us": 0.99, "late_p999_us": 0.999}
+
+
+def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:
+    """Return the lateness of the window's deliveries, and the share of real time in stalls; {} without."""
+    if not noisy(spec):
+        return {}
+    counts = closed.noise["lateness"] - opened.noise["lateness"]
+    delivered = closed.ports["delivered"] - opened.ports["delivered"]
+    stalled_ps = closed.noise["stalled_ps"] - opened.noise["stalled_ps"]
+    window_ps = closed.t_ps - opened.t_ps
+    real_ps = window_ps + stalled_ps if elastic(spec) else window_ps
+    late = {name: late_us(counts, delivered, quantile) for name, quantile in QUANTILES.items()}
+    return {**late, "stalled_pct": 100 * stalled_ps / real_ps}
+
+
+def late_us(counts: npt.NDArray[np.uint64], delivered: int, quantile: float) -> float:
+    """Return a quantile of the lateness of all deliveries, in microseconds.
+
+    `counts` is the histogram of late deliveries over LATENESS_EDGES_NS. The value is the upper edge of a bin
+    (resolution 1/16).
+    """
+    on_time = max(0, delivered - int(counts.sum()))
+    wanted = quantile * max(delivered, 1)
+    if wanted <= on_time:
+        return 0.0
+    bin_ = int(np.searchsorted(on_time + np.cumsum(counts), wanted))
+    return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def sample_tables(
+    spec: RunSpec, flows: Sequence[PlannedFlow], rates_bps: Ints, recording: Recording
+) -> dict[str, Table]:
+    """Return the requested tables; t_s counts from the start of the window.
+
+    The table `cpu` is empty, because the CPU does not influence a simulation.
+    """
+    sampling = spec.sampling
+    of_subflows = owners(flows)
+    tables = {
+        "goodput": _goodput(flows, recording),
+        "cpu": Table.from_rows(SAMPLE_COLUMNS["cpu"], ()),
+        "links": _links(rates_bps, recording),
+        "ports": _ports(recording),
+    }
+    if sampling.queues_ms:
+        tables |= _queues(recording)
+    if sampling.sockets_ms:
+        tables["sockets"] = _sockets(spec, recording, *of_subflows)
+    if recording.pings:
+        tables["pings"] = _pings(recording, *of_subflows)
+    return tables
+
+
+def utilisation_pct(rates_bps: Ints, recording: Recording) -> Floats:
+    """Return the use of every port in every interval (intervals x ports), in percent of its rate."""
+    sent = _steps(np.array(recording.links))
+    share: Floats = sent * 8 / (_seconds(recording)[:, None] * rates_bps)
+    return 100 * share
+
+
+def _seconds(recording: Recording) -> Floats:
+    seconds: Floats = _steps(np.array(recording.times)) / PS_PER_S
+    return seconds
+
+
+def _steps(counted: npt.NDArray[Any]) -> Ints:
+    """Return the increments from each time (row) to the next."""
+    whole = counted.astype(np.int64)
+    steps: Ints = whole[1:] - whole[:-1]
+    return steps
+
+
+def _t_s(recording: Recording, times: Sequence[int]) -> Floats:
+    since_ps = np.array(times, np.int64) - recording.opened.t_ps
+    rounded: Floats = np.round(since_ps / PS_PER_S, 9)
+    return rounded
+
+
+def _goodput(flows: Sequence[PlannedFlow], recording: Recording) -> Table:
+    """Return the goodput of every flow; zeros of sized flows are omitted."""
+    mbps = np.round(_steps(np.array(recording.goodput)) * 8 / _seconds(recording)[:, None] / 1e6, 5)
+    endless = np.array([flow.size_bytes == 0 for flow in flows], bool)
+    interval, flow = np.nonzero((mbps != 0) | endless)
+    t_s = _t_s(recording, recording.times[1:])
+    return Table({"t_s": t_s[interval], "flow": flow, "mbps": mbps[interval, flow]})
+
+
+def _links(rates_bps: Ints, recording: Recording) -> Table:
+    used = utilisation_pct(rates_bps, recording)
+    interval, port = np.nonzero(used)
+    t_s = _t_s(recording, recording.times[1:])
+    return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
+
+
+def _ports(recording: Recording) -> Table:
+    drops, queued = _steps(np.array(recording.drops)), np.array(recording.queued[1:]).astype(np.int64)
+    interval, port = np.nonzero((drops != 0) | (queued != 0))
+    return Table(
+        {
+            "t_s": _t_s(recording, recording.times[1:])[interval],
+            "port": port,
+            "queued_pkts": queued[interval, port],
+            "drops": drops[interval, port],
+        }
+    )
+
+
+def _queues(recording: Recording) -> dict[str, Table]:
+    t_s = _t_s(recording, [t_ps for t_ps, _, _ in recording.queues])
+    counts = [len(ports) for _, ports, _ in recording.queues]
+    none = np.zeros(0, np.uint32)
+    ports = np.concatenate([none, *(ports for _, ports, _ in recording.queues)])
+    pkts = np.concatenate([none, *(pkts for _, _, pkts in recording.queues)])
+    return {
+        "queues": Table(
+            {"t_s": np.repeat(t_s, counts), "port": ports.astype(np.int64), "pkts": pkts.astype(np.int64)}
+        ),
+        "queue_times": Table({"t_s": t_s}),
+    }
+
+
+def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> Table:
+    looks = recording.sockets
+
+    def column(name: str) -> npt.NDArray[np.generic]:
+        return np.concatenate([look[name] for _, look in looks])  # type: ignore[literal-required]
+
+    acked = column("acked_pkts").astype(np.int64)
+    payload = payload_bytes(spec, flow)
+    table = Table(
+        {
+            "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _ in looks]), len(flow)),
+            "flow": np.tile(flow, len(looks)),
+            "subflow": np.tile(subflow, len(looks)),
+            "cwnd_pkts": np.round(column("window_pkts").astype(np.float64), 3),
+            "srtt_ms": np.round(column("srtt_ps").astype(np.int64) / PS_PER_MS, 6),
+            "rttvar_ms": np.round(column("rttvar_ps").astype(np.int64) / PS_PER_MS, 6),
+            "retransmits": column("retransmits").astype(np.int64),
+            "bytes_acked": acked * np.tile(payload, len(looks)),
+            "unacked_pkts": column("unacked_pkts").astype(np.int64),
+            "notsent_bytes": column("notsent_bytes").astype(np.int64),
+            "busy_ms": np.round(column("busy_ps").astype(np.int64) / PS_PER_MS, 6),
+            "rwnd_limited_ms": np.round(column("rwnd_limited_ps").astype(np.int64) / PS_PER_MS, 6),
+        }
+    )
+    if not opens_subflows(spec):
+        return table
+    is_open = column("established") == 1  # as the kernel lists a host's sockets
+    return Table({name: table[name][is_open] for name in SAMPLE_COLUMNS["sockets"]})
+
+
+def _pings(recording: Recording, flow: Ints, subflow: Ints) -> Table:
+    looks = recording.pings
+    return Table(
+        {
+            "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _, _ in looks]), len(flow)),
+            "flow": np.tile(flow, len(looks)),
+            "subflow": np.tile(subflow, len(looks)),
+            "rtt_ms": np.round(np.concatenate([back for _, _, back in looks]) / PS_PER_MS, 6),
+            "out_ms": np.round(np.concatenate([out for _, out, _ in looks]) / PS_PER_MS, 6),
+        }
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.linux import guest, landlock
+from engines.linux import guest, launch
 from engines.linux.kernel.store import current
 from engines.linux.launch import MEMORY, ROOT
 
@@ -37,7 +37,7 @@ sys.path.append(sys.argv[1])
 from pathlib import Path
 from engines.linux import guest
 from engines.linux.kernel.store import current
-asked = guest.Asked(
+asked = guest.GuestSpec(
     kernel=current().path, memory_mb=256, seed=5, target="tests.support.scenarios.guests:" + sys.argv[3],
     request=json.loads(sys.argv[4]), folder=Path(sys.argv[2]), patience_s=60.0, limit_s=60.0,
 )
@@ -93,7 +93,7 @@ def memory_folders() -> list[Path]:
     return [path for folder in guest.MEMORY_FOLDERS for path in folder.glob(f"{MEMORY}*")]
 
 
-@pytest.mark.skipif(not landlock.supported(), reason="this kernel has no Landlock")
+@pytest.mark.skipif(not launch.supported(), reason="this kernel has no Landlock")
 @pytest.mark.parametrize("folder", guest.MEMORY_FOLDERS)
 def test_l6_a_guest_cannot_write_where_the_machine_has_its_memory(home: Path, folder: Path) -> None:
     """L6: root of a guest mounts /dev/shm of the machine, which its user may write, and writes there."""

@@ -16,9 +16,7 @@ from common.errors import RunError, UsageError
 from engines.core_setup.setup import prepared
 from engines.engine import Silent
 from engines.flow_level.engine import fluid_network
-from engines.flow_level.equilibrium import SPARE, equilibrium
-from engines.flow_level.max_min import max_min
-from engines.flow_level.network import FULL, FluidNetwork
+from engines.flow_level.models import FULL, SPARE, FluidNetwork, equilibrium, max_min
 from engines.registry import make
 from fabric._core import Crossings
 from model.flows import planned_flows

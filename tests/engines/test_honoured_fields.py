@@ -9,9 +9,9 @@ import pytest
 
 import topos
 from common.errors import UsageError
+from engines import kernel_hosts
 from engines.emulation.dataplanes.ovs import checks as ovs
-from engines.flow_level import checks as flow_level
-from engines.kernel_hosts import kernel_stack
+from engines.flow_level import engine as flow_level
 from engines.registry import make
 from harness.options.fields import SPEC_FIELDS, changed
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
@@ -35,7 +35,7 @@ def with_field(path: str, **fields: Any) -> RunSpec:
 def open_vswitch(spec: RunSpec) -> None:
     """Check as the engine does, without a look at the machine."""
     ovs.check(spec, topos.build(spec.topology.kind, spec.topology.params))
-    kernel_stack.check_stack(spec)
+    kernel_hosts.check_stack(spec)
 
 
 def check_refusal(refused: pytest.ExceptionInfo[UsageError], path: str, instead: str) -> None:
@@ -58,7 +58,7 @@ def test_open_vswitch_honours_or_refuses_each_field_of_a_link(path: str) -> None
     check_refusal(refused, path, "choose --dataplane fabric")
 
 
-@pytest.mark.parametrize("path", sorted({*STACK} - {f"stack.{name}" for name in kernel_stack.FOLLOWED}))
+@pytest.mark.parametrize("path", sorted({*STACK} - {f"stack.{name}" for name in kernel_hosts.FOLLOWED}))
 def test_open_vswitch_refuses_stacks_that_no_kernel_has(path: str) -> None:
     with pytest.raises(UsageError) as refused:
         open_vswitch(with_field(path, dataplane="ovs"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from engines.core_setup.completion import ideal_s
+from engines.core_setup.setup import ideal_s
 from engines.core_setup.stack import FlowTuple, Stack, stack_of
 from fabric._core import Simulation
 from model.spec import LinkSpec, RunSpec, StackSpec

@@ -17,7 +17,7 @@ import pytest
 
 from common.errors import DeadlineError, RunError
 from engines.engine import Silent
-from engines.linux import guest, landlock
+from engines.linux import guest, launch
 from engines.linux.engine import LinuxEngine
 from engines.linux.kernel.store import current
 from engines.linux.launch import MEMORY, ROOT
@@ -35,9 +35,9 @@ NOBODY = 65534
 RATE_MBPS = 10.0
 
 
-def asked(folder: Path, scenario: str, request: object = None, **changes: Any) -> guest.Asked:
+def asked(folder: Path, scenario: str, request: object = None, **changes: Any) -> guest.GuestSpec:
     assert KERNEL
-    usual = guest.Asked(
+    usual = guest.GuestSpec(
         kernel=KERNEL.path,
         memory_mb=512,
         seed=5,
@@ -140,7 +140,7 @@ def test_a_guest_writes_its_own_folder_only(tmp_path: Path) -> None:
     assert not list(theirs.iterdir())
 
 
-@pytest.mark.skipif(not landlock.supported(), reason="this kernel has no Landlock")
+@pytest.mark.skipif(not launch.supported(), reason="this kernel has no Landlock")
 def test_root_of_a_guest_cannot_write_the_machine_through_a_mount(tmp_path: Path) -> None:
     theirs, own = tmp_path / "theirs", tmp_path / "own"
     theirs.mkdir()

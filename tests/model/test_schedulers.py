@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import UsageError
 from engines.engine import Silent
-from engines.flow_level.checks import check_steady
+from engines.flow_level.engine import check_steady
 from engines.simulation.engine import SimulatorEngine
 from model.result import RunResult
 from model.schedulers import parse_scheduler, scheduler_title, scheduler_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controllers.routing import per_packet
-from engines.kernel_hosts import kernel_stack
+from engines import kernel_hosts
 from model import tuning
 from model.flows import PlannedFlow
 from model.spec import RunSpec
@@ -27,5 +27,5 @@ def needed(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> d
     """Return sysctls (name with dots -> value) for every host; the spec's own sysctls override them."""
     ecn = _ECN if spec.link.ecn_pkts else {}
     reordering = _REORDERING if per_packet(spec.routing) else {}
-    needed_by_cc = kernel_stack.sysctls(spec.transport.cc)
+    needed_by_cc = kernel_hosts.sysctls(spec.transport.cc)
     return {**_ALWAYS, **ecn, **reordering, **tuning.default(spec, topology, flows), **needed_by_cc}

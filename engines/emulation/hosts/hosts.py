@@ -24,7 +24,7 @@ from engines.emulation.kernel.netlink import NetlinkSocket
 from engines.emulation.kernel.netns import enter_netns, sysctl_path
 from engines.emulation.kernel.offload import offloads_off
 from engines.emulation.sandbox.mounts import CLONE_NEWNET, unshare
-from engines.kernel_hosts.kernel_stack import RouteMetrics
+from engines.kernel_hosts import RouteMetrics
 from topos.topology import Nic
 
 T = TypeVar("T")

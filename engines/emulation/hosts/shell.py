@@ -21,7 +21,7 @@ from engines.emulation.sandbox import client
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.sandbox.isolation import spawn_interactive
-from engines.kernel_hosts.shell_spec import USUAL_OPENFLOW, shell_spec
+from engines.kernel_hosts import USUAL_OPENFLOW, shell_network
 from model.spec import OpenFlowSpec, RunSpec
 from topos.topology import Topology
 
@@ -47,7 +47,7 @@ def main(
     something) or BusyError (another emulation runs, after waiting `wait_s`) before anything is started;
     later it raises what spawn_interactive raises.
     """
-    spec, built = shell_spec(topology, rate_mbps, queue_pkts, dataplane, openflow)
+    spec, built = shell_network(topology, rate_mbps, queue_pkts, dataplane, openflow)
     if not factory:
         DATAPLANES[dataplane].check(spec, built)
     client.require(f"refabric shell {topology}")

@@ -6,7 +6,7 @@ import topos
 from common.errors import UsageError
 from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.ims import support
-from engines.ims.checks import checked
+from engines.ims import checked
 from model.spec import RunSpec
 from topos.topology import Topology
 from workloads import sip

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import topos
 from common.errors import RunError
+from engines import wire
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.dataplanes.link_events import carried_out
 from engines.emulation.hosts.hosts import HostOptions
@@ -21,11 +22,7 @@ from engines.emulation.ims.checks import STARTING_S, extra_us
 from engines.emulation.ims.system import Place, RealIms, Service
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.sandbox.inside import Inside
-from engines.ims.checks import checked, most_instances
-from engines.ims.readings import PCSCF, ROLES, SCSCF, Measurement
-from engines.ims.run import measured
-from engines.ims.summarise import summarise
-from engines.kernel_hosts import wire
+from engines.ims import PCSCF, ROLES, SCSCF, Measurement, checked, ims_result, measured, most_instances
 from fabric.plan import PS_PER_US, NetworkPlan
 from model.network_plan import downlink, plan_for, uplink
 from model.result import RunResult
@@ -102,7 +99,7 @@ def _result(
     times_us = _measured(service)
     own = {f"measured_{name}_us": us for name, us in times_us.items()}
     own |= {f"{role}_served_pct": pct for role, pct in verdict.served_pct(found.readings).items()}
-    result = summarise(settings, round(spec.warmup_s), found, _knees(settings, service))
+    result = ims_result(settings, round(spec.warmup_s), found, _knees(settings, service))
     reasons = verdict.doubts(settings, times_us, found, machine, events=bool(spec.events))
     provenance = {
         "steps": found.steps,

@@ -1,4 +1,4 @@
-"""A real IMS behind the interface of engines/ims/run.py."""
+"""A real IMS behind the interface of engines/ims.py."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from engines.emulation.ims.servers import (
 from engines.emulation.ims.support import FILES
 from engines.emulation.ims.users import CALLEES_PORT, Users
 from engines.emulation.kernel.netns import HostRef, call_in_netns
-from engines.ims.readings import PCSCF, ROLES, SCSCF, Calls, Instance, Reading
+from engines.ims import PCSCF, ROLES, SCSCF, Calls, Instance, Reading
 from workloads.sip import SipSettings
 
 USERS = 2000

@@ -10,8 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from engines.ims.readings import PCSCF, SCSCF, Measurement, Reading
-from engines.ims.run import HALF, signals
+from engines.ims import HALF, PCSCF, SCSCF, Measurement, Reading, signals
 from model.reasons import SATURATED, STRETCHED, Fault, Reason
 from workloads.sip import SipSettings
 

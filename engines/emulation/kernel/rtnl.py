@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 
 from engines.emulation.kernel.netlink import NLM_F_ACK, NetlinkSocket, attr, nested
-from engines.kernel_hosts.kernel_stack import RouteMetrics
+from engines.kernel_hosts import RouteMetrics
 
 NETLINK_ROUTE = 0
 _CREATE, _EXCL, _REPLACE = 0x400, 0x200, 0x100

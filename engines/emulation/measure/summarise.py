@@ -12,7 +12,7 @@ import numpy.typing as npt
 from analysis.plausibility import OVER_CARRIED_PCT
 from analysis.quantities import CPU_S_PER_GB
 from common.errors import RunError
-from engines.core_setup.alone import times_alone_s
+from engines.core_setup.setup import times_alone_s
 from engines.emulation.dataplanes.dataplane import Reading
 from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.measure.flow_table import flow_rows
@@ -24,7 +24,7 @@ from engines.emulation.traffic.driver import Delivered
 from engines.emulation.traffic.stalls import stall_error
 from engines.emulation.verdict.blame import Load
 from engines.emulation.verdict.verdict import Evidence, judge, only_stalled
-from engines.kernel_hosts.kernel_stack import on_the_wire
+from engines.kernel_hosts import on_the_wire
 from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow
 from model.link_events import changes_in_window

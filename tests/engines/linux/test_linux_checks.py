@@ -9,9 +9,14 @@ import pytest
 
 from ccp.names import OwnAlgorithm
 from common.errors import HostUnfitError, UsageError
-from engines.linux import cpus, engine
-from engines.linux.checks import check_congestion_controls, check_machine, check_objects, check_spec
-from engines.linux.engine import LinuxEngine
+from engines.linux import engine, guest
+from engines.linux.engine import (
+    LinuxEngine,
+    check_congestion_controls,
+    check_guest,
+    check_machine,
+    check_objects,
+)
 from engines.linux.kernel.store import Kernel
 from model.congestion import COUPLED_DEFAULT
 from model.spec import LinkSpec, NoiseSpec, RunSpec, TopologySpec, TransportSpec
@@ -31,9 +36,9 @@ def test_what_has_no_meaning_in_a_guest_is_refused_in_one_line(
     changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message) as found:
-        check_spec(dataclasses.replace(SPEC, **changes))  # type: ignore[arg-type]
+        check_guest(dataclasses.replace(SPEC, **changes))  # type: ignore[arg-type]
     assert "\n" not in str(found.value)
-    check_spec(SPEC)
+    check_guest(SPEC)
 
 
 def test_ranks_without_their_program_are_refused_with_what_helps(tmp_path: Path) -> None:
@@ -91,9 +96,13 @@ def test_bad_input_is_refused_before_a_kernel_is_looked_for(monkeypatch: pytest.
 def test_two_guests_do_not_share_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     name = f"test-{tmp_path.name}"
-    with cpus.claimed(name) as first, cpus.claimed(name) as second, cpus.claimed(name) as third:
+    with (
+        guest.claimed_cpu(name) as first,
+        guest.claimed_cpu(name) as second,
+        guest.claimed_cpu(name) as third,
+    ):
         assert (first, second, third) == (0, 1, None)
-    with cpus.claimed(name) as again:
+    with guest.claimed_cpu(name) as again:
         assert again == 0
 
 

@@ -11,7 +11,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.simulation import engine
-from engines.simulation.memory import check_memory, estimated_mb
+from engines.simulation.engine import check_memory, estimated_mb
 from model.flows import drawn_flows
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import topos
+from engines import kernel_hosts
 from engines.emulation.congestion.built_in import COUNTERS, BuiltIn
 from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.dataplanes.registry import DATAPLANES
@@ -26,7 +27,6 @@ from engines.emulation.kernel.netns import HostRef, call_in_netns
 from engines.emulation.ranks.programs import Wanted, on_interfaces
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.traffic.native import NativeDriver
-from engines.kernel_hosts import kernel_stack
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow
 from model.network_plan import by_rank
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec
@@ -76,7 +76,7 @@ def completions(inside: Inside) -> int:
     spec = RunSpec(link, TopologySpec("star", {"n": 3}), stack=STACK)
     plane = DATAPLANES["fabric"].make(spec, STAR, Path("/tmp"), Caller())
     options = HostOptions(
-        kernel_stack.sysctls("mintcp"), metrics=kernel_stack.route_metrics(STACK), single_segments=True
+        kernel_hosts.sysctls("mintcp"), metrics=kernel_hosts.route_metrics(STACK), single_segments=True
     )
     frames: list[Frame] = []
     with ExitStack() as stack:

@@ -20,7 +20,7 @@ from topos.topology import Topology
 
 HONOURED = frozenset({"rate_mbps", "delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "host_queue"})
 """Fields of a LinkSpec that the kernel's queue disciplines carry out (engines/emulation/kernel/shaping.py).
-For stacks see FOLLOWED in engines/kernel_hosts/kernel_stack.py: what real hosts follow on any data plane."""
+For stacks see FOLLOWED in engines/kernel_hosts.py: what real hosts follow on any data plane."""
 _LONGEST_NAME = 15
 """Longest name of an interface (IFNAMSIZ)."""
 

@@ -16,7 +16,7 @@ from engines.emulation.ims.system import Service
 from engines.emulation.ims.users import Counts, Generator
 from engines.emulation.kernel.netns import HostRef
 from engines.emulation.sandbox.inside import Inside
-from engines.ims.readings import Calls, Instance, Measurement, Reading
+from engines.ims import Calls, Instance, Measurement, Reading
 from fabric.plan import PS_PER_US
 from model.network_plan import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec

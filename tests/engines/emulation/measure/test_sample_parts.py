@@ -15,7 +15,8 @@ from engines.emulation.measure.observing import Sample
 from engines.emulation.measure.readings import Readings
 from engines.emulation.measure.sample_tables import sample_parts
 from engines.emulation.measure.socket_table import SubflowReadings
-from engines.kernel_hosts.wire import Received, messages
+from engines.engine import Silent
+from engines.wire import ResultReader, messages
 from model.result import RunResult, Status, Table
 
 MB = 1e6
@@ -57,11 +58,10 @@ def readings(lengths: np.ndarray[Any, Any], looks: int = 0) -> Readings:
 
 
 def together(parts: list[tuple[str, Table]]) -> dict[str, Table]:
-    received = Received()
+    received = ResultReader(Silent())
     for message in messages(RunResult(Status.OK), parts):
         received.take(message)
-    assert received.result is not None
-    return dict(received.result.samples)
+    return dict(received.result("test").samples)
 
 
 def test_parts_are_the_whole_tables_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.registry import make
-from engines.simulation.machine_noise import late_us
+from engines.simulation.summarise import late_us
 from fabric._core import LATENESS_EDGES_NS, Simulation
 from model.noise import QUIET, lateness_ms, stalled_share, stalls_of
 from model.result import RunResult

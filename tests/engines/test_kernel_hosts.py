@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from common.errors import UsageError
-from engines.kernel_hosts.kernel_stack import (
+from engines.kernel_hosts import (
     RouteMetrics,
     check_stack,
     on_the_wire,

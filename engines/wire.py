@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from common.errors import RunError
+from engines.engine import Observer, follower
+from model.instant import Instant
 from model.reasons import Reason
 from model.result import FlowRow, PortRow, RunResult, Status, Table
 
@@ -36,34 +39,49 @@ def messages(result: RunResult, parts: Parts) -> Iterator[dict[str, Any]]:
     }
 
 
-class Received:
-    """Puts a result together again; the inverse of `messages`."""
+class ResultReader:
+    """Reads the messages of the program that runs the hosts: phases, notes and instants for the observer, and
+    finally the result, the inverse of `messages`."""
 
-    def __init__(self) -> None:
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._follow = follower(observer)
         self._parts: dict[str, list[Table]] = {}
-        self.result: RunResult | None = None
+        self._result: RunResult | None = None
 
     def take(self, message: Mapping[str, Any]) -> None:
         """Take the next message."""
-        if "part" in message:
+        if "phase" in message:
+            self._observer.phase(message["phase"], message["seconds"])
+        elif "note" in message:
+            self._observer.note(message["note"])
+        elif "instant" in message:
+            if self._follow:
+                self._follow(Instant.from_json(message["instant"]))
+        elif "part" in message:
             self._parts.setdefault(message["part"], []).append(_unpacked(message["columns"]))
-            return
+        else:
+            self._result = self._decoded(message["result"])
+
+    def _decoded(self, data: Mapping[str, Any]) -> RunResult:
         samples = {name: _joined(parts) for name, parts in self._parts.items()}
         self._parts.clear()
-        self.result = _decoded(message["result"], samples)
+        return RunResult(
+            status=Status(data["status"]),
+            reasons=tuple(map(Reason.from_json, data["reasons"])),
+            cautions=tuple(map(Reason.from_json, data["cautions"])),
+            flows=tuple(FlowRow(**row) for row in data["flows"]),
+            ports=tuple(PortRow(**row) for row in data["ports"]),
+            samples=samples,
+            metrics=data["metrics"],
+            provenance=data["provenance"],
+        )
 
-
-def _decoded(data: Mapping[str, Any], samples: Mapping[str, Table]) -> RunResult:
-    return RunResult(
-        status=Status(data["status"]),
-        reasons=tuple(map(Reason.from_json, data["reasons"])),
-        cautions=tuple(map(Reason.from_json, data["cautions"])),
-        flows=tuple(FlowRow(**row) for row in data["flows"]),
-        ports=tuple(PortRow(**row) for row in data["ports"]),
-        samples=samples,
-        metrics=data["metrics"],
-        provenance=data["provenance"],
-    )
+    def result(self, program: str) -> RunResult:
+        """Return the result. Raises RunError if `program` ended without one."""
+        if self._result is None:
+            raise RunError(f"running the {program}: it ended without a result; run the point again")
+        return self._result
 
 
 def _packed(table: Table, rows: slice) -> dict[str, Any]:
