@@ -154,8 +154,11 @@ def route_metrics(stack: StackSpec) -> RouteMetrics:
 
 
 def sysctls(cc: str) -> Mapping[str, str]:
-    """Return the sysctls that hosts with this congestion control need. Our congestion control limits its window,
-    and another program hides selective acknowledgements (engines/emulation/ranks/)."""
+    """Return the sysctls that hosts with this congestion control need.
+
+    minTCP's window is limited by our congestion control, and another program hides selective acknowledgements
+    from it (engines/emulation/ranks/).
+    """
     return TIMEOUTS_ALONE if cc == MINTCP else {}
 
 
