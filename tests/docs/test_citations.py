@@ -31,7 +31,7 @@ ELSEWHERE = {
     "fabric/core/disciplines/early_drop.hpp", "core/disciplines/early_drop.hpp", "boot.py", "pox.py",
     "tcp.cpp", "asker.cpp", "json.py", "module.py", "sitecustomize.py", "mine.py", "fails.py", "fixed.py",
     "raises.py", "doubles.py", "aimd.py", "slow_start.py", "delay.py", "portus.py",
-    "common.py", "notes.md", "folder.py", "helper.py", "moved.py", "nope.py",
+    "windows.py", "common.py", "notes.md", "folder.py", "helper.py", "moved.py", "nope.py",
 }  # fmt: skip
 """Files of POX and of csg-htsim, those that tests write, and those that pages tell users to write."""
 WRITTEN = {

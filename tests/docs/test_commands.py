@@ -27,7 +27,7 @@ _HELD_BY = {
     ".ci/run": "CI itself", "tests/sanitize.sh": "run by .ci/run",
     "tests/bare/run.sh": "run by hand, its report in docs/do/places.md",
 }  # fmt: skip
-MINE = {"mine.py", "net.json", "flows.csv", "sweep.toml", "mine.txt", "outdoors.trace"}
+MINE = {"mine.py", "windows.py", "net.json", "flows.csv", "sweep.toml", "mine.txt", "outdoors.trace"}
 """Files that readers write themselves, so that no test has them."""
 
 
