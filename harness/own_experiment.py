@@ -26,8 +26,7 @@ from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_o
 from harness.results.point_results import Judged
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
 from plots.data import Point
-from plots.own_chart import OwnChart
-from plots.registry import CHARTS
+from plots.registry import CHARTS, OwnChart
 from topos import Topology, from_file
 from workloads.flow import Flow
 from workloads.trace import NAME as TRACE
@@ -102,7 +101,7 @@ def metric(name: str, unit: str, about: str, of: Callable[[Judged], float | None
 
 def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:
     """Return a chart that `function` draws from the points: a matplotlib.figure.Figure, or None."""
-    return OwnChart(f"own.{name}", title, reading, guarded(f"chart {name}", function))
+    return OwnChart(name, "", title, reading, guarded(f"chart {name}", function))
 
 
 def _guarded_metric(metric: Metric) -> Metric:

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 import topos
 from analysis.quantities import Quantity
-from analysis.stats import Spread
+from analysis.stats import Spread, mean_interval
 from fabric.plan import FRAME_BITS
 from model import transports
 from model.reasons import Reason
@@ -400,3 +400,14 @@ def common(of: Sequence[Panel], *ignoring: str) -> Panel:
     """Return one panel of all points of panels that differ at most in the fields `ignoring`."""
     points = tuple(point for panel in of for point in panel.points)
     return dataclasses.replace(of[0], spec=of[0].spec.neutral(*ignoring), points=points)
+
+
+def jain(point: Point) -> float:
+    """Jain's index of the point's flows: 1 where all get the same."""
+    goodputs = [flow.goodput_mbps for flow in point.flows]
+    return sum(goodputs) ** 2 / (len(goodputs) * sum(x * x for x in goodputs)) if any(goodputs) else 0.0
+
+
+def interval_pct(means_pct: Sequence[float], least: int = MIN_SEEDS_FOR_INTERVAL) -> float | None:
+    """Return half the width of the 95 % interval of the mean, None for fewer than `least` values."""
+    return mean_interval(means_pct).half if len(means_pct) >= least else None

@@ -34,7 +34,7 @@ from engines.registry import SIMULATOR
 from harness.report.figures import loaded
 from harness.results import point_results, store
 from model.spec import RunSpec
-from plots.charts.hosts.noise import Series, effects, half
+from plots.charts.cpu_stalls import Series, effects, half
 from plots.data import Point
 from plots.shared import style
 

@@ -5,12 +5,14 @@ An SVG is made to stand in one page with others: text stays text, ids are unique
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fontTools.subset import Options
 from matplotlib.figure import Figure
 
 from common import files
@@ -18,7 +20,6 @@ from model.spec import RunSpec
 from plots.data import Inputs, Panel, overrides_of, panels
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
-from plots.shared.pdf_fonts import without_layout_tables
 
 Drawn = TypeVar("Drawn")
 FORMATS = ("svg", "pdf", "png")
@@ -84,3 +85,24 @@ def _tidy(svg: str, stem: str) -> str:
     """Make ids unique in a page of charts, and round coordinates to hundredths of a point."""
     own = _REFERENCE.sub(rf"\g<1>{stem}-", svg)
     return _GEOMETRY.sub(lambda found: _LONG_FRACTION.sub(r"\1", found[0]), own)
+
+
+LAYOUT_TABLES = ("GSUB", "GPOS", "GDEF", "kern")
+_DROPPED = "_drop_tables_default"
+
+
+@contextlib.contextmanager
+def without_layout_tables() -> Iterator[None]:
+    """Leave LAYOUT_TABLES out of fonts that are embedded meanwhile.
+
+    A version of fontTools that keeps its defaults elsewhere embeds them, which only takes longer.
+    """
+    usual = getattr(Options, _DROPPED, None)
+    if usual is None:
+        yield
+        return
+    setattr(Options, _DROPPED, [*usual, *LAYOUT_TABLES])
+    try:
+        yield
+    finally:
+        setattr(Options, _DROPPED, usual)

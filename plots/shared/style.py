@@ -344,6 +344,11 @@ def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
     ]
 
 
+def theory_key(name: str) -> list[Line2D]:
+    """Return the legend entry of expected values."""
+    return [Line2D([], [], color="black", ls=PUBLISHED_DASH, lw=1.3, label=f"theory: {name}")]
+
+
 def halo() -> list[AbstractPathEffect]:
     """Return a white outline, which keeps marks visible on any background."""
     return [withStroke(linewidth=3.2, foreground="white")]

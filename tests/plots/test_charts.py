@@ -13,10 +13,9 @@ import pytest
 
 from common.errors import StoreError
 from model.result import Status
-from plots.charts.goodput import rank, throughput
-from plots.data import Inputs, Point, panels
+from plots.charts.throughput import draw_rank, draw_throughput, rank_finding, throughput_finding
+from plots.data import Inputs, Point, interval_pct, panels
 from plots.shared import style
-from plots.shared.intervals import interval_pct
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
@@ -44,22 +43,22 @@ CASES: dict[str, list[Point]] = {
 }
 
 
-UNMEASURED = {"rank": {"all failed", "no flow table"}}
+UNMEASURED = {draw_rank: {"all failed", "no flow table"}}
 """Cases without a number that a chart could show."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
-    for chart in (throughput, rank):
-        paths = chart.draw(Inputs(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS))
-        assert len(paths) == (case not in UNMEASURED.get(chart.CHART, ()))
+    for draw in (draw_throughput, draw_rank):
+        paths = draw(Inputs(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS))
+        assert len(paths) == (case not in UNMEASURED.get(draw, set()))
         assert all("FatTree k=" in words_of(path) for path in paths)
 
 
 @pytest.mark.usefixtures("every_format")
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
-    for chart in (throughput, rank):
-        paths = chart.draw(Inputs(CASES["every status"], tmp_path, expected=ALL))
+    for draw in (draw_throughput, draw_rank):
+        paths = draw(Inputs(CASES["every status"], tmp_path, expected=ALL))
         assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
         starts = [path.read_bytes()[:5] for path in paths]
         assert starts == [b"<?xml", b"%PDF-", b"\x89PNG\r"]
@@ -69,7 +68,8 @@ def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
 def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
     """No id occurs in two charts, and words are text, not outlines."""
     svgs = [
-        chart.draw(Inputs(CASES["every status"], tmp_path, expected=ALL))[0] for chart in (throughput, rank)
+        draw(Inputs(CASES["every status"], tmp_path, expected=ALL))[0]
+        for draw in (draw_throughput, draw_rank)
     ]
     ids = [element.get("id") for svg in svgs for element in ElementTree.parse(svg).iter()]
     named = [one for one in ids if one]
@@ -80,24 +80,24 @@ def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
 
 
 def test_no_points_no_charts(tmp_path: Path) -> None:
-    assert throughput.draw(Inputs([], tmp_path)) == rank.draw(Inputs([], tmp_path)) == []
+    assert draw_throughput(Inputs([], tmp_path)) == draw_rank(Inputs([], tmp_path)) == []
 
 
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
     text = words_of(
-        throughput.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0]
+        draw_throughput(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0]
     )
     for words in ("missing", "failed", "SIGCOMM'11 (k=8)", "< 50 %", "about 95 %", "reason of suspect"):
         assert words in text, words
-    text = words_of(rank.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
+    text = words_of(draw_rank(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
         assert words in text, words
 
 
 def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:
     points = [changed(point(1), topology="dual_homed_fat_tree")]
-    assert "SIGCOMM" not in words_of(throughput.draw(Inputs(points, tmp_path, levels=SIGCOMM11_LEVELS))[0])
+    assert "SIGCOMM" not in words_of(draw_throughput(Inputs(points, tmp_path, levels=SIGCOMM11_LEVELS))[0])
 
 
 def test_the_caption_has_every_parameter() -> None:
@@ -112,14 +112,14 @@ def test_the_caption_has_every_parameter() -> None:
 def test_titles_state_findings_of_good_points_only() -> None:
     good = [point(n) for n in (1, 2, 6)]
     (panel,) = panels([*good, point(8, status=Status.SUSPECT)])
-    assert throughput.finding(panel) == "MPTCP with 6 subflows reaches 85 % of optimal, TCP 47 %"
-    assert rank.finding(panel).startswith("With 6 subflows the slowest flow gets 80 %")
+    assert throughput_finding(panel) == "MPTCP with 6 subflows reaches 85 % of optimal, TCP 47 %"
+    assert rank_finding(panel).startswith("With 6 subflows the slowest flow gets 80 %")
     (panel,) = panels([point(1, status=Status.SUSPECT), point(8, status=Status.SUSPECT)])
-    assert throughput.finding(panel) == (
+    assert throughput_finding(panel) == (
         "No finding, all points are suspect; what is seen: TCP 47 %, MPTCP 8 88 %"
     )
     (panel,) = panels([point(1, status=Status.FAILED)])
-    assert throughput.finding(panel) == "Mean goodput"
+    assert throughput_finding(panel) == "Mean goodput"
 
 
 def test_intervals_need_six_seeds() -> None:
@@ -136,15 +136,15 @@ def test_the_title_of_a_rank_chart_has_the_slowest_flow_of_all_seeds(tmp_path: P
     points = [point(subflows, seed) for subflows in (1, 8) for seed in (1, 2, 3)]
     (panel,) = panels(points)
     slowest = {n: min(min(p.flows_pct) for p in points if p.subflows == n) for n in (1, 8)}
-    shown = [int(number) for number in re.findall(r"(\d+) %", rank.finding(panel))]
+    shown = [int(number) for number in re.findall(r"(\d+) %", rank_finding(panel))]
     assert shown == [round(slowest[8]), round(slowest[1])]
-    assert "all 48 flows of 3 seeds" in words_of(rank.draw(Inputs(points, tmp_path))[0])
+    assert "all 48 flows of 3 seeds" in words_of(draw_rank(Inputs(points, tmp_path))[0])
 
 
 def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
-    first = [path.read_bytes() for path in throughput.draw(Inputs(CASES["one seed"], tmp_path))[:2]]
-    again = [path.read_bytes() for path in throughput.draw(Inputs(CASES["one seed"], tmp_path))[:2]]
+    first = [path.read_bytes() for path in draw_throughput(Inputs(CASES["one seed"], tmp_path))[:2]]
+    again = [path.read_bytes() for path in draw_throughput(Inputs(CASES["one seed"], tmp_path))[:2]]
     assert first == again and dict(mpl.rcParams) == before
 
 
@@ -159,4 +159,4 @@ def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(StoreError, match=f"{blocked}.*--results"):
-        throughput.draw(Inputs([point(1)], blocked))
+        draw_throughput(Inputs([point(1)], blocked))

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -135,12 +134,6 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "sequential_transfers": lambda: with_flows(SIZED, topology="cloud", k=40),
 }
 """For charts that are not of any sampled points."""
-
-
-def test_files_of_a_chart_begin_with_its_name() -> None:
-    modules = {name: import_module(f"plots.charts.{chart.module}") for name, chart in CHARTS.items()}
-    assert {name: module.CHART for name, module in modules.items()} == {name: name for name in CHARTS}
-    assert "by_load" in CHARTS
 
 
 def test_published_loads_are_marked_where_a_figure_names_them(tmp_path: Path) -> None:

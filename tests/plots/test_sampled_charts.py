@@ -12,9 +12,7 @@ import pytest
 
 from analysis.quantities import LINKS_BUSY_PCT
 from model.result import NO_VALUE, PortRow, Status, Table
-from plots.charts.goodput import link_utilisation
-from plots.charts.hosts import cpu
-from plots.charts.queues import cwnd, queue_cdf, queue_lengths, queues, rtt
+from plots.charts import cpu, queue_lengths, throughput, windows_and_rtt
 from plots.data import Inputs, Level, Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
@@ -115,7 +113,7 @@ def test_a_transport_without_samples_makes_room_for_one_with(name: str, tmp_path
 
 
 def test_a_good_seed_is_shown_before_a_suspect_one(tmp_path: Path) -> None:
-    text = words_of(queues.draw(Inputs([sampled(1, 1, SUSPECT), sampled(1, 2)], tmp_path))[0])
+    text = words_of(queue_lengths.draw_queues(Inputs([sampled(1, 1, SUSPECT), sampled(1, 2)], tmp_path))[0])
     assert "Shown: TCP (seed 2)" in text and "(suspect)" not in text
 
 
@@ -180,13 +178,13 @@ def test_an_empty_network_has_empty_queues(tmp_path: Path) -> None:
     idle = Table.from_rows(EMPTY["queues"], ())
     lengths = queue_lengths.read(with_table(of, "queues", idle))
     assert lengths is not None and lengths.pkts.shape == (30, 96) and not lengths.pkts.any()
-    (path,) = queues.draw(Inputs([with_table(of, "queues", idle)], tmp_path))
+    (path,) = queue_lengths.draw_queues(Inputs([with_table(of, "queues", idle)], tmp_path))
     assert "mean 0.0 packets" in words_of(path)
 
 
 def test_quantiles_of_a_distribution() -> None:
     counts = np.array([90, 5, 4, 1])
-    assert [queue_cdf.quantile(counts, share) for share in (50, 90, 95, 99, 100)] == [0, 0, 1, 2, 3]
+    assert [queue_lengths.quantile(counts, share) for share in (50, 90, 95, 99, 100)] == [0, 0, 1, 2, 3]
 
 
 def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_path: Path) -> None:
@@ -199,12 +197,12 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
     )
     of = changed(point(8), ports=ports)
     (panel,) = panels([of])
-    assert link_utilisation.finding(panel) == "With 8 subflows 50 % of links are above half load"
+    assert throughput.links_finding(panel) == "With 8 subflows 50 % of links are above half load"
     level = Level("fat_tree", "one_to_one", LINKS_BUSY_PCT, 8, ">", 95, 8, "CS244'13", "text")
-    text = words_of(link_utilisation.draw(Inputs([of], tmp_path, levels=[level]))[0])
+    text = words_of(throughput.draw_link_utilisation(Inputs([of], tmp_path, levels=[level]))[0])
     assert "4 links between switches" in text and "CS244'13 (k=8): > 95 % of links above 50 %" in text
     star = changed(of, topology="star", ports=ports[:4])
-    assert "4 links, least" in words_of(link_utilisation.draw(Inputs([star], tmp_path))[0])
+    assert "4 links, least" in words_of(throughput.draw_link_utilisation(Inputs([star], tmp_path))[0])
 
 
 def overflowing(of: Point, dropping: Callable[[PortRow], bool]) -> Point:
@@ -216,9 +214,11 @@ def overflowing(of: Point, dropping: Callable[[PortRow], bool]) -> Point:
 
 def test_titles_of_queues_are_about_switches(tmp_path: Path) -> None:
     of = overflowing(sampled(1), lambda port: port.layer in ("host-edge", "edge-host"))
-    assert "Queues that overflow: 20 % with TCP" in words_of(queues.draw(Inputs([of], tmp_path))[0])
+    assert "Queues that overflow: 20 % with TCP" in words_of(
+        queue_lengths.draw_queues(Inputs([of], tmp_path))[0]
+    )
     endless = overflowing(sampled(1, queue_pkts=0), lambda _: False)
-    text = words_of(queues.draw(Inputs([endless], tmp_path))[0])
+    text = words_of(queue_lengths.draw_queues(Inputs([endless], tmp_path))[0])
     assert "Longest queue: 450 packets (1.1 s) with TCP" in text and "unbounded queues" in text
 
 
@@ -226,7 +226,7 @@ def test_the_longest_queues_are_named(tmp_path: Path) -> None:
     of = sampled(1)
     port = next(port for port in of.ports if port.layer == "agg-core")
     rows = [(t / 5, port.port, 50) for t in range(30)]
-    (path,) = queues.draw(
+    (path,) = queue_lengths.draw_queues(
         Inputs([with_table(of, "queues", Table.from_rows(EMPTY["queues"], rows))], tmp_path)
     )
     assert f"{port.node}\N{RIGHTWARDS ARROW}{port.peer}" in words_of(path)
@@ -245,28 +245,28 @@ def rtts(*means: tuple[float, float]) -> Point:
 
 
 def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:
-    text = words_of(rtt.draw(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
+    text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
     assert "Mean RTT: 150 ms with TCP" in text and "TCP; 10.0 % of 20 pings lost" in text
     assert "none came back" not in text and "upwards only" not in text
-    text = words_of(rtt.draw(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
+    text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
     assert "none came back" in text and "upwards only" in text and "RTT (s)" in text
-    text = words_of(rtt.draw(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
+    text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
     assert "Mean RTT: 60 ms" in text and "kernel" not in text
 
 
 def test_windows_are_of_the_fastest_median_and_slowest_flow() -> None:
     flows = [dataclasses.replace(flow_row(n), goodput_mbps=float(10 - n)) for n in range(5)]
-    assert {kind: flow.flow for kind, flow in cwnd.chosen_flows(flows).items()} == {
+    assert {kind: flow.flow for kind, flow in windows_and_rtt.chosen_flows(flows).items()} == {
         "fastest": 0, "median": 2, "slowest": 4
     }  # fmt: skip
-    assert list(cwnd.chosen_flows(flows[:2])) == ["fastest", "slowest"]
-    assert list(cwnd.chosen_flows(flows[:1])) == ["fastest"]
-    assert cwnd.chosen_flows([]) == {}
+    assert list(windows_and_rtt.chosen_flows(flows[:2])) == ["fastest", "slowest"]
+    assert list(windows_and_rtt.chosen_flows(flows[:1])) == ["fastest"]
+    assert windows_and_rtt.chosen_flows([]) == {}
 
 
 def test_cpu_is_one_chart_for_all_sizes(tmp_path: Path) -> None:
     points = [sampled(1), sampled(8), sampled(1, k=8), sampled(8, status=FAILED, k=8)]
-    paths = cpu.draw(Inputs(points, tmp_path, expected=(1, 8)))
+    paths = cpu.draw_cpu(Inputs(points, tmp_path, expected=(1, 8)))
     assert [path.name for path in paths] == ["cpu.svg"]
     text = words_of(paths[0])
     assert "k=8: failed: MPTCP 8" in text and "FatTree k=4, 16 hosts / FatTree k=8, 128 hosts" in text

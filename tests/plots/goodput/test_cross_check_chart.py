@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plots.charts.goodput.cross_check import scale
+from plots.charts.cross_checks import scale
 
 
 @pytest.mark.parametrize(

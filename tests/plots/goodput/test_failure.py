@@ -8,7 +8,7 @@ import pytest
 
 from model.result import Table
 from model.spec import LinkEvent
-from plots.charts.goodput.failure import finding, over_time, stalled_pct, while_down_pct
+from plots.charts.link_failure import finding, over_time, stalled_pct, while_down_pct
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, point

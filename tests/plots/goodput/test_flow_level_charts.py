@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
-from plots.charts.goodput import flow_level, subflows_needed
+from plots.charts import cross_checks, subflows_needed
 from plots.data import Inputs, Level, Point
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
@@ -24,22 +24,24 @@ BOTH = [by(engine, n, more) for engine, more in (("simulator", 0), ("flow-level"
 
 
 def test_the_title_tells_how_far_the_model_is_off(tmp_path: Path) -> None:
-    (path,) = flow_level.draw(Inputs([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS))
+    (path,) = cross_checks.draw_flow_level(
+        Inputs([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
+    )
     words = words_of(path)
     for part in ("+2.0 points on average, +2.0 at most", "-3.0 points on average", "packet level", "max-min"):
         assert part in words, part
 
 
 def test_a_model_alone_tells_what_it_reaches(tmp_path: Path) -> None:
-    (path,) = flow_level.draw(Inputs([by("flow-level", 8)], tmp_path))
+    (path,) = cross_checks.draw_flow_level(Inputs([by("flow-level", 8)], tmp_path))
     assert "MPTCP 8 at equilibrium: 88 % of optimal" in words_of(path)
     assert "No packet-level points here" in words_of(path)
 
 
 def test_without_numbers_nothing_is_drawn(tmp_path: Path) -> None:
     empty = changed(by("flow-level", 8), flows=())
-    assert flow_level.draw(Inputs([empty], tmp_path)) == []
-    assert subflows_needed.draw(Inputs([empty], tmp_path)) == []
+    assert cross_checks.draw_flow_level(Inputs([empty], tmp_path)) == []
+    assert subflows_needed.draw_subflows_needed(Inputs([empty], tmp_path)) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     points += [by("flow-level", n, 0, 216, "bcube") for n in (1, 4, 8)]
     points += [by("simulator", n) for n in (1, 8)]
     bound = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, ">=", 90, 32, "SIGCOMM'11", "text")
-    (path,) = subflows_needed.draw(Inputs(points, tmp_path, levels=(bound,)))
+    (path,) = subflows_needed.draw_subflows_needed(Inputs(points, tmp_path, levels=(bound,)))
     words = words_of(path)
     for part in (
         "Subflows that the largest need: FatTree 8, BCube 8",

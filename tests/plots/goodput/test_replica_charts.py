@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from analysis.quantities import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from model.result import FlowRow, PortRow, Status
-from plots.charts.goodput import share, shift
+from plots.charts import bottleneck_shares
 from plots.data import Inputs, Level, Point, panels
 from plots.registry import CHARTS
-from plots.shared import replicas
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -26,7 +26,7 @@ LEVELS = [
 
 
 def of_replicas(cc: str, status: Status = Status.OK, count: int = 6) -> Point:
-    """`count` replicas around the algorithm's share, of one link and of two."""
+    """`count` replicas around the algorithm's shares, of one link and of two."""
     flows: list[FlowRow] = []
     ports: list[PortRow] = []
     for lane in range(count):
@@ -59,14 +59,14 @@ def test_all_algorithms_share_a_chart_with_theory(tmp_path: Path) -> None:
 
 def test_shares_are_pooled_over_replicas_and_seeds() -> None:
     seeds = [changed(of_replicas("lia"), seed=seed) for seed in (1, 2)]
-    spots = share.spots_of([replicas.Series(panel) for panel in panels(seeds)])
+    spots = bottleneck_shares.spots_of([bottleneck_shares.Series(panel) for panel in panels(seeds)])
     assert len(spots["lia", 4].values) == 12
     assert spots["lia", 4].mean == pytest.approx(50)
     assert 0 < spots["lia", 4].half < 2
 
 
 def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
-    (path,) = share.draw(Inputs([of_replicas("lia", count=5)], tmp_path))
+    (path,) = bottleneck_shares.draw_share(Inputs([of_replicas("lia", count=5)], tmp_path))
     assert "interval" not in words_of(path)
 
 
@@ -77,10 +77,11 @@ def test_traffic_on_the_worse_path(tmp_path: Path) -> None:
     assert "theory: equilibrium at equal round-trip times" in words
 
 
-@pytest.mark.parametrize(("chart", "made"), [(share, of_replicas), (shift, of_two)])
-def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, tmp_path: Path) -> None:
-    assert hasattr(chart, "draw") and callable(made)
-    (path,) = chart.draw(Inputs([made("reno", Status.SUSPECT), made("lia")], tmp_path))
+@pytest.mark.parametrize(("chart", "made"), [("share", of_replicas), ("shift", of_two)])
+def test_suspect_points_are_marked_and_in_no_title(
+    chart: str, made: Callable[..., Point], tmp_path: Path
+) -> None:
+    (path,) = CHARTS[chart].draw([made("reno", status=Status.SUSPECT), made("lia")], tmp_path)
     words = words_of(path)
     assert "Suspect, not in means: reason of suspect." in words
     assert "suspect" in words
@@ -88,6 +89,6 @@ def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, 
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
-    assert share.draw(Inputs([of_replicas("lia", Status.FAILED)], tmp_path)) == []
-    assert shift.draw(Inputs([of_two("lia", Status.FAILED)], tmp_path)) == []
-    assert share.draw(Inputs([point(4)], tmp_path)) == []
+    assert bottleneck_shares.draw_share(Inputs([of_replicas("lia", Status.FAILED)], tmp_path)) == []
+    assert bottleneck_shares.draw_shift(Inputs([of_two("lia", Status.FAILED)], tmp_path)) == []
+    assert bottleneck_shares.draw_share(Inputs([point(4)], tmp_path)) == []

@@ -9,7 +9,7 @@ import pytest
 
 from model.result import Status
 from model.spec import SchedulerSpec
-from plots.charts.goodput.scheduling import carried_pct, finding, rows
+from plots.charts.flow_scheduling import carried_pct, finding, rows
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.sequential import MIN_PAIRS, pair_transfers
 from model.result import FlowRow
-from plots.charts.goodput.sequential_transfers import finding
+from plots.charts.transfers import finding
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from model.result import Status
-from plots.charts.hosts.loss_and_cost import cells_of, finding
+from plots.charts.congestion_controls import cells_of, cost_finding
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point, port_row
@@ -42,4 +42,4 @@ def test_good_seeds_stand_before_suspect_ones() -> None:
     (panel,) = panels([costing("lia", 8, 1), doubtful])
     cells = cells_of(panel)
     assert [p.seed for p in cells["lia", 8]] == [1]
-    assert "MPTCP 8 1" in finding(cells)
+    assert "MPTCP 8 1" in cost_finding(cells)

@@ -10,7 +10,7 @@ from model.noise import QUIET, stalls_of
 from model.reasons import GOODPUT, JAIN, SLOWEST
 from model.result import FlowRow, Status
 from model.spec import OF_ALL, OF_FABRIC, NoiseSpec
-from plots.charts.hosts.noise import Series, draw, effects, finding
+from plots.charts.cpu_stalls import Series, draw_noise, effects, finding
 from plots.data import Inputs, Point
 from tests.support import chart_points
 from tests.support.chart_points import changed
@@ -57,7 +57,7 @@ def test_the_title_says_how_late_packets_may_be() -> None:
 
 def test_it_is_drawn_once_per_workload(tmp_path: Path) -> None:
     other = [changed(p, workload="stride") for p in many(0.1, 36.0)]
-    paths = draw(Inputs([*many(0.0, 8.0), *other], tmp_path))
+    paths = draw_noise(Inputs([*many(0.0, 8.0), *other], tmp_path))
     assert len({path.stem for path in paths}) == 2
     assert all(path.stat().st_size > 1000 for path in paths)
-    assert draw(Inputs([point(1, (5.0,))], tmp_path)) == []
+    assert draw_noise(Inputs([point(1, (5.0,))], tmp_path)) == []

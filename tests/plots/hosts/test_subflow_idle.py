@@ -6,7 +6,7 @@ from pathlib import Path
 
 from model.result import Status
 from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
-from plots.charts.hosts import subflow_idle
+from plots.charts import subflow_idle
 from plots.data import Inputs, Point
 from tests.support.chart_points import changed, point, sampled
 from tests.support.svg_text import words_of
@@ -29,7 +29,7 @@ def tuned(name: str, idle_pct: float, seed: int = 1, status: Status = Status.OK)
 
 def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -> None:
     points = [tuned(UNTOUCHED, 3.0), tuned("writes of 4K", 9.0), tuned(BEST, 0.5), tuned(BEST, 0.7, 2)]
-    (path,) = subflow_idle.draw(Inputs([*points, sampled(1)], tmp_path))
+    (path,) = subflow_idle.draw_subflow_idle(Inputs([*points, sampled(1)], tmp_path))
     text = words_of(path)
     assert "tcp_wmem 4M: subflows idle 0.6 %" in text
     assert "kernel's own: subflows idle 3.0 %" in text
@@ -38,22 +38,24 @@ def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -
 
 def test_suspect_points_are_in_no_mean(tmp_path: Path) -> None:
     points = [tuned(BEST, 1.0), tuned(BEST, 5.0, 2, Status.SUSPECT)]
-    (path,) = subflow_idle.draw(Inputs(points, tmp_path))
+    (path,) = subflow_idle.draw_subflow_idle(Inputs(points, tmp_path))
     text = words_of(path)
     assert "idle 1.0 %" in text
     assert "reason of suspect" in text
-    (doubtful,) = subflow_idle.draw(Inputs(points[1:], tmp_path / "doubtful"))
+    (doubtful,) = subflow_idle.draw_subflow_idle(Inputs(points[1:], tmp_path / "doubtful"))
     assert "No finding" in words_of(doubtful)
 
 
 def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
     bare = changed(tuned(BEST, 2.0), read_table=lambda _name: None)
-    (path,) = subflow_idle.draw(Inputs([bare], tmp_path))
+    (path,) = subflow_idle.draw_subflow_idle(Inputs([bare], tmp_path))
     assert "idle 2.0 %" in words_of(path)
 
 
 def test_nothing_to_show(tmp_path: Path) -> None:
     assert (
-        subflow_idle.draw(Inputs([point(8), sampled(1), tuned(BEST, 1.0, status=Status.FAILED)], tmp_path))
+        subflow_idle.draw_subflow_idle(
+            Inputs([point(8), sampled(1), tuned(BEST, 1.0, status=Status.FAILED)], tmp_path)
+        )
         == []
     )

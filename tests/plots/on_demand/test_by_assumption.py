@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.spec import SchedulerSpec, StackSpec
-from plots.charts.on_demand.by_assumption import changes, finding, with_equal_seeds
+from plots.charts.subflows_on_demand import assumption_finding, changes, with_equal_seeds
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -51,7 +51,7 @@ def test_seeds_that_one_setting_lacks_do_not_count() -> None:
 
 
 def test_the_title_names_what_moves_goodput_most() -> None:
-    assert finding(changes(sweep())) == "Min RTO 1 ms moves goodput most: -50 % (MPTCP 4)"
+    assert assumption_finding(changes(sweep())) == "Min RTO 1 ms moves goodput most: -50 % (MPTCP 4)"
 
 
 def test_schemes_without_a_change_are_left_out(tmp_path: Path) -> None:

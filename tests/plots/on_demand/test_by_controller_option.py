@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from model.spec import SchedulerSpec
-from plots.charts.on_demand.by_controller_option import finding, messages, rows
+from plots.charts.subflows_on_demand import messages, option_finding, rows
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -51,7 +51,7 @@ def test_rows_change_one_option_and_the_first_none() -> None:
 
 
 def test_the_title_names_the_value_that_moves_goodput_most() -> None:
-    assert finding(rows(sweep())) == "Most subflows 1 moves goodput most: -37.5 %"
+    assert option_finding(rows(sweep())) == "Most subflows 1 moves goodput most: -37.5 %"
 
 
 def test_messages_are_of_the_whole_run() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from model.result import Table
 from model.spec import LinkEvent, SchedulerSpec
-from plots.charts.on_demand.demand_over_time import curves, down, finding, over_time
+from plots.charts.demand_over_time import down, over_time, over_time_curves, over_time_finding
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -84,7 +84,7 @@ def test_the_title_has_the_best_of_each_kind() -> None:
         sampled(SchedulerSpec(), 100, 60),
     ]
     (panel,) = panels(points, ignoring=("scheduler",))
-    title = finding([curve for curve in curves(panel)], (0.1, 0.2))
+    title = over_time_finding([curve for curve in over_time_curves(panel)], (0.1, 0.2))
     assert title.startswith("Mb/s per flow during the outage, best of each kind: ")
     assert "80 with 2 ms, gap 0.15" in title and "60 with MPTCP 4" in title
 

@@ -10,7 +10,7 @@ import pytest
 
 from model.result import Status, Table
 from model.spec import SchedulerSpec
-from plots.charts.on_demand.subflows_beside import Twins, finding, shown, subflows_over_time, twins
+from plots.charts.demand_over_time import Twins, beside_finding, shown, subflows_over_time, twins
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -55,7 +55,7 @@ def test_points_pair_up_by_seed() -> None:
         "simulator",
         False,
     )
-    assert finding([pair]) == "Subflows per flow: 2.00 real, 3.00 simulated"
+    assert beside_finding([pair]) == "Subflows per flow: 2.00 real, 3.00 simulated"
 
 
 def test_subflows_are_counted_at_each_instant() -> None:

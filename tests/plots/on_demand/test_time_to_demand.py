@@ -10,8 +10,8 @@ import pytest
 
 from model.result import Table
 from model.spec import SchedulerSpec
-from plots.charts.on_demand.time_to_demand import Curve, demands_mbps, finding, reached_s
-from plots.charts.on_demand.trade_off import HASHED, RESPONSIVE
+from plots.charts.demand_over_time import TimeCurve, demands_mbps, reached_s, time_finding
+from plots.charts.subflows_on_demand import HASHED, RESPONSIVE
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
@@ -49,10 +49,10 @@ def test_the_first_of_three_steady_samples_by_hand() -> None:
 
 def test_the_title_has_both_medians() -> None:
     of = [
-        Curve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
-        Curve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
+        TimeCurve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
+        TimeCurve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
     ]
-    assert finding(of) == (
+    assert time_finding(of) == (
         "Half of the flows have 85 % of their demand after 50 ms on demand, more than the run with MPTCP 4"
     )
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.spec import SchedulerSpec
-from plots.charts.on_demand.trade_off import finding, marks, name
+from plots.charts.subflows_on_demand import marks, name, trade_off_finding
 from plots.data import Point, panels
 from plots.shared.labels import Spot, places
 from tests.support.chart_points import changed, flow_row, point
@@ -49,7 +49,7 @@ def test_transports_with_one_subflow_have_names_of_their_own() -> None:
 
 def test_the_title_has_the_best_on_demand_and_the_best_of_the_others() -> None:
     (panel,) = panels(BESIDE, ignoring=("scheduler", "transport.cc", "routing", "link.ecn_pkts"))
-    title = finding(marks(panel), False)
+    title = trade_off_finding(marks(panel), False)
     assert (
         title
         == "On demand: 850 Mb/s with 4.0 subflows per flow; best of the others: 900 Mb/s (PacketScatter)"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from model.result import Status, Table
-from plots.charts.queues import bottleneck
+from plots.charts import queue_lengths
 from plots.data import Inputs, Point
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
@@ -38,7 +38,7 @@ ALL = [on_star("reno", 0, 380), on_star("reno", 20, 4), on_star("dctcp", 20, 17)
 
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
-    (path,) = bottleneck.draw(Inputs(ALL, tmp_path))
+    (path,) = queue_lengths.draw_bottleneck(Inputs(ALL, tmp_path))
     text = words_of(path)
     assert "Median queue: 380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in text
     assert "TCP DCTCP, ECN: 4.0 Mb/s" in text
@@ -48,7 +48,7 @@ def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None
 
 
 def test_only_the_measured_window_counts() -> None:
-    of = bottleneck.queue(ALL[0])
+    of = queue_lengths.queue(ALL[0])
     assert of is not None
     assert (of.port.port, len(of.t_s), of.t_s[0]) == (3, 50, 0)
     assert sorted(set(of.pkts.tolist())) == [0, 380]
@@ -57,14 +57,14 @@ def test_only_the_measured_window_counts() -> None:
 def test_gaps_and_doubts_are_shown(tmp_path: Path) -> None:
     points = [ALL[0], on_star("reno", 20, 4, status=Status.SUSPECT), on_star("dctcp", 20, 17)]
     points[2] = changed(points[2], read_table=lambda _: None)
-    text = words_of(bottleneck.draw(Inputs(points, tmp_path))[0])
+    text = words_of(queue_lengths.draw_bottleneck(Inputs(points, tmp_path))[0])
     assert "not sampled: TCP DCTCP, ECN" in text
     assert "TCP, ECN (suspect)" in text and "reason of suspect" in text
 
 
 def test_a_good_seed_goes_before_a_suspect_one(tmp_path: Path) -> None:
     text = words_of(
-        bottleneck.draw(
+        queue_lengths.draw_bottleneck(
             Inputs([on_star("reno", 0, 9, 1, Status.SUSPECT), on_star("reno", 0, 7, 2)], tmp_path)
         )[0]
     )
@@ -73,4 +73,4 @@ def test_a_good_seed_goes_before_a_suspect_one(tmp_path: Path) -> None:
 
 def test_another_network_has_another_chart(tmp_path: Path) -> None:
     wider = changed(ALL[2], rate_mbps=100.0)
-    assert len(bottleneck.draw(Inputs([*ALL, wider], tmp_path))) == 2
+    assert len(queue_lengths.draw_bottleneck(Inputs([*ALL, wider], tmp_path))) == 2

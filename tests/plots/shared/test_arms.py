@@ -14,14 +14,14 @@ from harness.options.fields import changed
 from harness.options.options import Given, resolve
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
-from plots.charts.pfabric.normalised_by_flow import Pairs, pairs
+from plots.charts import normalised_times
+from plots.charts.normalised_times import Pairs, pairs
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import arms
 from tests.support.chart_points import flow_row, point
 from tests.support.svg_text import words_of
 
-MEAN = arms.value_of(ALL, lambda times: times.mean)
+MEAN = normalised_times.value_of(ALL, lambda times: times.mean)
 
 
 def specs() -> list[RunSpec]:
@@ -44,7 +44,7 @@ def ran(spec: RunSpec, times_alone: float, unfinished: int = 0, seed: int = 1, f
 
 @pytest.mark.parametrize(("unfinished", "bound"), [(5, False), (6, True)])
 def test_a_mean_with_many_flows_under_way_is_a_lower_bound(unfinished: int, bound: bool) -> None:
-    found = arms.number_of([ran(specs()[0], 2.0, unfinished)], MEAN, ALL)
+    found = normalised_times.number_of([ran(specs()[0], 2.0, unfinished)], MEAN, ALL)
     assert found is not None and found.is_bound is bound and found.half == 0
 
 
@@ -53,14 +53,14 @@ def test_an_interval_needs_six_seeds_or_three_of_real_hosts_and_their_twins(name
     spec = changed(specs()[0], ARMS[name].settings)
     assert arm_of(spec) == name
     of = [ran(spec, 2.0 + seed / 10, seed=seed) for seed in range(least)]
-    half_widths = [found.half for few in (of[:-1], of) if (found := arms.number_of(few, MEAN))]
+    half_widths = [found.half for few in (of[:-1], of) if (found := normalised_times.number_of(few, MEAN))]
     assert half_widths[0] == 0 < half_widths[1]
 
 
 def test_flows_pair_by_seed_and_number_where_both_ended(tmp_path: Path) -> None:
     times = dict(zip((*ON_LINUX, *TWINS), (9.0, 2.0, 3.0, 3.0, 1.0, 1.5), strict=True))
     points = [ran(spec, times[arm_of(spec)], 10 if arm_of(spec) == "linux-tcp" else 0) for spec in specs()]
-    (study,) = arms.studies(points)
+    (study,) = normalised_times.studies(points)
     found = pairs(study, 40)
     assert [of.arm for of in found] == list(ON_LINUX)
     assert [len(of.linux) for of in found] == [90, 100, 100]

@@ -11,7 +11,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.figure import Figure
 
 from plots.shared import style
-from plots.shared.pdf_fonts import LAYOUT_TABLES, without_layout_tables
+from plots.shared.saving import LAYOUT_TABLES, without_layout_tables
 
 TEXT = "office: 100 \N{GREEK SMALL LETTER MU}s \N{LESS-THAN OR EQUAL TO} AV"
 _STREAM = re.compile(rb"/Length1 \d+.*?stream\r?\n(.*?)\r?\nendstream", re.DOTALL)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from model.result import Status
 from model.spec import WorkloadSpec
-from plots.charts.goodput.by import load as by_load
-from plots.charts.goodput.by import matrix as by_matrix
+from plots.charts import gains as by_load
+from plots.charts import gains as by_matrix
+from plots.charts.gains import Curve, per_host_pct, per_sender_pct, studies
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
@@ -65,8 +65,8 @@ def test_suspect_points_stand_in_only_where_there_is_no_good_one() -> None:
 def test_a_title_of_doubts_says_so() -> None:
     doubts = [changed(p, status=Status.SUSPECT) for p in LOADS if p.spec.topology.kind == "fat_tree"]
     (study,) = studies(doubts, lambda p: p.spec.workload.matrix)
-    assert by_load.finding(study).startswith("MPTCP 8 (suspect): up to 1.50 times TCP")
-    assert by_matrix.finding(study).startswith("MPTCP 8 (suspect): 1.50 times TCP with")
+    assert by_load.load_finding(study).startswith("MPTCP 8 (suspect): up to 1.50 times TCP")
+    assert by_matrix.matrix_finding(study).startswith("MPTCP 8 (suspect): 1.50 times TCP with")
 
 
 def test_a_chart_by_load_tells_the_largest_gain(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_chart_by_matrix_has_its_rows_by_gain(tmp_path: Path) -> None:
     assert list(by_matrix.by_gain(study)) == ["connections:4", "connections:16", "local:80"]
     (path,) = CHARTS["by_matrix"].draw(points, tmp_path)
     assert path.name == "by_matrix-k4.svg"
-    assert by_matrix.finding(study) == (
+    assert by_matrix.matrix_finding(study) == (
         "MPTCP 8: 1.50 times TCP with 4 per 100 hosts, 1.00 with 80 % in rack, 30 % in pod"
     )
     assert "times TCP" in words_of(path)
@@ -97,5 +97,5 @@ def test_a_chart_by_matrix_has_its_rows_by_gain(tmp_path: Path) -> None:
 
 def test_without_tcp_there_is_no_gain_to_tell() -> None:
     (study,) = studies([LOADS[1], LOADS[3]], lambda p: p.spec.workload.matrix)
-    assert by_load.finding(study) == "Throughput by load"
-    assert by_matrix.finding(study) == "Throughput by traffic matrix"
+    assert by_load.load_finding(study) == "Throughput by load"
+    assert by_matrix.matrix_finding(study) == "Throughput by traffic matrix"

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.completion import completions
 from model.result import NO_VALUE, FlowRow, Status
-from plots.charts.times import fct
+from plots.charts import completion_times
 from plots.data import Inputs, Point
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
@@ -33,7 +33,7 @@ ALL = [under("reno", 0, 10.0), under("dctcp", 20, 2.0)]
 
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
-    (path,) = fct.draw(Inputs(ALL, tmp_path))
+    (path,) = completion_times.draw_fct(Inputs(ALL, tmp_path))
     text = words_of(path).replace("\n", " ")
     assert (
         "Short flows, 99 of 100 done within: 1.0 ms with TCP, drop-tail; 0.2 ms with TCP DCTCP, ECN" in text
@@ -45,13 +45,13 @@ def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None
 def test_flows_of_all_good_seeds_count_together() -> None:
     good = [under("reno", 0, 10.0, seed) for seed in (1, 2)]
     suspect = under("reno", 0, 50.0, 3, Status.SUSPECT)
-    of = fct.curve([*good, suspect])
+    of = completion_times.curve([*good, suspect])
     assert of is not None
     assert (of.seeds, len(of.sized.completed), of.sized.unfinished) == (2, 400, 2)
 
 
 def test_sizes_are_binned_and_few_flows_have_no_99th_percentile() -> None:
-    short, long = fct.bins(completions(ALL[1].flows))
+    short, long = completion_times.bins(completions(ALL[1].flows))
     assert (len(short.flows), len(long.flows)) == (150, 50)
     assert short.size_bytes == pytest.approx(10_000)
     assert short.mean == pytest.approx(2 + 0.0745)
@@ -60,10 +60,10 @@ def test_sizes_are_binned_and_few_flows_have_no_99th_percentile() -> None:
 
 
 def test_long_flows_alone_make_no_chart(tmp_path: Path) -> None:
-    assert fct.draw(Inputs([point(1)], tmp_path)) == []
+    assert completion_times.draw_fct(Inputs([point(1)], tmp_path)) == []
 
 
 def test_without_ideal_times_there_is_the_distribution_alone(tmp_path: Path) -> None:
     rows = tuple(dataclasses.replace(row, ideal_s=NO_VALUE) for row in ALL[0].flows)
-    (path,) = fct.draw(Inputs([changed(ALL[0], flows=rows)], tmp_path))
+    (path,) = completion_times.draw_fct(Inputs([changed(ALL[0], flows=rows)], tmp_path))
     assert "slowdown" not in words_of(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analysis.quantities import FCT_MS_MEAN
 from model.result import NO_VALUE
-from plots.charts.times import short_and_long
+from plots.charts import completion_times
 from plots.data import Inputs, Level, Panel, Point
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
@@ -39,20 +39,20 @@ def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path)
         under("reno", 1, 60, routing="scatter"),
         under("reno", 1, 74),
     ]
-    (path,) = short_and_long.draw(Inputs(points, tmp_path, levels=[LEVEL]))
+    (path,) = completion_times.draw_short_and_long(Inputs(points, tmp_path, levels=[LEVEL]))
     text = words_of(path).replace("\n", " ")
     assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in text
     assert "Short flows completed: 10 of 11, 10 of 11, 10 of 11." in text
     assert "published" not in text
     at_k8 = [changed(point, k=8) for point in points]
     assert "published, SIGCOMM'11" in words_of(
-        short_and_long.draw(Inputs(at_k8, tmp_path, levels=[LEVEL]))[0]
+        completion_times.draw_short_and_long(Inputs(at_k8, tmp_path, levels=[LEVEL]))[0]
     )
 
 
 def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> None:
     of = Panel(point(1).spec, (1,), (under("reno", 1, 74), under("reno", 1, 80, seed=2)))
-    (row,) = short_and_long.rows(of)
+    (row,) = completion_times.rows(of)
     assert (len(row.sized.completed), row.used_pct, row.long_mbps, row.opened) == (20, 50.0, 2.0, 2.0)
 
 
@@ -62,7 +62,7 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
         under("lia", 8, 50),
         under("lia", 8, 60, join_after_bytes=100_000),
     ]
-    (path,) = short_and_long.draw(Inputs(points, tmp_path))
+    (path,) = completion_times.draw_short_and_long(Inputs(points, tmp_path))
     text = words_of(path).replace("\n", " ")
     assert "Short flows take 50 ms (join at once) to 74 ms (join never)" in text
     assert "join after 100 kB" in text
@@ -70,4 +70,4 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
 
 
 def test_without_short_flows_there_is_no_chart(tmp_path: Path) -> None:
-    assert short_and_long.draw(Inputs([point(1)], tmp_path)) == []
+    assert completion_times.draw_short_and_long(Inputs([point(1)], tmp_path)) == []

@@ -10,7 +10,7 @@ import pytest
 
 from model.link_traces import link_kind
 from model.spec import LinkSpec
-from plots.charts.agents.by.link import finding, marks, queueing_ms
+from plots.charts.ccp_agents import link_finding, marks, queueing_ms
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -36,7 +36,7 @@ def test_time_in_queues_is_beyond_the_links_delay() -> None:
 
 def test_the_title_has_the_largest_differences() -> None:
     kinds = [marks([made(90), made(99, cc="ccp:reno")]), marks([made(60), made(57, cc="ccp:reno")])]
-    assert finding(kinds) == "In an agent, goodput differs by -5 to +10 % from goodput without one"
+    assert link_finding(kinds) == "In an agent, goodput differs by -5 to +10 % from goodput without one"
 
 
 def test_each_kind_has_a_small_chart(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from model.spec import AgentSpec, WorkloadSpec
-from plots.charts.agents.by.report_interval import curves, finding
+from plots.charts.ccp_agents import curves, interval_finding
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -30,7 +30,7 @@ def both(seed: int = 1) -> list[Point]:
 def test_the_last_flow_counts_beside_the_same_seed() -> None:
     (curve,) = curves([*both(), *both(2), made("ccp:reno", 4.0, 10, seed=3)])
     assert curve.ratios == {10: (1.0, 1.0), 500: (2.5, 2.5)}
-    assert finding([curve]) == "The last flow takes 1.00 to 2.50 times as long as without an agent"
+    assert interval_finding([curve]) == "The last flow takes 1.00 to 2.50 times as long as without an agent"
 
 
 def test_an_unfinished_flow_makes_no_ratio() -> None:

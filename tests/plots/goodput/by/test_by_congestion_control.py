@@ -10,8 +10,8 @@ import pytest
 from analysis.quantities import GOODPUT_PCT_MEAN
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
-from plots.charts.goodput.by import congestion_control
-from plots.charts.goodput.by.congestion_control import comparisons, finding, retransmitted_pct
+from plots.charts import congestion_controls
+from plots.charts.congestion_controls import cc_finding, comparisons, retransmitted_pct
 from plots.data import Inputs, Level, Point
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point
 from tests.support.svg_text import words_of
@@ -51,7 +51,9 @@ CASES: dict[str, list[Point]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
-    (path,) = congestion_control.draw(Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS))
+    (path,) = congestion_controls.draw_by_congestion_control(
+        Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS)
+    )
     words = words_of(path)
     assert "FatTree k=" in words
     run = {p.algorithm for p in CASES[case]}
@@ -84,11 +86,11 @@ def test_plain_tcp_beside_each_coupled_algorithm_counts_once() -> None:
 
 def test_the_title_tells_what_was_measured_and_nothing_else() -> None:
     (made,) = comparisons(CASES["one seed"]).values()
-    assert finding(made).startswith(
+    assert cc_finding(made).startswith(
         "LIA 88 % of optimal, uncoupled (reno) 88 %, PacketScatter 47 %, TCP 47 %"
     )
     (doubtful,) = comparisons(CASES["all suspect"]).values()
-    assert finding(doubtful) == "No finding, no point is good"
+    assert cc_finding(doubtful) == "No finding, no point is good"
 
 
 def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
@@ -101,7 +103,7 @@ def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
 
 def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:
     about_olia = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, "about", 90, 8, "X'20", "text", "olia")
-    svg = congestion_control.draw(
+    svg = congestion_controls.draw_by_congestion_control(
         Inputs(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))
     )[0]
     assert "Published means: TCP < 50 %, LIA about 95 %, OLIA about 90 %." in words_of(svg)

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from analysis.stats import spread
-from plots.charts.goodput.by.network import finding
+from plots.charts.gains import network_finding
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -38,7 +38,7 @@ def test_one_chart_has_all_networks(tmp_path: Path) -> None:
 
 
 def test_without_tcp_there_is_no_gain_to_tell() -> None:
-    assert finding(panels([on("fat_tree", 8, 80)])) == "Goodput and fairness by network"
+    assert network_finding(panels([on("fat_tree", 8, 80)])) == "Goodput and fairness by network"
 
 
 def test_other_traffic_has_a_chart_of_its_own(tmp_path: Path) -> None:

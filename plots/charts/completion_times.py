@@ -1,0 +1,451 @@
+"""Completion times of sized flows with their slowdown by size, and of short flows beside long ones.
+
+Slowdown is completion time over the time the flow would take alone on its path; shown as in pFabric (Alizadeh
+et al., SIGCOMM 2013, figures 7 to 10) on average and at the 99th percentile. Short flows beside long ones:
+after table 1 and figure 12 of SIGCOMM 2011 (Raiciu et al.). Flows of all seeds together.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from analysis.completion import Completions, completions, percentile, slowdown
+from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99
+from model import transports
+from model.congestion import BASELINE
+from model.result import FlowRow, Status
+from model.tuning import AT_ONCE, joins
+from plots.data import TRANSPORT, Inputs, Level, Panel, Point, panels
+from plots.shared import saving, style
+from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared.transports import by_transport, colour, draw_joined, label
+
+_HEIGHT_IN = 1.7
+_EDGES = (1, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 10**15)
+"""Flow sizes in bytes between which slowdowns are taken together."""
+_MIN_FOR_P99 = 100
+_SHORT_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One transport: a point to name it by, and the flows of all its seeds."""
+
+    point: Point
+    seeds: int
+    sized: Completions
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Completed flows of similar sizes."""
+
+    flows: tuple[FlowRow, ...]
+
+    @property
+    def size_bytes(self) -> float:
+        """The geometric mean of their sizes."""
+        return math.exp(statistics.fmean(math.log(flow.size_bytes) for flow in self.flows))
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(map(slowdown, self.flows))
+
+    @property
+    def p99(self) -> float | None:
+        """The 99th percentile of their slowdowns; None for fewer than a hundred."""
+        if len(self.flows) < _MIN_FOR_P99:
+            return None
+        return percentile([slowdown(flow) for flow in self.flows], 99)
+
+
+def draw_fct(inputs: Inputs) -> list[Path]:
+    """Draw one chart for points that differ at most in transport and marking; see `registry.Chart.draw`."""
+    return draw_joined("fct", inputs, _fct_chart)
+
+
+def curve(group: Sequence[Point]) -> Curve | None:
+    """Return the curve of one transport's good points, else of the suspect ones; None where no sized flow
+    completed. Good points come first in `group`."""
+    usable = [point for point in group if point.status is group[0].status and point.flows]
+    sized = completions(flow for point in usable for flow in point.flows)
+    return Curve(usable[0], len(usable), sized) if sized.completed else None
+
+
+def bins(sized: Completions) -> list[Bin]:
+    """Return completed flows by size, where their ideal times are known; without empty bins."""
+    known = [flow for flow in sized.completed if math.isfinite(flow.ideal_s)]
+    split = (tuple(flow for flow in known if low <= flow.size_bytes < high) for low, high in pairwise(_EDGES))
+    return [Bin(flows) for flows in split if flows]
+
+
+def _fct_chart(panel: Panel) -> Figure | None:
+    groups = by_transport(panel)
+    found = [curve(group) for group in groups]
+    rows = [row for row in found if row]
+    if not rows:
+        return None
+    of_size = [bins(row.sized) for row in rows]
+    with_slowdown = any(of_size)
+    sheet = Sheet(*[(_HEIGHT_IN, 1)] * (3 if with_slowdown else 1))
+    handles = _distribution(sheet.axes[0][0], rows)
+    if with_slowdown:
+        _by_size(sheet.axes[1][0], rows, of_size, lambda one: one.mean)
+        _by_size(sheet.axes[2][0], rows, of_size, lambda one: one.p99)
+        sheet.axes[1][0].set_ylabel(SLOWDOWN_MEAN.axis)
+        sheet.axes[2][0].set_ylabel(SLOWDOWN_P99.axis)
+        sheet.axes[2][0].set_xlabel("flow size")
+    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    words = Text(
+        _fct_finding(rows),
+        style.subtitle(panel, "completion of sized flows"),
+        _fct_caption(panel, rows, with_slowdown),
+        f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
+    )
+    return sheet.finish(words, handles)
+
+
+def _distribution(axes: Axes, rows: Sequence[Curve]) -> list[Line2D]:
+    lines = []
+    for row in rows:
+        took = np.sort(np.array(row.sized.took_ms))
+        share = 100 * np.arange(1, len(took) + 1) / len(took)
+        shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
+        lines += axes.plot(
+            took[shown],
+            share[shown],
+            color=colour(row.point),
+            linewidth=1.6,
+            linestyle=_dash(row),
+            label=f"{label(row.point)}: {style.milliseconds(statistics.fmean(row.sized.took_ms))} on average",
+        )
+    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms])
+    axes.set_ylim(0, 102)
+    axes.set_yticks(range(0, 101, 25))
+    axes.set_ylabel("flows done (%)")
+    axes.set_xlabel(FCT_MS_MEAN.words)
+    axes.xaxis.set_major_formatter(FuncFormatter(_time))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    return lines
+
+
+def _by_size(
+    axes: Axes, rows: Sequence[Curve], of_size: Sequence[Sequence[Bin]], value: Callable[[Bin], float | None]
+) -> None:
+    for row, of_row in zip(rows, of_size, strict=True):
+        known = [(one.size_bytes, found) for one in of_row if (found := value(one)) is not None]
+        axes.plot(
+            [size for size, _ in known],
+            [found for _, found in known],
+            color=colour(row.point),
+            linewidth=1.6,
+            linestyle=_dash(row),
+            marker="o",
+            markersize=3.5,
+        )
+    _log_scale(axes, [one.size_bytes for of_row in of_size for one in of_row])
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.9)
+    axes.xaxis.set_major_formatter(FuncFormatter(_bytes))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda factor, _: f"{factor:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _log_scale(axes: Axes, values: Sequence[float]) -> None:
+    """Set a logarithmic scale with room on both sides, even if all values are equal."""
+    axes.set_xlim(0.8 * min(values), 1.25 * max(values))
+    axes.set_xscale("log")
+
+
+def _time(ms: float, _: object) -> str:
+    return f"{ms * 1000:g} us" if ms < 1 else f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"
+
+
+def _bytes(size: float, _: object) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size:g} B"
+
+
+def _dash(row: Curve) -> str | tuple[int, tuple[int, int]]:
+    return style.SUSPECT_DASH if row.point.suspect else "-"
+
+
+def _fct_finding(rows: Sequence[Curve]) -> str:
+    """Return the title: the 99th percentile of short flows, or of all where none is short."""
+    short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
+    which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
+    parts = (
+        f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
+        f"with {label(row.point)}"
+        for row, of_row in zip(rows, flows, strict=True)
+    )
+    return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
+
+
+def _fct_caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Caption:
+    unfinished = [f"{label(row.point)} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
+    completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
+    return Caption(
+        style.parameters(panel),
+        [
+            *style.doubts([row.point for row in rows]),
+            f"Flows completed: {completed}.",
+            *([f"Unfinished, not in the curves: {'; '.join(unfinished)}."] if unfinished else []),
+            *([f"p99 from {_MIN_FOR_P99} flows on."] if with_slowdown else []),
+            f"Short: below {_SHORT_BYTES // 1000} kB.",
+        ],
+    )
+
+
+_CURVES_IN, _ROW_IN = 1.7, 0.21
+NEVER = "join never"
+RECALLED = "recalled"
+"""The source of a published value whose digits are only recalled."""
+_MAX_SHOWN = 0.99
+"""The slowest of a hundred flows would leave the others no room."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its name, the points of all seeds, and their short flows."""
+
+    name: str
+    colour: str
+    points: tuple[Point, ...]
+    sized: Completions
+
+    @property
+    def algorithm(self) -> str:
+        return self.points[0].algorithm
+
+    @property
+    def took_ms(self) -> list[float]:
+        return self.sized.took_ms
+
+    @property
+    def used_pct(self) -> float:
+        return statistics.fmean(map(used_pct, self.points))
+
+    @property
+    def long_mbps(self) -> float | None:
+        each = [f.goodput_mbps for point in self.points for f in point.flows if not f.size_bytes]
+        return statistics.fmean(each) if each else None
+
+    @property
+    def opened(self) -> float:
+        """Mean number of subflows that a short flow opened."""
+        return statistics.fmean(flow.subflows_joined for flow in self.sized.completed)
+
+
+def used_pct(point: Point) -> float:
+    """Return the mean utilisation of the links between switches; 0 where there are none."""
+    links = [port.utilisation_pct for port in point.ports if "host" not in port.layer.split("-")]
+    return statistics.fmean(links) if links else 0.0
+
+
+def draw_short_and_long(inputs: Inputs) -> list[Path]:
+    """Draw one chart for points that differ at most in transport; see `registry.Chart.draw`. Levels of the
+    quantities `FCT_MS_MEAN` and `LINKS_USED_PCT` are drawn on the paper's own network, because times
+    depend on its size and rate."""
+    of = panels((point for point in inputs.points if not point.failed), ignoring=TRANSPORT)
+    return saving.draw_each(
+        "short_and_long",
+        [(panel.spec, panel) for panel in of],
+        inputs.out,
+        lambda panel: _short_chart(panel, rows(panel), inputs.levels),
+    )
+
+
+def rows(panel: Panel) -> list[Row]:
+    """Return one row per transport whose short flows completed, from its good points, else from suspect ones.
+
+    They are in the order of model/transports.py, or from late joins to early ones.
+    """
+    late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
+    groups: dict[tuple[float, str], list[Point]] = {}
+    for point in panel.points:
+        groups.setdefault(_place(point, late), []).append(point)
+    made: list[Row] = []
+    for number, key in enumerate(sorted(groups)):
+        ran = groups[key]
+        good = [p for p in ran if p.status is Status.OK] or ran
+        sized = completions(flow for point in good for flow in point.flows)
+        if sized.completed:
+            shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
+            colour = shade if late else transports.look(good[0].algorithm).colour
+            doubt = " (suspect)" if good[0].suspect else ""
+            made.append(Row(key[1] + doubt, colour, tuple(good), sized))
+    return made
+
+
+def _place(point: Point, late: bool) -> tuple[float, str]:
+    """Return the position and the name of a row."""
+    if not late:
+        return float(transports.rank(point.algorithm)), transports.title(point.algorithm)
+    if not joins(point.spec.transport):
+        return 0.0, NEVER
+    short = [flow.subflows_joined for flow in point.flows if flow.size_bytes]
+    return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
+
+
+def _short_chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figure | None:
+    if not found:
+        return None
+    height = 0.15 + _ROW_IN * len(found)
+    late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
+    sheet = Sheet((_CURVES_IN, 1), (height, 2), *([(height, 2)] if late else []))
+    handles = _curves(sheet.axes[0][0], found)
+    beside = [
+        level
+        for level in levels
+        if level.is_beside(panel)
+        and level.k == panel.spec.topology.k
+        and level.quantity in {FCT_MS_MEAN, LINKS_USED_PCT}
+    ]
+    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == FCT_MS_MEAN])
+    _bars(
+        sheet.axes[1][1],
+        found,
+        lambda row: row.used_pct,
+        "{:.0f}",
+        [lv for lv in beside if lv.quantity == LINKS_USED_PCT],
+    )
+    sheet.axes[1][1].set_xlabel(LINKS_USED_PCT.short_axis)
+    if late:
+        _bars(sheet.axes[2][0], found, lambda row: row.opened, "{:.1f}")
+        sheet.axes[2][0].set_xlabel("subflows, short flow")
+        _bars(sheet.axes[2][1], found, lambda row: row.long_mbps or 0.0, "{:.0f}")
+        sheet.axes[2][1].set_xlabel("Mb/s, long flow")
+    for row in sheet.axes[1:]:
+        for number, axes in enumerate(row):
+            _names(axes, found if number == 0 else [], len(found))
+    words = Text(
+        _short_finding(found),
+        style.subtitle(panel, "short flows beside long ones"),
+        _short_caption(panel, found, beside),
+    )
+    return sheet.finish(words, handles, _published_key(beside, panel))
+
+
+def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
+    lines = []
+    for row in found:
+        took = np.sort(np.array(row.took_ms))
+        share = 100 * np.arange(1, len(took) + 1) / len(took)
+        shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
+        lines += axes.plot(
+            took[shown], share[shown], color=row.colour, linewidth=1.6, label=row.name,
+            linestyle=style.SUSPECT_DASH if row.points[0].suspect else "-",
+        )  # fmt: skip
+    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
+    axes.set_ylim(0, 102)
+    axes.set_yticks(range(0, 101, 25))
+    axes.set_ylabel("short flows done (%)")
+    axes.set_xlabel(FCT_MS_MEAN.axis)
+    return lines
+
+
+def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
+    """Draw the mean, and one standard deviation to both sides."""
+    for y, row in enumerate(found):
+        mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
+        axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.colour, lw=1.4, zorder=3)
+        axes.plot(mean, y, "o", color=row.colour, ms=5, zorder=4)
+        beside = [level.value for level in levels if level.algorithm == row.algorithm]
+        axes.annotate(
+            f"{mean:.0f}", (max(mean + deviation, *beside, 0.0), y), xytext=(5, 0), ha="left",
+            textcoords="offset points", va="center", fontsize=7, zorder=5, path_effects=style.halo(),
+        )  # fmt: skip
+    _published(axes, found, levels)
+    axes.set_xlim(0, 1.14 * axes.get_xlim()[1])
+    axes.set_xlabel(FCT_MS_MEAN.axis)
+
+
+def _bars(
+    axes: Axes,
+    found: Sequence[Row],
+    of: Callable[[Row], float],
+    shown: str,
+    levels: Sequence[Level] = (),
+) -> None:
+    for y, row in enumerate(found):
+        axes.barh(y, of(row), height=0.6, color=row.colour, zorder=2)
+        beside = [level.value for level in levels if level.algorithm == row.algorithm]
+        axes.annotate(
+            shown.format(of(row)), (max(of(row), *beside, 0.0), y), xytext=(5, 0),
+            textcoords="offset points", va="center",
+            fontsize=7, zorder=5, path_effects=style.halo(),
+        )  # fmt: skip
+    _published(axes, found, levels)
+    axes.set_xlim(0, 1.16 * max(*map(of, found), *(level.value for level in levels), 0.01))
+
+
+def _published(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
+    for y, row in enumerate(found):
+        for level in levels:
+            if level.algorithm == row.algorithm:
+                axes.plot(
+                    level.value, y, ls="", marker="D", ms=5, color="black", zorder=6,
+                    markerfacecolor="white" if level.source == RECALLED else "black",
+                    path_effects=style.halo(),
+                )  # fmt: skip
+
+
+def _published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
+    """Return the legend of published values; those that are only recalled are hollow."""
+    found = []
+    for recalled in (False, True):
+        of = [level for level in levels if (level.source == RECALLED) == recalled]
+        for key in style.published_key(of, panel):
+            key.set(ls="", marker="D", ms=5, markerfacecolor="white" if recalled else "black")
+            key.set_label(f"{key.get_label()}{', recalled' if recalled else ''}")
+            found.append(key)
+    return found
+
+
+def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
+    axes.set_ylim(count - 0.4, -0.7)
+    axes.set_yticks(range(count), [row.name for row in found] or [""] * count)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+
+
+def _short_finding(found: Sequence[Row]) -> str:
+    """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
+    by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
+    times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
+    never = [words for words in times[1:-1] if f"({NEVER})" in words]
+    ends = " to ".join(dict.fromkeys((times[0], times[-1])))
+    return f"Short flows take {', '.join([ends, *never])}"
+
+
+def _short_caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> Caption:
+    counts = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in found)
+    ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
+    return Caption(
+        style.parameters(panel, congestion=", ".join(ccs)),
+        [
+            *style.doubts([row.points[0] for row in found]),
+            f"Short flows completed: {counts}.",
+            *style.sources(beside),
+            "Lines: one standard deviation.",
+        ],
+    )

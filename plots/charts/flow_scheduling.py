@@ -1,0 +1,209 @@
+"""Throughput under a central flow scheduler by its interval, beside TCP and MPTCP without one."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from controllers.schedulers import SCHEDULERS
+from model import transports
+from model.congestion import UNKNOWN_LOOK
+from model.result import Status
+from model.schedulers import scheduled
+from plots.data import Inputs, Panel, Point, interval_pct, panels
+from plots.shared import saving, style
+from plots.shared.sheet import Caption, Sheet, Text
+
+LOOKS: Mapping[str, tuple[str, str]] = {"first_fit": ("#0072B2", "o"), "annealing": ("#009E73", "^")}
+_HEIGHT_IN = 1.9
+_IDEAL_AT = 1 / 3
+"""Position of the ideal scheduler on the logarithmic axis, relative to the shortest interval."""
+SUSPECT = " (suspect)"
+Values = list[float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Points of one workload: goodput per host in % of one flow alone, one value per seed. `scheduled` by
+    name and interval in ms, `alone` by subflows and the transport's name."""
+
+    panel: Panel
+    scheduled: Mapping[str, Mapping[float, Values]]
+    doubtful: frozenset[tuple[str, float]]
+    """Those of `scheduled` whose points are all suspect."""
+    alone: Mapping[tuple[int, str], Values]
+
+
+def draw_scheduling(inputs: Inputs) -> list[Path]:
+    """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
+    scheduler there is no chart."""
+    sheets: dict[str, list[Row]] = {}
+    for row in rows(inputs.points):
+        sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
+    return saving.draw_each(
+        "scheduling", [(of[0].panel.spec, of) for of in sheets.values()], inputs.out, _scheduling_chart
+    )
+
+
+def carried_pct(point: Point) -> float | None:
+    """Return the payload of all flows per host in % of the baseline; None without a baseline."""
+    if not point.baseline_mbps or point.failed:
+        return None
+    return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.baseline_mbps
+
+
+def rows(points: Iterable[Point]) -> list[Row]:
+    """Return one row per workload with a scheduler; those with flows that come and go first."""
+    measured = (point for point in points if carried_pct(point) is not None)
+    of = panels(measured, ignoring=("scheduler", "transport.cc"))
+    found = [_row(panel) for panel in of if any(scheduled(point.spec) for point in panel.points)]
+    return sorted(found, key=lambda row: all(not f.size_bytes for p in row.panel.points for f in p.flows))
+
+
+def _row(panel: Panel) -> Row:
+    good = _believed(panel.points)
+    by_name: dict[str, dict[float, Values]] = {}
+    alone: dict[tuple[int, str], Values] = {}
+    for point in sorted(good, key=lambda p: (p.spec.scheduler.interval_ms, p.subflows, p.seed)):
+        value = carried_pct(point)
+        if value is None:
+            continue
+        if not scheduled(point.spec):
+            doubt = SUSPECT if point.suspect else ""
+            who = point.subflows, transports.transport(point.cc, point.subflows) + doubt
+            alone.setdefault(who, []).append(value)
+        else:
+            by_interval = by_name.setdefault(point.spec.scheduler.name, {})
+            by_interval.setdefault(point.spec.scheduler.interval_ms, []).append(value)
+    doubtful = {
+        (p.spec.scheduler.name, p.spec.scheduler.interval_ms) for p in good if p.suspect and scheduled(p.spec)
+    }
+    return Row(dataclasses.replace(panel, points=tuple(good)), by_name, frozenset(doubtful), alone)
+
+
+def _believed(points: Sequence[Point]) -> list[Point]:
+    """Return the good points of each scheduler and transport; the suspect ones where none is good."""
+    kinds: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        kinds.setdefault((point.spec.scheduler, point.subflows, point.cc), []).append(point)
+    good = ([p for p in of if p.status is Status.OK] or of for of in kinds.values())
+    return [point for of in good for point in of]
+
+
+def finding(row: Row) -> str:
+    """Return the title: what a scheduler carries relative to MPTCP at its shortest and longest interval.
+
+    Only good points count.
+    """
+    name = next((name for name in LOOKS if name in row.scheduled), next(iter(row.scheduled)))
+    sure = {ms: v for ms, v in row.scheduled[name].items() if (name, ms) not in row.doubtful}
+    means = {ms: statistics.fmean(values) for ms, values in sure.items()}
+    mptcp = [
+        statistics.fmean(values)
+        for (count, who), values in row.alone.items()
+        if count > 1 and not who.endswith(SUSPECT)
+    ]
+    title = SCHEDULERS[name].title.capitalize()
+    parts = [
+        f"{100 * means[ms] / max(mptcp):.0f} % {_often(ms)}"
+        for ms in (dict.fromkeys((min(means), max(means))) if means and any(mptcp) else ())
+    ]
+    return f"{title} carries {', '.join(parts)} of what MPTCP does" if parts else f"{title} by its interval"
+
+
+def _often(interval_ms: float) -> str:
+    if interval_ms == 0:
+        return "(ideal)"
+    return f"(every {f'{interval_ms / 1000:g} s' if interval_ms >= 1000 else f'{interval_ms:g} ms'})"
+
+
+def _scheduling_chart(of: Sequence[Row]) -> Figure:
+    sheet = Sheet(*((_HEIGHT_IN, 1) for _ in of))
+    intervals = sorted({ms for row in of for by in row.scheduled.values() for ms in by})
+    top = max(100.0, *(v for row in of for values in _all(row) for v in values))
+    for axes, row in zip((axes for line in sheet.axes for axes in line), of, strict=True):
+        _draw_row(axes, row, intervals)
+        style.percent_axis(axes, top)
+        axes.set_title(_words(row))
+        axes.set_ylabel("carried (%)")
+    sheet.axes[-1][0].set_xlabel("interval of the scheduler (ms)")
+    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload per host"
+    return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
+
+
+def _all(row: Row) -> list[Values]:
+    return [*row.alone.values(), *(values for by in row.scheduled.values() for values in by.values())]
+
+
+def _words(row: Row) -> str:
+    endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
+    return f"{style.workload(row.panel.spec)}: flows {'that stay' if endless else 'that come and go'}"
+
+
+def _at(interval_ms: float, intervals: Sequence[float]) -> float:
+    least = min((ms for ms in intervals if ms), default=1.0)
+    return interval_ms or least * _IDEAL_AT
+
+
+def _draw_row(axes: Axes, row: Row, intervals: Sequence[float]) -> None:
+    for name, by_interval in row.scheduled.items():
+        colour, marker = LOOKS.get(name, UNKNOWN_LOOK)
+        axes.errorbar(
+            [_at(ms, intervals) for ms in by_interval],
+            [statistics.fmean(values) for values in by_interval.values()],
+            yerr=[interval_pct(values) or 0.0 for values in by_interval.values()],
+            color=colour, marker=marker, ms=5, lw=1.5, capsize=2.5, zorder=4,
+        )  # fmt: skip
+        hollow = [ms for ms in by_interval if (name, ms) in row.doubtful]
+        axes.plot(
+            [_at(ms, intervals) for ms in hollow], [statistics.fmean(by_interval[ms]) for ms in hollow],
+            ls="", marker=marker, ms=5, color=colour, markerfacecolor="white", zorder=5,
+        )  # fmt: skip
+    for (count, _), values in row.alone.items():
+        axes.axhline(statistics.fmean(values), color=style.colour(count), lw=1.8, ls=_dash(count), zorder=3)
+    axes.set_xscale("log")
+    places = [_at(ms, intervals) for ms in intervals]
+    axes.set_xticks(places, [f"{ms:g}" if ms else "ideal" for ms in intervals])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(places[0] * 0.8, places[-1] * 1.25)
+
+
+def _dash(subflows: int) -> str:
+    return "--" if subflows == 1 else "-"
+
+
+def _legend(of: Sequence[Row]) -> list[Artist]:
+    names = dict.fromkeys(name for row in of for name in row.scheduled)
+    alone = dict.fromkeys(who for row in of for who in row.alone)
+    schedulers = [
+        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.5, label=f"TCP, {SCHEDULERS[name].title}")
+        for name in names
+        for colour, marker in [LOOKS.get(name, UNKNOWN_LOOK)]
+    ]
+    levels = [
+        Line2D([], [], color=style.colour(count), ls=_dash(count), lw=1.8,
+               label=f"{who} (ECMP)" if count == 1 else who)
+        for count, who in alone
+    ]  # fmt: skip
+    return [*levels, *schedulers]
+
+
+def _caption(of: Sequence[Row]) -> Caption:
+    seeds = {seed for row in of for seed in row.panel.seeds}
+    shown = [point for row in of for point in row.panel.points]
+    return Caption(
+        style.parameters(*(row.panel for row in of), congestion="TCP: reno"),
+        [
+            *style.doubts(shown),
+            "100 %: every host receives the goodput of one uncongested flow.",
+            style.intervals(len(seeds)),
+        ],
+    )
