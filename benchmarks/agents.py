@@ -38,10 +38,10 @@ from ccp.loading import load
 from ccp.names import PREFIX
 from common.errors import HostUnfitError, RefabricError, RunError
 from docs.tools.agents_chart import KERNEL, draw
-from engines.emulation.agent.datapath import Account, AgentDatapath
-from engines.emulation.congestion.support import support
+from engines.emulation.congestion.agent import Account, AgentDatapath
 from engines.emulation.hosts.hosts import start_namespaces
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.kernel.namespaces import HostRef
+from engines.emulation.machine import bpf_support
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
@@ -292,8 +292,8 @@ def _numbers(text: str) -> list[int]:
 
 def measured(request: Mapping[str, Any]) -> list[Cost]:
     """Run all variants. Raises RefabricError."""
-    if not support().ok:
-        raise HostUnfitError(support().text)
+    if not bpf_support().ok:
+        raise HostUnfitError(bpf_support().text)
     found: list[Any] = []
     each_s = 2 * SETTLE_S + request["seconds"] + SLACK_S
     count = request["runs"] * len(request["flows"]) * (1 + len(request["reports"]))

@@ -31,9 +31,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from common.errors import HostUnfitError, RefabricError
 from engines.emulation.congestion.libbpf import library
-from engines.emulation.congestion.support import support
 from engines.emulation.engine import UNKEPT
-from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.kernel.namespaces import sysctl_path
+from engines.emulation.machine import bpf_support
 from engines.emulation.point import Point
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
@@ -184,8 +184,8 @@ def main(names: str, runs: int, as_json: bool, **options: Any) -> None:
         seconds=options["seconds"],
     )
     try:
-        if not support().ok:
-            raise HostUnfitError(support().text)
+        if not bpf_support().ok:
+            raise HostUnfitError(bpf_support().text)
         with emulation_lock(wait_s=60.0):
             result = {
                 name: compare(

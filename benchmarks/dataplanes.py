@@ -171,8 +171,11 @@ def stock(inside: Inside) -> int:
     from mininet.net import Mininet  # noqa: PLC0415
     from mininet.node import OVSSwitch  # noqa: PLC0415
 
-    from engines.emulation.dataplanes.ovs.daemons import Daemons, command  # noqa: PLC0415
-    from engines.emulation.dataplanes.ovs.datapath import choose  # noqa: PLC0415
+    from engines.emulation.dataplanes.ovs.daemons import (  # noqa: PLC0415
+        Daemons,
+        choose,
+        command,
+    )
     from topos.mininet_topos import topos as families  # noqa: PLC0415
 
     datapath = choose("auto")

@@ -30,8 +30,8 @@ from benchmarks.network_up import machine
 from common.errors import RefabricError, UsageError
 from controllers.openflow.config import Mode
 from controllers.openflow.control import ControlClient
-from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
-from engines.emulation.kernel.netns import call_in_netns
+from engines.emulation.dataplanes.dataplane import DATAPLANES, FABRIC
+from engines.emulation.kernel.namespaces import call_in_netns
 from engines.emulation.sandbox.client import emulation_lock, require
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.sandbox.isolation import spawn_inside

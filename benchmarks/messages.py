@@ -39,7 +39,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
 from docs.tools.messages_chart import draw
-from engines.emulation.agent.maps import POLL_MS, update
+from engines.emulation.congestion.channels import POLL_MS, update
 from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside

@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
 from common.errors import RefabricError, RunError
-from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
+from engines.emulation.dataplanes.dataplane import DATAPLANES, FABRIC
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.sandbox.isolation import spawn_inside

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from engines.emulation.kernel.cpu import STAT, CpuSample, CpuSampler, parse_stat, total
-from engines.emulation.verdict import company
-from engines.emulation.verdict.blame import MIN_OTHERS_PCT
+from engines.emulation.kernel import proc
+from engines.emulation.kernel.proc import STAT, CpuSample, CpuSampler, parse_stat, total
+from engines.emulation.measure.verdict import MIN_OTHERS_PCT
 
 MAX_PCT = MIN_OTHERS_PCT
 """A repetition above it is suspect, as a point is. In percent of the machine's CPU time."""
@@ -17,11 +17,11 @@ class OtherPrograms:
     """Measures from its construction on. Other programs are distinguishable in private namespaces only."""
 
     def __init__(self) -> None:
-        self._cpu, self._before = CpuSampler(), company.read()
+        self._cpu, self._before = CpuSampler(), proc.read_user_time()
 
     def share(self) -> tuple[CpuSample, float]:
         """Return the CPU use since then, and the percentage that others had, the hypervisor included."""
-        use, others_pct = self._cpu.sample(), company.others_pct(self._before, company.read())
+        use, others_pct = self._cpu.sample(), proc.others_pct(self._before, proc.read_user_time())
         return use, others_pct + use.machine.steal_pct
 
 

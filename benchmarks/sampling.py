@@ -32,21 +32,19 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from common.errors import RefabricError, RunError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
-from engines.emulation.hosts import steering
-from engines.emulation.hosts.hosts import HostOptions
+from engines.emulation.hosts.hosts import HostOptions, steering_sysctls
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel.cpu import CpuSampler
-from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.kernel.namespaces import sysctl_path
+from engines.emulation.kernel.proc import CpuSampler
 from engines.emulation.kernel.sock_diag import SocketSampler
 from engines.emulation.measure.path_pings import PathPinger, Probe, probes_for
 from engines.emulation.measure.socket_table import SocketTable
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.traffic.demands import default_cc, is_data, subflow_paths
-from engines.emulation.traffic.iperf3 import Iperf3Driver, prefer_congestion_control
-from engines.emulation.traffic.iperf3_traffic import iperf3_flow
+from engines.emulation.traffic.driver import default_cc, is_data, subflow_paths
+from engines.emulation.traffic.iperf3 import Iperf3Driver, iperf3_flow, prefer_congestion_control
 from engines.provenance import machine
 from model.flows import planned_flows
 from model.network_plan import plan_for
@@ -161,7 +159,7 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
     plane = FabricDataPlane(topology, plan_for(spec, topology), tuning)
     raw = Path(tempfile.mkdtemp())
     with ExitStack() as stack:
-        options = HostOptions(sysctls=steering.sysctls(plane.cpus.receive_mask))
+        options = HostOptions(sysctls=steering_sysctls(plane.cpus.receive_mask))
         refs = stack.enter_context(FabricNet(topology, plane, options)).host_refs()
         hosts = {host.name: host for host in refs}
         sampler = stack.enter_context(SocketSampler(refs))

@@ -31,20 +31,17 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from common.errors import DeadlineError, RefabricError, RunError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
-from engines.emulation.hosts import steering
-from engines.emulation.hosts.hosts import HostOptions
+from engines.emulation.hosts.hosts import HostOptions, steering_sysctls
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel.cpu import CpuSampler
-from engines.emulation.kernel.netns import HostRef, sysctl_path
+from engines.emulation.kernel.namespaces import HostRef, sysctl_path
+from engines.emulation.kernel.proc import CpuSampler
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from engines.emulation.traffic.demands import default_cc, is_data, subflow_paths
-from engines.emulation.traffic.driver import TrafficDriver
-from engines.emulation.traffic.iperf3 import prefer_congestion_control
-from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
+from engines.emulation.traffic.driver import TrafficDriver, default_cc, is_data, subflow_paths
+from engines.emulation.traffic.iperf3 import Iperf3Traffic, prefer_congestion_control
 from engines.emulation.traffic.native import NativeDriver
 from engines.kernel_hosts import connect_s
 from engines.provenance import machine
@@ -77,7 +74,7 @@ def inside(inside: Inside) -> int:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     tuning = default_tuning(spec.link.rate_mbps)
     plane = FabricDataPlane(topology, plan_for(spec, topology), tuning)
-    sysctls = {"net.ipv4.tcp_no_metrics_save": "1", **steering.sysctls(plane.cpus.receive_mask)}
+    sysctls = {"net.ipv4.tcp_no_metrics_save": "1", **steering_sysctls(plane.cpus.receive_mask)}
     with FabricNet(topology, plane, HostOptions(sysctls=sysctls)) as net:
         hosts = {host.name: host for host in net.host_refs()}
         flows = planned_flows(spec, topology)

@@ -41,7 +41,7 @@ NO_SCHEDULER = "none"
 PORT, QDISC = "port", "qdisc"
 HOST_QUEUES = (PORT, QDISC)
 """A port of the fabric, which drops what it has no room for; or a queue discipline of the host's kernel, by
-which its TCP is limited (engines/emulation/hosts/host_queues.py)."""
+which its TCP is limited (engines/emulation/hosts/hosts.py)."""
 NOWHERE, OF_FABRIC, OF_HOSTS, OF_ALL = "", "fabric", "hosts", "all"
 STALLED = (NOWHERE, OF_FABRIC, OF_HOSTS, OF_ALL)
 NEW, PERSISTENT = "new", "persistent"

@@ -16,18 +16,17 @@ from pathlib import Path
 
 import topos
 from common.errors import BusyError, HostUnfitError, RefabricError
-from engines.emulation import machine
-from engines.emulation.calibration import calibrate, here
+from engines.emulation import calibrate, machine
+from engines.emulation.dataplanes.dataplane import OVS
 from engines.emulation.dataplanes.ovs.daemons import check_installed
-from engines.emulation.dataplanes.registry import OVS
 from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.ims.support import missing as missing_sip
-from engines.emulation.kernel.cpu import CpuSampler
-from engines.emulation.kernel.netns import sysctl_path
-from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.ims.checks import missing as missing_sip
+from engines.emulation.kernel import mptcp_genl
+from engines.emulation.kernel.namespaces import sysctl_path
+from engines.emulation.kernel.proc import CpuSampler
+from engines.emulation.noise import measure
 from engines.emulation.sandbox import client
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
-from engines.emulation.verdict.idle_probe import measure
 from engines.engine import Engine, Silent
 from engines.kernel_hosts import MINTCP
 from engines.linux.kernel import store as kernels
@@ -229,7 +228,7 @@ def virtual() -> Check:
 
 def carried() -> Check:
     """Report the link rates that FatTrees of several sizes sustain, measured or estimated. Always passes."""
-    capacity = here.capacity()
+    capacity = calibrate.capacity()
     known = ", ".join(f"{_named(topology)} {rate:g} Mb/s" for topology, rate in calibrate.rates())
     rates = [(k, rate_carried(capacity, TopologySpec("fat_tree", {"k": k}))) for k in TREES]
     follows = ", ".join(f"k={k} {rounded_down(rate):g}" for k, rate in rates)

@@ -36,7 +36,6 @@ root_lock=/run/refabric-setup.lock
 root_failed=/run/refabric-setup.failed   # packages that apt-get could not install; --quiet does not try them again
 packages_of_ours=(common fabric topos controllers workloads ccp model analysis engines setup plots harness experiments refabric)
 bpf=$root/engines/emulation/congestion
-ranks=$root/engines/emulation/ranks/bpf
 pox_source=https://github.com/noxrepo/pox
 pox_commit=20d291825de5e1038e4500382e842e4f95b5731a   # branch halosaur
 quiet=no
@@ -311,7 +310,7 @@ compile_bpf() {
     # Works on any kernel and CPU of this byte order: offsets of kernel structures are resolved when loading.
     local source objects=$bpf/objects
     rm -rf "$objects" && mkdir -p "$objects"
-    for source in "$bpf"/bpf/*.bpf.c "$ranks"/*.bpf.c; do
+    for source in "$bpf"/bpf/*.bpf.c; do
         clang -target bpf -mcpu=v3 "-I$root/fabric" -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror \
             -idirafter "/usr/include/$(uname -m)-linux-gnu" -c "$source" \
             -o "$objects/$(basename "$source" .bpf.c).o" || return 1
@@ -321,7 +320,7 @@ compile_bpf() {
 install_bpf() {
     # A failure here does not make the machine unfit. Calls with --quiet do not retry it.
     local wanted missing
-    wanted=$(cat "$bpf"/bpf/* "$ranks"/* "$root"/fabric/ccp/*.h | fingerprint -)
+    wanted=$(cat "$bpf"/bpf/* "$root"/fabric/ccp/*.h | fingerprint -)
     if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
     if [ "$quiet" = yes ] && is_current bpf "failed $wanted"; then return 0; fi
     lock_clone
@@ -339,7 +338,7 @@ install_bpf() {
     else
         tail -n 15 "$log" >&2
         rm -rf "$bpf/objects"
-        uncoupled "clang could not compile $bpf/bpf or $ranks (above)" "setup/install.sh"
+        uncoupled "clang could not compile $bpf/bpf (above)" "setup/install.sh"
     fi
     rm -f -- "$log"
 }

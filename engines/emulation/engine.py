@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -13,33 +14,31 @@ from pathlib import Path
 import topos
 from ccp.names import is_agents
 from common.errors import HostUnfitError, RefabricError, StalledFlowError, UsageError
-from engines.emulation import machine
-from engines.emulation.congestion import support as bpf
-from engines.emulation.dataplanes.ovs.own_controller import reachable
-from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation import machine, noise
+from engines.emulation.dataplanes.dataplane import DATAPLANES
+from engines.emulation.dataplanes.ovs.controller import reachable
 from engines.emulation.ims import checks as ims
-from engines.emulation.kernel.netns import sysctl_path
-from engines.emulation.measure.tool_versions import tools
-from engines.emulation.memory import check_memory, estimated_mb
-from engines.emulation.mptcp import mptcp_genl
-from engines.emulation.mptcp.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
+from engines.emulation.kernel import mptcp_genl
+from engines.emulation.kernel.namespaces import sysctl_path
+from engines.emulation.path_manager import MAX_EXTRA_SUBFLOWS
 from engines.emulation.sandbox.client import emulation_lock, require
 from engines.emulation.sandbox.inside import RAW
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
-from engines.emulation.verdict import purposeful_stalls
 from engines.engine import Observer
 from engines.ims import is_ims
-from engines.kernel_hosts import MINTCP, check_spec, slack_s
-from engines.provenance import free_memory_mb, origin
+from engines.kernel_hosts import MINTCP, check_spec, samples_bytes, slack_s, tables_bytes
+from engines.provenance import free_memory_mb, origin, output
 from engines.wire import ResultReader
+from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.fields.limits import check_limits, check_marks
 from model.flows import PlannedFlow, planned_flows
-from model.network_plan import by_rank
+from model.network_plan import MAX_PACKETS, by_rank
 from model.responsive import opens_subflows
 from model.result import RunResult
-from model.spec import RunSpec
+from model.spec import LinkSpec, RunSpec
+from topos.topology import Topology
 
 UNKEPT = Path("/tmp")
 """Value of `raw` if the output of tools is not needed: the run's private /tmp, which ends with it."""
@@ -85,7 +84,7 @@ class MininetEngine:
         plane.check(spec, topology)
         flows = planned_flows(spec, topology)
         check_spec(spec, topology, flows)
-        purposeful_stalls.check(spec)
+        noise.check_stalls(spec)
         check_sysctls(spec.transport.sysctls)
         check_memory(spec, topology, flows, free_memory_mb())
         require("refabric run ... (or ./run_mptcp.sh ...)")
@@ -201,7 +200,7 @@ def check_sysctls(names: Iterable[str]) -> None:
 
 def _check_congestion_control(cc: str) -> None:
     if is_agents(cc):
-        found = bpf.too_old(oldest=AGENTS_OLDEST) or machine.found().congestion
+        found = machine.too_old(oldest=AGENTS_OLDEST) or machine.found().congestion
         if not found.ok:
             raise HostUnfitError(f"congestion control {cc}: {found.text}, or choose --engine simulator")
         return
@@ -231,3 +230,95 @@ def _check_mptcp(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         raise HostUnfitError(f"subflows that join late need refabric's path manager; {support.advice}")
     if in_kernel and (mixed or subflows > MAX_EXTRA_SUBFLOWS + 1):
         raise HostUnfitError(support.advice)
+
+
+MB = 1 << 20
+_PROGRAM = 180 * MB
+_HOST, _PORT = 350_000, 512
+_IPERF3_FLOW = 6 * MB
+"""A client and a server, each a process."""
+_SUBFLOW = 16_000
+"""Two sockets of the kernel, without data."""
+_PACKET = 2048 + 64 + 16 + 2304
+"""A frame, its descriptor and event in the core; the sender's copy with its sk_buff."""
+_SEND_BUFFER_PKTS = (4 << 20) // 1448
+"""What the kernel's largest default send buffer holds (tcp_wmem, 4 MB)."""
+_LINKS_ON_A_PATH = 6
+
+
+def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
+    """Return an upper bound of the peak memory in MB, hosts' kernel memory included."""
+    subflows = sum(flow.subflows for flow in flows)
+    held = (
+        _PROGRAM
+        + _HOST * len(topology.hosts)
+        + 2 * len(topology.links) * _PORT
+        + (_IPERF3_FLOW * len(flows) if spec.traffic == "iperf3" else 0)
+        + _SUBFLOW * subflows
+        + _PACKET * _packets(spec.link, len(flows), subflows)
+        + _sampled(spec, topology, subflows)
+    )
+    return held / MB
+
+
+def _sampled(spec: RunSpec, topology: Topology, subflows: int) -> float:
+    """Return the memory of samples: inside, and in the command as parts of tables and as tables."""
+    ports = 2 * len(topology.links)
+    return samples_bytes(spec, ports, subflows) + 2 * tables_bytes(spec, ports, subflows)
+
+
+def check_memory(
+    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], available_mb: float
+) -> None:
+    """Raise UsageError if the machine has less memory than needed."""
+    needed_mb = estimated_mb(spec, topology, flows)
+    if needed_mb <= available_mb:
+        return
+    subflows = sum(flow.subflows for flow in flows)
+    sampled_mb = _sampled(spec, topology, subflows) / MB
+    raise UsageError(
+        f"emulating {topology.kind} with {len(topology.hosts)} hosts and {subflows} subflows takes up to "
+        f"{needed_mb:,.0f} MB of memory ({sampled_mb:,.0f} MB of them samples), but only "
+        f"{available_mb:,.0f} MB are free: {_memory_advice(spec, sampled_mb > needed_mb / 2)}"
+    )
+
+
+def _memory_advice(spec: RunSpec, mostly_samples: bool) -> str:
+    if mostly_samples:
+        return "choose fewer --seconds or longer intervals between samples"
+    if not _queue_pkts(spec.link):
+        return "choose a smaller --k, fewer --subflows or a limit to --queue"
+    if spec.traffic == "iperf3":
+        return "choose a smaller --k, fewer --subflows or --traffic native"
+    return "choose a smaller --k or fewer --subflows"
+
+
+def _queue_pkts(link: LinkSpec) -> int:
+    """Return the limit of a queue in packets; 0 if it is unbounded."""
+    return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
+
+
+def _packets(link: LinkSpec, flows: int, subflows: int) -> int:
+    sent = subflows * _SEND_BUFFER_PKTS
+    if not (queue := _queue_pkts(link)):
+        return min(MAX_PACKETS, sent)
+    on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS * _LINKS_ON_A_PATH
+    return min(MAX_PACKETS, sent, round(flows * (queue * _LINKS_ON_A_PATH + on_wire)) + 4 * subflows)
+
+
+_VERSIONS = {
+    "iperf3": ["iperf3", "--version"],
+    "mininet": ["mn", "--version"],
+    "iproute2": ["ip", "-V"],
+}
+
+
+def tools() -> dict[str, str]:
+    """Return the first line of each tool's version; `missing` if it is not installed."""
+    return {name: _version(argv) for name, argv in _VERSIONS.items()}
+
+
+def _version(argv: list[str]) -> str:
+    if shutil.which(argv[0]) is None:
+        return "missing"
+    return (output(argv).splitlines() or ["unknown"])[0]

@@ -13,40 +13,41 @@ import topos
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from engines import wire
-from engines.emulation.agent.datapath import Agents, needed, started, with_agent
-from engines.emulation.congestion.built_in import BuiltIn
-from engines.emulation.congestion.registration import Registered, registered
-from engines.emulation.dataplanes.link_events import carried_out
+from engines.emulation.congestion.agent import Agents, needed, started, with_agent
+from engines.emulation.congestion.ranks import Programs, Wanted, on_interfaces
+from engines.emulation.congestion.registration import BuiltIn, Registered, registered
+from engines.emulation.dataplanes.control import (
+    Controlling,
+    KernelConnections,
+    Ticking,
+    bytes_sent,
+    carried_out,
+    controlling,
+    ticking,
+)
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.dataplanes.ovs import relay
-from engines.emulation.dataplanes.registry import DATAPLANES
-from engines.emulation.dataplanes.responsive import Controlling, KernelConnections, controlling
-from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
-from engines.emulation.hosts import host_sysctls, steering
-from engines.emulation.hosts.hosts import HostOptions
+from engines.emulation.hosts.hosts import HostOptions, steer_ends, steer_hosts, steering_sysctls, sysctls_of
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel.netns import HostRef, sysctl_path
+from engines.emulation.kernel import mptcp_genl
+from engines.emulation.kernel.namespaces import HostRef, sysctl_path
 from engines.emulation.measure import observing
-from engines.emulation.measure.observing import Observing, Sample
+from engines.emulation.measure.observing import Counted, Counting, Observing, Readings, Sample
 from engines.emulation.measure.path_pings import PathPinger, PingReadings, decided, probes_for
-from engines.emulation.measure.readings import Readings
-from engines.emulation.measure.sample_tables import sample_parts
 from engines.emulation.measure.socket_table import SocketTable
-from engines.emulation.measure.summarise import summarise
-from engines.emulation.measure.totals import Counted, Counting
-from engines.emulation.mptcp import mptcp_genl
-from engines.emulation.mptcp.mptcp_watch import ConnectionReport, MptcpWatcher
-from engines.emulation.mptcp.path_manager import PathManager
-from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
-from engines.emulation.ranks.programs import Programs, Wanted, on_interfaces
+from engines.emulation.measure.summarise import sample_parts, summarise
+from engines.emulation.measure.verdict import saturated, silent_flows, stall_error, stalled_and_waiting
+from engines.emulation.noise import stalling
+from engines.emulation.path_manager import (
+    ConnectionReport,
+    MptcpWatcher,
+    PathManager,
+    SignalPathManager,
+)
 from engines.emulation.sandbox.inside import NOBODY, Caller, Inside
-from engines.emulation.traffic.demands import default_cc, is_data, paths_of_each
-from engines.emulation.traffic.driver import TrafficDriver
-from engines.emulation.traffic.iperf3 import prefer_congestion_control
-from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
+from engines.emulation.traffic.driver import TrafficDriver, default_cc, is_data, paths_of_each
+from engines.emulation.traffic.iperf3 import Iperf3Traffic, prefer_congestion_control
 from engines.emulation.traffic.native import NativeDriver, worth_reading
-from engines.emulation.traffic.stalls import silent_flows, stall_error, stalled_and_waiting
-from engines.emulation.verdict.blame import saturated
-from engines.emulation.verdict.purposeful_stalls import stalling
 from engines.kernel_hosts import MINTCP, connect_s, route_metrics
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
@@ -117,8 +118,8 @@ class Point:
                 stack.enter_context(self._data_plane_first())
                 hosts = {host.name: host for host in net.host_refs()}
                 congestion.admit(hosts.values())
-                steering.steer_hosts([host.pid for host in hosts.values()], self._cpus)
-                steering.steer_ends(self._cpus.core_mask)
+                steer_hosts([host.pid for host in hosts.values()], self._cpus)
+                steer_ends(self._cpus.core_mask)
             with self._phase("connect", 3.0, "connect_s"):
                 watcher = self._watcher(stack, hosts)
                 prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
@@ -158,8 +159,8 @@ class Point:
         return stack.enter_context(registered(ours, settings))
 
     def _sysctls(self) -> dict[str, str]:
-        needed = host_sysctls.needed(self._spec, self._topology, self._flows)
-        ours = {**needed, **steering.sysctls(self._cpus.receive_mask)}
+        needed = sysctls_of(self._spec, self._topology, self._flows)
+        ours = {**needed, **steering_sysctls(self._cpus.receive_mask)}
         return {**ours, **self._spec.transport.sysctls}
 
     def _watcher(self, stack: ExitStack, hosts: dict[str, HostRef]) -> MptcpWatcher | None:

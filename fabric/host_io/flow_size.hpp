@@ -1,5 +1,5 @@
 // What the hosts' kernels must know of a flow to stamp its rank on every packet: its size, in socket storage that a
-// BPF program of the sender reads (engines/emulation/ranks/bpf/stamp.bpf.c has the same structure).
+// BPF program of the sender reads (engines/emulation/congestion/bpf/stamp.bpf.c has the same structure).
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,9 @@ def on(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
     bound = [job for job in jobs if job.name in names and job.spec.engine in MACHINE_BOUND]
     if not bound:
         return []
-    from engines.emulation.calibration import here  # noqa: PLC0415
+    from engines.emulation import calibrate  # noqa: PLC0415
 
-    return advise(bound, Machine(here.capacity(), free_memory_mb()))
+    return advise(bound, Machine(calibrate.capacity(), free_memory_mb()))
 
 
 def tell(found: Sequence[Advice], as_json: bool) -> None:

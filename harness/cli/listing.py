@@ -9,7 +9,7 @@ import click
 import topos
 from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
-from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from harness.catalogue import Catalogue
 from harness.cli.options import (
     json_option,

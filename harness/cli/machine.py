@@ -11,7 +11,7 @@ import click
 import topos
 from common.errors import UsageError
 from engines import registry as engines
-from engines.emulation.dataplanes.registry import FABRIC
+from engines.emulation.dataplanes.dataplane import FABRIC
 from harness.cli.options import (
     dataplane_options,
     interruptible,
@@ -99,7 +99,7 @@ def shell(
 @json_option
 def calibrate(k: tuple[int, ...], as_json: bool) -> None:
     """Measure the highest link rate that this machine carries, and keep it for later runs."""
-    from engines.emulation.calibration import calibrate as measuring  # noqa: PLC0415
+    from engines.emulation import calibrate as measuring  # noqa: PLC0415
 
     human = sys.stderr if as_json else sys.stdout
     with interruptible():

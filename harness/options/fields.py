@@ -18,7 +18,7 @@ from typing import Any
 from common.errors import UsageError
 from controllers.routing import POLICIES
 from engines.core_setup.stack import CHOICES
-from engines.emulation.dataplanes.registry import DATAPLANES, OVS
+from engines.emulation.dataplanes.dataplane import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
 from harness.options import parsers, user_files

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from common.errors import UsageError
-from engines.emulation.dataplanes.registry import OVS
+from engines.emulation.dataplanes.dataplane import OVS
 from engines.registry import LINUX, MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
 from harness.options.fields import (
     BY_NAME,

@@ -15,7 +15,7 @@ from common.errors import RefabricError
 from controllers.routing import per_packet
 from engines.core_setup.setup import built, plan_of
 from engines.core_setup.stack import stack_of
-from engines.emulation.dataplanes.registry import FABRIC
+from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.registry import STEADY_STATE
 from harness.points import labels
 from model.flows import PlannedFlow, planned_flows

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.emulation.agent.datapath import Activity
+from engines.emulation.congestion.agent import Activity
 from engines.emulation.congestion.registration import Counts, registered, registered_object
-from engines.emulation.congestion.support import support
+from engines.emulation.machine import bpf_support
 from model.congestion import CONGESTION_CONTROLS, DATAPATH, kernel_name
 from tests.live.congestion.test_agents_on_real_hosts import run
 from tests.support.agents.faults import agents_reasons, point
@@ -39,7 +39,7 @@ def has_namespaces() -> bool:
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+    pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
     pytest.mark.skipif(not has_namespaces(), reason="users have no namespaces of their own"),
 ]
 OURS = sorted(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)

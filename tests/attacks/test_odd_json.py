@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from common import stored_json
 from common.errors import RefabricError
-from engines.emulation.calibration import calibration_file
+from engines.emulation import calibrate
 from experiments.command import main
 from harness.options.user_files import network_of
 from harness.results import store
@@ -113,15 +113,13 @@ def test_calibrated_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """L4: a damaged entry is as good as none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     noise = MachineNoise(10.0, 1.0, 2.0, 3.0, 0.5, ((0, 2.0, 3.0),))
-    entry = calibration_file.Entry(
-        TopologySpec("fat_tree", {"k": 4}), 5.0, 1e9, noise, (Measured(1e6, 50.0),)
-    )
-    calibration_file.remember(entry)
-    assert calibration_file.entries() == [entry]
-    file = calibration_file.path()
+    entry = calibrate.Entry(TopologySpec("fat_tree", {"k": 4}), 5.0, 1e9, noise, (Measured(1e6, 50.0),))
+    calibrate.remember(entry)
+    assert calibrate.entries() == [entry]
+    file = calibrate.path()
     for text in spoilt(json.loads(file.read_text())):
         file.write_text(text)
-        for found in calibration_file.entries():
+        for found in calibrate.entries():
             assert isinstance(asdict(found), dict) and found.topology.params == {"k": 4}
 
 

@@ -15,7 +15,7 @@ from ccp.loading import load
 from ccp.names import OwnAlgorithm
 from ccp.reports import Report
 from common.errors import UsageError
-from engines.emulation.agent.maps import _COMMAND, _Given
+from engines.emulation.congestion.channels import _COMMAND, _Given
 from tests.support.agents.ccp_model import Native, primitives
 
 SUMS = """

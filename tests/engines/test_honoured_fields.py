@@ -10,7 +10,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines import kernel_hosts
-from engines.emulation.dataplanes.ovs import checks as ovs
+from engines.emulation.dataplanes.ovs import dataplane as ovs
 from engines.flow_level import engine as flow_level
 from engines.registry import make
 from harness.options.fields import SPEC_FIELDS, changed

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from engines.emulation.ims import support
+from engines.emulation.ims import checks
 from engines.emulation.sandbox.isolation import spawn_inside
 from tests.support.scenarios.ims_kills import CELLS
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(bool(support.missing()), reason=f"missing programs: run {support.INSTALL}"),
+    pytest.mark.skipif(bool(checks.missing()), reason=f"missing programs: run {checks.INSTALL}"),
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import HostUnfitError, UsageError
-from engines.emulation.verdict.purposeful_stalls import check, stalled_cpus, stalling
+from engines.emulation.noise import check_stalls, stalled_cpus, stalling
 from engines.engine import Silent
 from engines.registry import make
 from model.spec import LinkSpec, NoiseSpec, RunSpec, TopologySpec
@@ -32,11 +32,11 @@ def test_the_fabric_has_one_cpu_and_the_hosts_the_others() -> None:
 
 def test_what_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="at most 50 %"):
-        check(spec(NoiseSpec("all", 10, 8, 8)))
+        check_stalls(spec(NoiseSpec("all", 10, 8, 8)))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0})
     with pytest.raises(HostUnfitError, match="only CPU"):
-        check(spec(NoiseSpec("fabric", 100, 2, 4)))
-    check(spec(NoiseSpec("all", 100, 2, 4)))
+        check_stalls(spec(NoiseSpec("fabric", 100, 2, 4)))
+    check_stalls(spec(NoiseSpec("all", 100, 2, 4)))
 
 
 def test_without_noise_nothing_is_done() -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from common.errors import StalledFlowError
-from engines.emulation.kernel.cpu import CpuSampler
+from engines.emulation.kernel.proc import CpuSampler
 from engines.emulation.measure.summarise import percentile_us
-from engines.emulation.verdict.idle_probe import PERIOD_US, PRIORITY
+from engines.emulation.noise import PERIOD_US, PRIORITY
 from engines.engine import Engine, Silent
 from fabric import _core
 from model.machine.idle_noise import FLOOR_STEAL_PCT, FLOOR_US

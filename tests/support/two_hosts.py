@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from engines.emulation.kernel.netns import HostRef, call_in_netns
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 
 ROOT = Path(__file__).resolve().parents[2]
 ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +15,9 @@ import numpy.typing as npt
 
 from controllers.hashing import FiveTuple
 from controllers.scheduler import Network
+from engines.emulation.sandbox.inside import Caller
 from model.spec import LinkEvent, RunSpec
+from topos.topology import Topology
 
 Counts = npt.NDArray[np.uint64]
 Octets = Callable[[], Mapping[FiveTuple, int]]
@@ -204,3 +208,36 @@ def balanced(cpu: int) -> Cpus:
     if not rest.receive_mask:
         return rest
     return replace(rest, core_mask=cpu_mask([cpu]), core_share=CORE_SHARES.get(others, 0.0))
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One data plane: what it is, and its module, which is imported only when it is used.
+
+    To add a data plane, write a module with these three functions and add an entry to DATAPLANES.
+    """
+
+    about: str
+    module: str
+
+    def check(self, spec: RunSpec, topology: Topology) -> None:
+        """Raise UsageError for a spec that it cannot carry; starts nothing."""
+        importlib.import_module(self.module).check(spec, topology)
+
+    def check_machine(self, spec: RunSpec) -> None:
+        """Raise HostUnfitError for what this machine lacks."""
+        importlib.import_module(self.module).check_machine(spec)
+
+    def make(self, spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> MeasuredDataPlane:
+        """Return it, in the run's private namespaces, with the folder for its logs and the caller, whose
+        programs may run there."""
+        plane: MeasuredDataPlane = importlib.import_module(self.module).make(spec, topology, raw, caller)
+        return plane
+
+
+FABRIC = "fabric"
+OVS = "ovs"
+DATAPLANES: dict[str, Plane] = {
+    FABRIC: Plane("refabric's own core in real time", "engines.emulation.dataplanes.fabric_dataplane"),
+    OVS: Plane("Open vSwitch under an OpenFlow controller", "engines.emulation.dataplanes.ovs.dataplane"),
+}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from engines.emulation.dataplanes.dataplane import (
     balanced,
     last_cpu,
 )
-from engines.emulation.hosts.host_queues import HostQueues
+from engines.emulation.hosts.hosts import HostQueues
+from engines.emulation.sandbox.inside import Caller
 from engines.scheduling import FabricNetwork, FiveTupleNumbers
 from fabric._core import RealtimeFabric
 from fabric.plan import FRAME_BITS, NetworkPlan
@@ -275,8 +277,19 @@ def _core_errors(what: str) -> Iterator[None]:
         raise RunError(f"{what}: {error}") from error
 
 
-def make(spec: RunSpec, topology: Topology) -> FabricDataPlane:
+def check(spec: RunSpec, topology: Topology) -> None:
+    """Accept every spec."""
+    del spec, topology
+
+
+def check_machine(spec: RunSpec) -> None:
+    """Accept every machine."""
+    del spec
+
+
+def make(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> FabricDataPlane:
     """Return the core for a RunSpec."""
+    del raw, caller
     tuning = default_tuning(spec.link.rate_mbps, spec.clock)
     sample_ms = float(spec.sampling.queues_ms)
     host_queues = HostQueues(topology, spec.link) if spec.link.host_queue == QDISC else None

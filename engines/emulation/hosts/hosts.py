@@ -8,27 +8,44 @@ exists, so there is no neighbour or multicast discovery either.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeVar
+from pathlib import Path
+
+import numpy as np
 
 from common.errors import HostUnfitError, RunError
+from controllers.routing import per_packet
+from engines import kernel_hosts
+from engines.emulation.dataplanes.dataplane import Counts, Cpus, Wiring
 from engines.emulation.kernel import rtnl
+from engines.emulation.kernel.namespaces import (
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    MS_NODEV,
+    MS_NOSUID,
+    enter_netns,
+    in_threads,
+    mount,
+    sysctl_path,
+    unshare,
+)
 from engines.emulation.kernel.netlink import NetlinkSocket
-from engines.emulation.kernel.netns import enter_netns, sysctl_path
-from engines.emulation.kernel.offload import offloads_off
-from engines.emulation.sandbox.mounts import CLONE_NEWNET, unshare
+from engines.emulation.kernel.rtnl import offloads_off
+from engines.emulation.kernel.shaping import add_shape, nic_shape, open_nics, read_queues
 from engines.kernel_hosts import RouteMetrics
-from topos.topology import Nic
-
-T = TypeVar("T")
-R = TypeVar("R")
+from model import tuning
+from model.flows import PlannedFlow
+from model.network_plan import uplink
+from model.spec import LinkSpec, RunSpec
+from topos.topology import Nic, Topology
 
 GATEWAY_IP = "10.255.255.254"
 GATEWAY_MAC = "02:ff:ff:ff:ff:fe"
@@ -142,34 +159,6 @@ def read_sysctls(pids: Iterable[int], names: Sequence[str]) -> list[dict[str, st
     return in_threads(read, list(pids))
 
 
-def in_threads(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Return `[work(item) for item in items]`, computed by a few temporary threads with their own namespaces.
-
-    The first exception stops the remaining work and is raised here.
-    """
-    results: dict[int, R] = {}
-    failures: list[BaseException] = []
-    count = max(1, min(os.cpu_count() or 1, 4, len(items) // 16))
-
-    def walk(first: int) -> None:
-        try:
-            for position in range(first, len(items), count):
-                if failures:
-                    return
-                results[position] = work(items[position])
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=walk, args=(first,), name="hosts") for first in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return [results[position] for position in range(len(items))]
-
-
 def _write_sysctl(host: str, name: str, value: str) -> None:
     path = sysctl_path(name)
     if name in _QUIET and not path.exists():
@@ -188,3 +177,132 @@ def _hint(name: str, value: str, error: OSError) -> str:
     if error.errno == errno.ENOENT:
         return f"; this kernel has no congestion control {value}, try: modprobe tcp_{value}"
     return f"; the kernel allows {value} in the machine's own namespace only, allow it everywhere with: "
+
+
+DEFAULT_MASK = "net.core.rps_default_mask"
+
+
+def steering_sysctls(mask: str) -> Mapping[str, str]:
+    """Return the sysctls for a host without NICs; empty if the kernel has no default mask."""
+    return {DEFAULT_MASK: mask} if mask and sysctl_path(DEFAULT_MASK).exists() else {}
+
+
+def steer_hosts(pids: Sequence[int], cpus: Cpus) -> None:
+    """Set which CPUs receive packets for these hosts, once their NICs exist.
+
+    The CPUs of `receive_mask` receive for most hosts; those of `core_mask` for an evenly spread
+    `core_share` of them. Raises as `steer`.
+    """
+    at_core = [pid for number, pid in enumerate(pids) if is_chosen(number, cpus.core_share)]
+    if cpus.receive_mask and not steering_sysctls(cpus.receive_mask):
+        steer(pids, cpus.receive_mask)
+    if at_core:
+        steer(at_core, cpus.core_mask)
+
+
+def is_chosen(number: int, share: float) -> bool:
+    """Return whether item `number` (from 0) belongs to an evenly spread `share` of all items."""
+    return int((number + 1) * share) > int(number * share)
+
+
+def steer_ends(mask: str) -> None:
+    """Receive what hosts send on the CPUs of `mask`, at the run's veth ends, in the run's namespace.
+
+    Raises RunError if sysfs cannot be written.
+    """
+    if not mask:
+        return
+    try:
+        _write_masks(mask)
+    except OSError as error:
+        raise RunError(f"steering packets from hosts to CPUs {mask}: {error}") from error
+
+
+def _write_masks(mask: str) -> None:
+    for queue in Path("/sys/class/net").glob("*-eth*/queues/rx-*/rps_cpus"):
+        queue.write_text(mask)
+
+
+def steer(pids: Sequence[int], mask: str) -> None:
+    """Write `mask` (hexadecimal) to every receive queue of the NICs in the namespaces of `pids`.
+
+    Raises RunError if a namespace's sysfs cannot be written.
+    """
+
+    def write(pid: int) -> None:
+        unshare(CLONE_NEWNS)
+        enter_netns(pid)
+        mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV)
+        try:
+            _write_masks(mask)
+        except OSError as error:
+            raise RunError(f"steering received packets of pid {pid} to CPUs {mask}: {error}") from error
+
+    in_threads(write, pids)
+
+
+_NO_METRICS_SAVE = {"net.ipv4.tcp_no_metrics_save": "1"}
+"""A connection must not reuse what an earlier one learnt."""
+_ECN = {"net.ipv4.tcp_ecn": "1"}
+"""Request and accept ECN (Documentation/networking/ip-sysctl.rst); by default hosts only accept it."""
+
+_REORDERING = {"net.ipv4.tcp_recovery": "5", "net.ipv4.tcp_min_rtt_wlen": "0"}
+"""Do not treat reordering as loss (docs/decisions.md). RACK waits for a quarter of the minimum RTT,
+multiplied by the reordering that DSACKs reported. With a window of 0 s the minimum is the current RTT instead
+of the empty network's. 5 is RACK without the threshold of three duplicate ACKs; tcp_reordering does little.
+Source: net/ipv4/tcp_recovery.c, Documentation/networking/ip-sysctl.rst."""
+
+
+def sysctls_of(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> dict[str, str]:
+    """Return sysctls (name with dots -> value) for every host; the spec's own sysctls override them."""
+    ecn = _ECN if spec.link.ecn_pkts else {}
+    reordering = _REORDERING if per_packet(spec.routing) else {}
+    needed_by_cc = kernel_hosts.sysctls(spec.transport.cc)
+    return {**_NO_METRICS_SAVE, **ecn, **reordering, **tuning.default(spec, topology, flows), **needed_by_cc}
+
+
+class HostQueues:
+    """Queue disciplines on hosts' NICs: `make`, then `drops`, then `close`. They end with the namespaces."""
+
+    def __init__(self, topology: Topology, link: LinkSpec) -> None:
+        self._topology = topology
+        self._link = link
+        self._sockets: list[NetlinkSocket] = []
+        self._ports: list[dict[int, int]] = []
+        """Interface index -> port, for each host."""
+
+    def make(self, wiring: Wiring) -> None:
+        """Add the queue disciplines. Raises RunError that names the host whose kernel refuses."""
+        for host, pid in wiring.pids.items():
+            try:
+                self._shape(host, pid)
+            except OSError as error:
+                name = self._topology.nodes[host].name
+                raise RunError(f"adding a queue (HTB) to the NICs of {name}: {error}") from error
+
+    def drops(self) -> Counts:
+        """Return packets dropped since the start, one entry per port (switch ports: 0). Raises RunError."""
+        table = np.zeros(2 * len(self._topology.links), np.uint64)
+        try:
+            for sock, ports in zip(self._sockets, self._ports, strict=True):
+                for seen in read_queues(sock):
+                    if seen.ifindex in ports:
+                        table[ports[seen.ifindex]] = seen.drops
+        except OSError as error:
+            raise RunError(f"reading the counters of hosts' queues: {error}") from error
+        return table
+
+    def close(self) -> None:
+        """Close the sockets. No effect if nothing was made."""
+        for sock in self._sockets:
+            sock.close()
+        self._sockets, self._ports = [], []
+
+    def _shape(self, host: int, pid: int) -> None:
+        nics = self._topology.nics_of(host)
+        sock, found = open_nics(pid, nics)
+        self._sockets.append(sock)
+        self._ports.append({index: uplink(nic.link) for nic, index in zip(nics, found, strict=True)})
+        for nic, index in zip(nics, found, strict=True):
+            shape = nic_shape(self._link, self._topology.links[nic.link].speed)
+            add_shape(sock, index, dataclasses.replace(shape, delay_us=0.0))

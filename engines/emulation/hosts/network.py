@@ -11,30 +11,46 @@ other end `p0e0-eth1`, named like the switch's port, is in the run's namespace; 
 
 from __future__ import annotations
 
+import json
 import os
-import resource
+import pty
+import select
 import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self
 
+from mininet.cli import CLI
+from mininet.link import Intf, Link
 from mininet.log import error, output, setLogLevel
 from mininet.net import Mininet
+from mininet.node import Host, Node
+from mininet.util import getincrementaldecoder
 
-from common.errors import HostUnfitError, RunError
+from common.errors import CommandError, DeadlineError, HostUnfitError, RefabricError, RunError
 from engines.emulation.dataplanes.dataplane import DataPlane, NoDataPlane, Wiring
-from engines.emulation.hosts.hosts import HostOptions, configure, in_threads, read_sysctls, start_namespaces
-from engines.emulation.hosts.iperf_pair import format_rate, iperf_pair
-from engines.emulation.hosts.nodes import FabricHost, FabricIntf, FabricLink, FabricSwitch
+from engines.emulation.hosts.hosts import HostOptions, configure, read_sysctls, start_namespaces
 from engines.emulation.kernel import rtnl
-from engines.emulation.kernel.netns import HostRef
-from engines.emulation.kernel.offload import offloads_off
+from engines.emulation.kernel.namespaces import (
+    CLONE_NEWNS,
+    MS_NODEV,
+    MS_NOSUID,
+    HostRef,
+    call_in_netns,
+    in_threads,
+    mount,
+    unshare,
+)
+from engines.emulation.kernel.proc import reserve_fds
+from engines.emulation.kernel.rtnl import offloads_off
 from topos.topology import Nic, Topology
 
 VETH_GROUP = 0x7EFA
-_FDS_PER_HOST = 6
-_RESERVED_FDS = 1024
+_FDS_PER_HOST, _RESERVED_FDS = 6, 1024
+"""A pty and pipes per host, but no more: programs that close all descriptors pay per slot."""
 _END_S = 10.0
 
 
@@ -75,7 +91,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
     def build(self) -> None:
         """Make hosts with their namespaces, NICs, addresses and routes."""
         hosts, nics = self.topology.hosts, self.topology.nics
-        _raise_limits(len(hosts))
+        reserve_fds(_RESERVED_FDS + _FDS_PER_HOST * len(hosts))
         names = [self.topology.nodes[i].name for i in hosts]
         self._holders = start_namespaces(names, self.options.sysctls)
         pids = self._pids()
@@ -220,22 +236,6 @@ class FabricNet(Mininet):  # type: ignore[misc]
         return found[0]
 
 
-def _raise_limits(hosts: int) -> None:
-    """Allow a pty and pipes per host, but no more: programs that close all descriptors pay per slot."""
-    needed = _RESERVED_FDS + _FDS_PER_HOST * hosts
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    ceiling = hard if hard == resource.RLIM_INFINITY else max(hard, needed)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, ceiling))
-    except (OSError, ValueError) as failure:
-        raise HostUnfitError(
-            f"{needed} open files are needed for {hosts} hosts, but the limit is {hard}: {failure}; "
-            f"run: ulimit -Hn {needed}"
-        ) from failure
-
-
 def _end_all(pids: Sequence[int]) -> None:
     """Kill and reap the holders. Only this code reaps them, so their pids cannot be reused before."""
     for pid in pids:
@@ -246,3 +246,351 @@ def _end_all(pids: Sequence[int]) -> None:
             if time.monotonic() > deadline:
                 raise RunError(f"ending host namespaces: process {pid} did not end after SIGKILL")
             time.sleep(0.0005)
+
+
+SHELL_S = 10.0
+_PROMPT = chr(127)
+
+
+class _LazyShell(Node):  # type: ignore[misc]
+    """A Mininet node whose shell starts on first use."""
+
+    def __init__(self, name: str, holder: int, **params: Any) -> None:
+        self.holder = holder
+        """Pid of a process in the node's network namespace."""
+        self._shell: subprocess.Popen[bytes] | None = None
+        self._ended = False
+        self._master: Any = None
+        self._poller: Any = None
+        super().__init__(name, **params)
+
+    @property
+    def shell(self) -> subprocess.Popen[bytes] | None:
+        if self._shell is None and not self._ended:
+            self._start()
+        return self._shell
+
+    @shell.setter
+    def shell(self, value: object) -> None:
+        assert value is None  # Node.__init__ clears it
+
+    @property
+    def stdout(self) -> Any:
+        return self._master if self.shell else None
+
+    @stdout.setter
+    def stdout(self, value: object) -> None:
+        assert value is None
+
+    stdin = stdout
+
+    @property
+    def pollOut(self) -> Any:
+        return self._poller if self.shell else None
+
+    @pollOut.setter
+    def pollOut(self, value: object) -> None:
+        assert value is None
+
+    @property
+    def pid(self) -> int:
+        """A process in this node's namespace, for `mnexec -a` and nsenter: always the holder."""
+        return self.holder
+
+    @pid.setter
+    def pid(self, value: object) -> None:
+        assert value is None
+
+    def startShell(self, mnopts: str | None = None) -> None:
+        """Do nothing when Node.__init__ calls this; the shell starts later."""
+        del mnopts
+
+    def _start(self) -> None:
+        """Start bash on a pty as Mininet does, in the node's namespaces, and wait for its prompt."""
+        master, self.slave = pty.openpty()
+        self._master = os.fdopen(master, "r")
+        self._poller = select.poll()
+        self._poller.register(self._master)
+        self._shell = self._enter(self._spawn_shell)
+        self.outToNode[master] = self
+        self.inToNode[master] = self
+        self.decoder = getincrementaldecoder()
+        self.readbuf = ""
+        self.waiting = True
+        self._await_prompt()
+        self.cmd("unset HISTFILE; stty -echo; set +m")
+
+    def _spawn_shell(self) -> subprocess.Popen[bytes]:
+        if self.inNamespace:
+            unshare(CLONE_NEWNS)
+            mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV)
+        argv = ["bash", "--norc", "--noediting", "-is", f"mininet:{self.name}"]
+        env = {**os.environ, "PS1": _PROMPT}
+        fd = self.slave
+        return subprocess.Popen(argv, stdin=fd, stdout=fd, stderr=fd, env=env, start_new_session=True)
+
+    def _await_prompt(self) -> None:
+        seen = ""
+        while self.waiting:
+            text = self.monitor(timeoutms=round(SHELL_S * 1000))
+            seen += text
+            if self.waiting and not text:
+                raise DeadlineError(
+                    f"starting the shell of {self.name}: no prompt within {SHELL_S:g} s, output {seen!r}"
+                )
+
+    def _enter(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """Run `start` on a temporary thread in the node's network namespace."""
+        return call_in_netns(self.holder, start)
+
+    def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[Any]:
+        """Run a command (list, string or words) in this node's network namespace, as Mininet's `popen`.
+
+        The program starts directly, in a new session, not through mnexec(1). It sees the run's /sys; a
+        program started by `cmd` sees the host's /sys.
+        """
+        if self.privateDirs:
+            running: subprocess.Popen[Any] = Node.popen(self, *args, **kwargs)
+            return running
+        kwargs.pop("mncmd", None)
+        argv = _words(args)
+        if kwargs.pop("shell", False):
+            argv = [os.environ.get("SHELL", "/bin/bash"), "-c", " ".join(argv)]
+        options: dict[str, Any] = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "start_new_session": True,
+        }
+        options.update(kwargs)
+        return self._enter(lambda: self._popen(argv, **options))
+
+    def terminate(self) -> None:
+        """Send SIGHUP to the shell and its programs; kill what does not end in time."""
+        self._ended = True
+        shell, self._shell = self._shell, None
+        if shell is None:
+            return
+        if shell.poll() is None:
+            os.killpg(shell.pid, signal.SIGHUP)
+        for table in (self.outToNode, self.inToNode):
+            table.pop(self._master.fileno(), None)
+        self._master.close()
+        os.close(self.slave)
+        try:
+            shell.wait(1.0)
+        except subprocess.TimeoutExpired:
+            shell.kill()
+            shell.wait(SHELL_S)
+
+    cleanup = terminate
+
+    def config(self, **_params: Any) -> dict[str, Any]:
+        """Do nothing: the network configures its hosts when it is built."""
+        return {}
+
+    @classmethod
+    def setup(cls) -> None:
+        """Require nothing beyond what doctor checks."""
+
+    def __repr__(self) -> str:
+        interfaces = ",".join(f"{intf.name}:{intf.IP()}" for intf in self.intfList())
+        return f"<{type(self).__name__} {self.name}: {interfaces} pid={self.holder}> "
+
+
+class FabricHost(_LazyShell, Host):  # type: ignore[misc]
+    """A host with its own network namespace, real NICs and a real kernel stack."""
+
+
+class Fabric(Protocol):
+    """The part of a network that a switch uses."""
+
+    dataplane: DataPlane
+
+    def set_link(self, link: FabricLink, up: bool) -> None: ...
+
+
+class FabricSwitch(_LazyShell):
+    """A switch of the data plane. Its commands run in the run's namespace, as with Open vSwitch."""
+
+    portBase = 1
+    """Number of the first interface; interfaces are numbered like OpenFlow ports (topos/ports.py)."""
+
+    def __init__(self, name: str, fabric: Fabric) -> None:
+        self._fabric = fabric
+        super().__init__(name, os.getpid(), inNamespace=False)
+
+    def start(self, _controllers: object) -> None:
+        """Take all links of the switch up, for the CLI's `switch X start`."""
+        self._set_links(True)
+
+    def stop(self, deleteIntfs: bool = False) -> None:
+        """Take all links of the switch down, for the CLI's `switch X stop`."""
+        del deleteIntfs
+        self._set_links(False)
+
+    def connected(self) -> bool:
+        return True
+
+    def dpctl(self, *args: str) -> str:
+        """Return the output of the CLI's `dpctl dump-flows` and similar commands."""
+        return self._fabric.dataplane.dpctl(self.name, *args)
+
+    def _set_links(self, up: bool) -> None:
+        for interface in self.intfList():
+            self._fabric.set_link(interface.link, up)
+
+    def _enter(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        return start()
+
+
+class FabricIntf(Intf):  # type: ignore[misc]
+    """A configured interface whose properties are known without a process."""
+
+    def __init__(self, name: str, node: _LazyShell, link: FabricLink, ip: str = "", mac: str = "") -> None:
+        super().__init__(name, node=node, link=link, mac=mac or None, moveIntfFn=_stay)
+        self.ip: str | None = ip or None
+        self.prefixLen: str | None = "32" if ip else None
+
+    def config(self, **_params: Any) -> dict[str, Any]:
+        return {}
+
+    def updateIP(self) -> str | None:
+        return self.ip
+
+    def updateMAC(self) -> str | None:
+        return self.mac if self.mac is None else str(self.mac)
+
+    def isUp(self, setUp: bool = False) -> bool:
+        del setUp
+        return bool(self.link.up)
+
+    def status(self) -> str:
+        return "OK" if self.link.up else "DOWN"
+
+
+class FabricLink(Link):  # type: ignore[misc]
+    """Link `index` of the topology, between two nodes; its frames pass through the data plane."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.up = True
+        self.intf1: FabricIntf
+        self.intf2: FabricIntf
+
+    def stop(self) -> None:
+        """Do nothing: the network removes all interfaces at once."""
+
+    def delete(self) -> None:
+        raise RunError(f"deleting {self}: it is part of the topology; use `link ... down` instead")
+
+
+def _stay(_name: str, _node: object) -> None:
+    """Do nothing where Mininet would move an interface: it was created in its namespace."""
+
+
+def _words(args: tuple[Any, ...]) -> list[str]:
+    if len(args) == 1 and isinstance(args[0], list):
+        return [str(word) for word in args[0]]
+    if len(args) == 1:
+        return str(args[0]).split()
+    return [str(word) for word in args]
+
+
+class FabricCLI(CLI):  # type: ignore[misc]
+    """Read commands until `exit` or the end of stdin; starts at once, as Mininet's CLI does."""
+
+    def __init__(self, net: FabricNet) -> None:
+        if not sys.stdin.isatty():
+            self.prompt = ""
+            CLI.readlineInited = True  # Do not write ~/.mininet_history from scripts.
+        super().__init__(net, stdin=sys.stdin)
+
+    def onecmd(self, line: str) -> bool:
+        """Execute one command; print its error and continue if it fails."""
+        try:
+            return bool(super().onecmd(line))
+        except RefabricError as failure:
+            error(f"*** {failure}\n")
+            return False
+
+    def waitForNode(self, node: FabricHost | FabricSwitch) -> None:
+        """Print a command's output until it ends; Ctrl-C interrupts the command."""
+        if self.isatty():
+            super().waitForNode(node)
+            return
+        while node.waiting:
+            try:
+                output(node.monitor())
+            except KeyboardInterrupt:
+                node.sendInt()
+
+    def do_EOF(self, line: str) -> str:
+        """End the CLI at the end of piped commands, without an empty line."""
+        return str(super().do_EOF(line)) if self.isatty() else "end of input"
+
+
+START_S = 5.0
+END_S = 15.0
+_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def iperf_pair(
+    client: FabricHost, server: FabricHost, seconds: int, port: int, udp_rate: str = ""
+) -> tuple[float, float]:
+    """Return bit/s sent by the client and received by the server; UDP at `udp_rate` ("10M") if given.
+
+    Raises CommandError with iperf3's output, DeadlineError if it does not start or end in time.
+    """
+    serving = server.popen(["iperf3", "-s", "-1", "--forceflush", "-p", str(port)], stderr=subprocess.STDOUT)
+    try:
+        _await_listening(serving)
+        argv = ["iperf3", "-J", "-c", str(server.IP()), "-p", str(port), "-t", str(seconds)]
+        argv += ["-u", "-b", udp_rate] if udp_rate else []
+        return _transfer(client, argv, seconds + END_S)
+    finally:
+        serving.kill()
+        serving.communicate(timeout=END_S)
+
+
+def format_rate(bps: float, unit: str | None = None) -> str:
+    """Return `9.41 Mbits/sec`; `unit` is k, m or g, or None for a unit by size."""
+    prefix = unit.lower() if unit else ("g" if bps >= 1e9 else "m" if bps >= 1e6 else "k")
+    return (
+        f"{bps / _UNITS[prefix]:.3g} {prefix.replace('k', 'K').replace('m', 'M').replace('g', 'G')}bits/sec"
+    )
+
+
+def _await_listening(serving: subprocess.Popen[Any]) -> None:
+    assert serving.stdout is not None
+    deadline = time.monotonic() + START_S
+    seen = b""
+    while b"listening" not in seen:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not select.select([serving.stdout], [], [], left_s)[0]:
+            raise DeadlineError(
+                f"starting iperf3 -s: it did not listen within {START_S:g} s; output {seen.decode()!r}"
+            )
+        chunk = os.read(serving.stdout.fileno(), 4096)
+        if not chunk:
+            raise CommandError(f"iperf3 -s exited with {serving.wait(1)}: {seen.decode().strip()}")
+        seen += chunk
+
+
+def _transfer(client: FabricHost, argv: list[str], deadline_s: float) -> tuple[float, float]:
+    running = client.popen(argv, stderr=subprocess.STDOUT)
+    try:
+        text, _ = running.communicate(timeout=deadline_s)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.communicate(timeout=END_S)
+        raise DeadlineError(
+            f"{' '.join(argv)} did not end within {deadline_s:g} s; check whether a link is down"
+        ) from None
+    try:
+        report = json.loads(text)
+        sent = report["end"].get("sum_sent") or report["end"]["sum"]
+        received = report["end"].get("sum_received") or report["end"]["sum"]
+        return float(sent["bits_per_second"]), float(received["bits_per_second"])
+    except (ValueError, KeyError) as error:
+        words = text.decode(errors="replace").strip()[-300:]
+        raise CommandError(f"{' '.join(argv)} (exit {running.returncode}): {words}") from error

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from common.errors import CommandError
 from common.files import is_full, store_error
-from engines.emulation.kernel.netns import HostRef, map_in_netns
+from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 
 POLL_S = 0.005
 

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import topos
-from engines.emulation.dataplanes.dataplane import DataPlane
+from engines.emulation.dataplanes.dataplane import DATAPLANES, FABRIC, OVS, DataPlane
 from engines.emulation.dataplanes.ovs import relay
-from engines.emulation.dataplanes.ovs.own_controller import reachable
-from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC, OVS
+from engines.emulation.dataplanes.ovs.controller import reachable
 from engines.emulation.sandbox import client
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Caller, Inside
@@ -63,8 +62,7 @@ def inside(inside: Inside) -> int:
     # Import Mininet here only: it takes 0.15 s, which the outer process can save.
     from mininet.log import lg  # noqa: PLC0415
 
-    from engines.emulation.hosts.fabric_cli import FabricCLI  # noqa: PLC0415
-    from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
+    from engines.emulation.hosts.network import FabricCLI, FabricNet  # noqa: PLC0415
 
     if inside.caller.folder >= 0:
         os.fchdir(inside.caller.folder)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
+
 import topos
-from common.errors import UsageError
-from engines.emulation.dataplanes.registry import FABRIC
-from engines.emulation.ims import support
+from common.errors import HostUnfitError, UsageError
+from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.ims import checked
 from model.spec import RunSpec
 from topos.topology import Topology
@@ -29,7 +32,7 @@ def check(spec: RunSpec) -> None:
             f"workload {sip.MATRIX}: links of {spec.link.delay_us:g} us delay already take longer than a "
             "look-up: choose a smaller --delay, or a larger lookup_us"
         )
-    support.check()
+    check_installed()
 
 
 def expected_s(spec: RunSpec) -> float:
@@ -46,3 +49,25 @@ def extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:
     path = topology.shortest_paths(topology.index(scscfs[0]), topology.index(hss))[0]
     links_us = (len(path) - 1) * spec.link.delay_us + 2 * spec.link.host_delay_us
     return settings.lookup_us / settings.share / 2 - links_us
+
+
+KAMAILIO, SIPP, REDIS = "/usr/sbin/kamailio", "/usr/bin/sipp", "/usr/bin/redis-server"
+FILES = Path(__file__).parent / "files"
+MODULE = "*/kamailio/modules/ndb_redis.so"
+"""Of the package kamailio-redis-modules, below LIBRARIES."""
+LIBRARIES = Path("/usr/lib")
+INSTALL = "sudo setup/install.sh --ims"
+
+
+def missing() -> list[str]:
+    """Return the names of missing programs."""
+    programs = [Path(program) for program in (KAMAILIO, SIPP, REDIS)]
+    absent = [program.name for program in programs if not os.access(program, os.X_OK)]
+    module = [] if any(LIBRARIES.glob(MODULE)) else ["kamailio's ndb_redis.so"]
+    return [*absent, *module, *([] if shutil.which("gcc") else ["gcc"])]
+
+
+def check_installed() -> None:
+    """Raise HostUnfitError with the command that installs the programs, if some are missing."""
+    if absent := missing():
+        raise HostUnfitError(f"a real IMS needs {', '.join(absent)}: run {INSTALL}")

@@ -15,12 +15,14 @@ from pathlib import Path
 from common.errors import RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Process
-from engines.emulation.ims import scheduling
-from engines.emulation.ims.servers import (
+from engines.emulation.ims.checks import FILES
+from engines.emulation.ims.programs import (
+    CALLEES_PORT,
     POLL_S,
     TRUESIZE,
     Kamailio,
     Socket,
+    Users,
     look_up_s,
     redis_commands,
     scheduled_s,
@@ -28,9 +30,7 @@ from engines.emulation.ims.servers import (
     start_kamailio,
     start_redis,
 )
-from engines.emulation.ims.support import FILES
-from engines.emulation.ims.users import CALLEES_PORT, Users
-from engines.emulation.kernel.netns import HostRef, call_in_netns
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 from engines.ims import PCSCF, ROLES, SCSCF, Calls, Instance, Reading
 from workloads.sip import SipSettings
 
@@ -41,8 +41,6 @@ BURST = 120
 TOOLS_S = 30
 SIZED_S = 2.0
 MAX_WORDS = 200
-RESERVE = False
-"""See docs/decisions.md: which of the two keeps service times better."""
 TRANSACTION_S = 5.0
 """How long Kamailio keeps a transaction that has ended (wt_timer)."""
 _SIZE = re.compile(r"rb(\d+)")
@@ -86,10 +84,6 @@ class RealIms:
 
     settings: SipSettings
     place: Place
-    reserve: bool = RESERVE
-    """Whether workers of P-CSCFs get a reservation of CPU time instead of real-time priority."""
-    scheduled: dict[str, str] = field(default_factory=dict)
-    """How the kernel schedules each instance (scheduling.py)."""
     ready_ms: list[float] = field(default_factory=list)
     """Time from the start of each instance until it answered."""
     running: dict[str, list[Running]] = field(default_factory=lambda: {role: [] for role in ROLES})
@@ -236,10 +230,6 @@ class RealIms:
         self.running[role].append(each := Running(server, number))
         server.wait()
         self.ready_ms.append(1000 * (time.monotonic() - began_s))
-        reserved = role == PCSCF and self.reserve
-        self.scheduled[server.name] = (
-            scheduling.reserve(server.workers) if reserved else scheduling.ROUND_ROBIN_WORDS
-        )
         each.size_bytes = _sized(host, size_bytes)
 
     def _balance(self, role: str) -> None:

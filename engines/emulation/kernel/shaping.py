@@ -11,15 +11,17 @@ message, where tc(8) takes a process. Functions raise OSError with the kernel's 
 
 from __future__ import annotations
 
+import socket
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engines.emulation.hosts.hosts import in_threads
 from engines.emulation.kernel import rtnl
-from engines.emulation.kernel.netlink import NLM_F_ACK, NetlinkSocket, attr
-from engines.emulation.sandbox.mounts import CLONE_NEWNET, unshare
+from engines.emulation.kernel.namespaces import CLONE_NEWNET, call_in_netns, in_threads, unshare
+from engines.emulation.kernel.netlink import NLM_F_ACK, NLM_F_DUMP, NetlinkSocket, attr, parse_attrs
 from fabric.plan import FRAME_BITS
 from model.spec import LinkSpec
+from topos.topology import Nic
 
 _NEWQDISC, _NEWTCLASS = 36, 40
 _CREATE, _REPLACE = 0x400, 0x100
@@ -134,3 +136,54 @@ def _request(
     header = struct.pack("=BxHiIII", 0, 0, *where, 0)
     payload = header + attr(_KIND, kind.encode() + b"\0") + attr(_OPTIONS, options)
     sock.request(message, payload, NLM_F_ACK | flags)
+
+
+_GETQDISC = 38
+_TCMSG = struct.Struct("=BxHiIII")
+_QDISC_ROOT = 0xFFFFFFFF
+_HTB_HANDLE = 0x1_0000
+_STATS2, _BASIC, _QUEUE, _PACKETS64 = 7, 1, 3, 8
+_BASIC_STATS = struct.Struct("=QI")
+_QUEUE_STATS = struct.Struct("=5I")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCount:
+    """Counters of one interface: packets and bytes sent and drops since it was shaped; packets queued now."""
+
+    ifindex: int
+    tx_packets: int
+    tx_bytes: int
+    drops: int
+    queued_pkts: int
+
+
+def open_nics(pid: int, nics: Sequence[Nic]) -> tuple[NetlinkSocket, list[int]]:
+    """Return a route socket in the network namespace of `pid`, and the interface index of each NIC there.
+
+    Raises OSError.
+    """
+
+    def look() -> tuple[NetlinkSocket, list[int]]:
+        return rtnl.route_socket(), [socket.if_nametoindex(nic.name) for nic in nics]
+
+    return call_in_netns(pid, look)
+
+
+def read_queues(sock: NetlinkSocket) -> Iterator[QueueCount]:
+    """Yield the counters of every shaped interface in the namespace of `sock`. Raises OSError.
+
+    HTB's root counts what left its leaf and what the leaf dropped (net/sched/sch_htb.c).
+    """
+    for message in sock.request(_GETQDISC, _TCMSG.pack(0, 0, 0, 0, 0, 0), NLM_F_DUMP):
+        _, _, ifindex, handle, parent, _ = _TCMSG.unpack_from(message.payload)
+        if parent == _QDISC_ROOT and handle == _HTB_HANDLE:
+            yield _count(ifindex, parse_attrs(parse_attrs(message.payload, _TCMSG.size)[_STATS2]))
+
+
+def _count(ifindex: int, stats: dict[int, bytes]) -> QueueCount:
+    sent_bytes, packets = _BASIC_STATS.unpack_from(stats[_BASIC])
+    if _PACKETS64 in stats:
+        (packets,) = struct.unpack("=Q", stats[_PACKETS64])
+    queued, _, drops, _, _ = _QUEUE_STATS.unpack_from(stats[_QUEUE])
+    return QueueCount(ifindex, packets, sent_bytes, drops, queued)

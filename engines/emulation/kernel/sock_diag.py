@@ -24,8 +24,9 @@ from typing import Self
 
 from common.errors import RunError
 from engines.emulation.kernel import netlink
-from engines.emulation.kernel.netns import HostRef, map_in_netns, reserve_fds
-from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
+from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP
+from engines.emulation.kernel.namespaces import HostRef, map_in_netns
+from engines.emulation.kernel.proc import reserve_fds
 from model.flows import AddressPair
 
 SOCK_DIAG_BY_FAMILY = 20

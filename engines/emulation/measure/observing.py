@@ -9,15 +9,20 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from engines.emulation.dataplanes.dataplane import MeasuredDataPlane
-from engines.emulation.kernel.cpu import CpuSample, CpuSampler
-from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
+from engines.emulation.congestion.registration import Counts
+from engines.emulation.dataplanes.dataplane import MeasuredDataPlane, QueueSamples, Reading
+from engines.emulation.kernel import proc
+from engines.emulation.kernel.namespaces import HostRef
+from engines.emulation.kernel.proc import CpuSample, CpuSampler, read_softnet
+from engines.emulation.measure.path_pings import PingReadings
+from engines.emulation.measure.socket_table import Ints, SocketTable, SubflowReadings
 from engines.emulation.traffic.driver import TrafficDriver
 from model.instant import Instant, Windows
 
@@ -148,3 +153,105 @@ def go_first() -> None:
     """Give this process priority over its future children, which start at nice 0 (sched(7))."""
     os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     os.setpriority(os.PRIO_PROCESS, 0, NICE)
+
+
+class Counting(Protocol):
+    """Congestion controls that count what they do."""
+
+    def counts(self) -> Counts: ...
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Counters of a window. `opened` and `closed` are the data plane's, read at the monotonic times
+    `opened_s` and `closed_s`; `before` and `after` are the senders' sockets. The others are increments."""
+
+    opened: Reading
+    opened_s: float
+    closed: Reading
+    closed_s: float
+    before: SubflowReadings
+    after: SubflowReadings
+    softnet_dropped: int
+    kernel: Mapping[str, int]
+    """TCP and MPTCP counters of all hosts (proc.py)."""
+    congestion: Counts
+    """Counters of refabric's congestion controls."""
+    others_pct: float
+    """Share of all CPU time that processes outside the run used in user mode."""
+
+    @property
+    def core_seconds(self) -> float:
+        """Seconds between the two readings of the data plane."""
+        return self.closed_s - self.opened_s
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What has counters: the data plane, the hosts, their sockets and their congestion controls."""
+
+    dataplane: MeasuredDataPlane
+    hosts: Sequence[HostRef]
+    table: SocketTable
+    congestion: Counting
+
+    def while_running(self, window: Callable[[], None]) -> Totals:
+        """Read all counters, call `window`, which returns at the end of the window, and read them again.
+
+        The data plane is read last before and first after the window: its counters cover exactly that.
+        """
+        before, kernel = self.table.read(), proc.read_netstat(self.hosts)
+        softnet, congestion = read_softnet(), self.congestion.counts()
+        users = proc.read_user_time()
+        self.dataplane.restart_maxima()
+        opened, opened_s = self.dataplane.reading(), time.monotonic()
+        window()
+        closed, closed_s = self.dataplane.reading(), time.monotonic()
+        others_pct = proc.others_pct(users, proc.read_user_time())
+        dropped = (read_softnet() - softnet).dropped
+        congestion = self.congestion.counts() - congestion
+        after, counted = self.table.read(), proc.read_netstat(self.hosts)
+        grown = proc.netstat_difference(kernel, counted)
+        return Totals(
+            opened, opened_s, closed, closed_s, before, after, dropped, grown, congestion, others_pct
+        )
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Raw readings of a run. `samples[opened_at]` opens the measured window; the last sample closes it."""
+
+    samples: Sequence[Sample]
+    opened_at: int
+    sockets: Sequence[SubflowReadings]
+    totals: Totals
+    queues: QueueSamples | None
+    pings: PingReadings | None
+    up_s: Sequence[float]
+    """Seconds from the start of traffic until each flow's last subflow was established."""
+    started_s: Sequence[float]
+    """Seconds from the start of traffic until each flow began to send; nan if it did not."""
+    completed_s: Sequence[float]
+    retransmitted: Sequence[int | None]
+    """Segments that each completed flow retransmitted in all; None if it is not completed, or unknown."""
+    opened_subflows: Sequence[int]
+    """Number of subflows of each flow that were ever established, by kernel events; 0 without a watcher."""
+    acked_bytes: Ints
+    """Bytes of each flow that its subflows had acknowledged in the window."""
+    stalled: Sequence[int]
+    """Flows that delivered nothing in the window although frames were due, and whose subflows stood still."""
+    waiting: Sequence[int]
+    """Flows that delivered nothing in the window although their subflows carried data."""
+    scheduler: Mapping[str, float] = field(default_factory=dict)
+    """Metrics of a central scheduler (scheduled.py); empty without one."""
+    granted: Sequence[int] | None = None
+    """Subflows that a controller had granted each flow at the start of the window; None without one."""
+
+    @property
+    def window(self) -> Sequence[Sample]:
+        return self.samples[self.opened_at :]
+
+    @property
+    def zero_s(self) -> float:
+        """The monotonic time from which sample tables count."""
+        return self.samples[self.opened_at].t_s

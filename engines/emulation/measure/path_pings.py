@@ -25,10 +25,11 @@ import numpy.typing as npt
 from common.errors import RunError
 from controllers.groups import ecmp_groups
 from controllers.probes import ProbePorts
-from engines.emulation.kernel.netns import HostRef, map_in_netns, reserve_fds
+from engines.emulation.kernel.mptcp_genl import Event, EventKind
+from engines.emulation.kernel.namespaces import HostRef, map_in_netns
+from engines.emulation.kernel.proc import reserve_fds
 from engines.emulation.measure.socket_table import SubflowReadings
-from engines.emulation.mptcp.mptcp_genl import Event, EventKind
-from engines.emulation.traffic.demands import subflow_paths
+from engines.emulation.traffic.driver import subflow_paths
 from fabric._core import Pinger
 from model.flows import AddressPair, PlannedFlow
 from model.spec import RunSpec, sub_seed

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import RunError
-from engines.emulation.kernel import netlink, sock_diag
-from engines.emulation.kernel.netns import HostRef, map_in_netns, reserve_fds
-from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.kernel import mptcp_genl, netlink, sock_diag
+from engines.emulation.kernel.namespaces import HostRef, map_in_netns
+from engines.emulation.kernel.proc import reserve_fds
 from fabric._core import SocketDump
 from model.flows import STRIDE, PlannedFlow
 from model.spec import MAX_SUBFLOWS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,24 @@ import numpy.typing as npt
 
 from analysis.plausibility import OVER_CARRIED_PCT
 from analysis.quantities import CPU_S_PER_GB
+from analysis.stats import Floats, spread_by_flow
 from common.errors import RunError
 from engines.core_setup.setup import times_alone_s
-from engines.emulation.dataplanes.dataplane import Reading
-from engines.emulation.dataplanes.registry import FABRIC
-from engines.emulation.measure.flow_table import flow_rows
-from engines.emulation.measure.observing import Sample
-from engines.emulation.measure.readings import Readings
-from engines.emulation.measure.sample_tables import utilisation_pct
-from engines.emulation.measure.totals import Totals
+from engines.emulation.dataplanes.dataplane import FABRIC, Reading
+from engines.emulation.measure.observing import Readings, Sample, Totals
+from engines.emulation.measure.path_pings import PingReadings
+from engines.emulation.measure.socket_table import SubflowReadings
+from engines.emulation.measure.verdict import Evidence, Load, judge, only_stalled, stall_error
 from engines.emulation.traffic.driver import Delivered
-from engines.emulation.traffic.stalls import stall_error
-from engines.emulation.verdict.blame import Load
-from engines.emulation.verdict.verdict import Evidence, judge, only_stalled
 from engines.kernel_hosts import on_the_wire
 from fabric._core import LATENESS_EDGES_NS
+from model.congestion import kernel_name, name_of
 from model.flows import PlannedFlow
 from model.link_events import changes_in_window
 from model.machine.effects import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
 from model.responsive import opens_subflows
-from model.result import FlowRow, PortRow, RunResult
+from model.result import FlowRow, PortRow, RunResult, Table
 from model.spec import ELASTIC, FIFO, VIRTUAL, RunSpec
 from topos.topology import Topology
 
@@ -347,3 +345,259 @@ def _counters(totals: Totals) -> dict[str, Any]:
     """Return the data plane's scalar counters before and after the window, and the kernels' increments."""
     ends = {"before": dict(totals.opened.scalars), "after": dict(totals.closed.scalars)}
     return {"counters": ends, "kernel_counters": dict(totals.kernel)}
+
+
+def flow_rows(
+    flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float, alone_s: Sequence[float]
+) -> list[FlowRow]:
+    """Return goodput in the window at the receiver, retransmits at the sender, and RTTs of each flow.
+
+    `alone_s` is what each flow would take alone on its path.
+
+    Raises RunError that names a flow that lost its connection.
+    """
+    seconds = readings.window[-1].seconds_since(readings.window[0])
+    count, totals = len(flows), readings.totals
+    joined = _joined(readings, ~np.isnan(np.array(readings.completed_s, float)))
+    received = [_received(flow, i, joined, readings) for i, flow in enumerate(flows)]
+    ended_s = [start + took for start, took in zip(readings.started_s, readings.completed_s, strict=True)]
+    within = [None if math.isnan(end) else end > warmup_s for end in ended_s]
+    retransmitted = retransmits(totals.before, totals.after, readings.retransmitted, within)
+    cc = _congestion_controls(totals.after, flows)
+    srtt_mean, srtt_std = spread_by_flow(*_srtts(readings), count)
+    ping_mean, ping_std, sent, lost = _pings(readings, count)
+    return [
+        FlowRow(
+            **flow.columns(),
+            subflows_joined=int(joined[i]),
+            cc=cc[i],
+            goodput_mbps=received[i] * 8 / seconds / 1e6,
+            bytes_received=received[i],
+            retransmits=retransmitted[i],
+            up_s=readings.up_s[i],
+            srtt_ms_mean=float(srtt_mean[i]),
+            srtt_ms_std=float(srtt_std[i]),
+            ping_ms_mean=float(ping_mean[i]),
+            ping_ms_std=float(ping_std[i]),
+            pings_sent=int(sent[i]),
+            pings_lost=int(lost[i]),
+            completed_s=readings.completed_s[i],
+            start_s=readings.started_s[i] - warmup_s,
+            ideal_s=alone_s[i],
+        )
+        for i, flow in enumerate(flows)
+    ]
+
+
+def _received(flow: PlannedFlow, i: int, joined: npt.NDArray[np.int64], readings: Readings) -> int:
+    """Return the bytes that the flow, number `i`, received in the window. Raises RunError if it lost its
+    connection."""
+    start, end = readings.window[0].received[i], readings.window[-1].received[i]
+    finished = not math.isnan(readings.completed_s[i])
+    if start is None or end is None or (not joined[i] and not finished):
+        raise RunError(
+            f"measuring flow {flow.flow} ({flow.src} to {flow.dst}): it lost its connection; "
+            "run the point again"
+        )
+    return end - start
+
+
+def retransmits(
+    before: SubflowReadings,
+    after: SubflowReadings,
+    in_all: Sequence[int | None],
+    ended_within: Sequence[bool | None],
+) -> list[int]:
+    """Return the segments that each flow retransmitted between two readings of the senders' sockets.
+
+    The sockets of a completed flow are gone. Then its sender's count at its last byte, `in_all`, is used.
+    `ended_within` says whether a flow ended after the first reading; None if it has not ended.
+    """
+    count = len(in_all)
+    earlier: list[int] = before.retransmitted(count).tolist()
+    counted: list[int] = after.retransmits_since(before, count).tolist()
+    for i, (known, within) in enumerate(zip(in_all, ended_within, strict=True)):
+        if known is not None and within is not None:
+            counted[i] = max(0, known - earlier[i]) if within else 0
+    return counted
+
+
+def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the number of subflows that each flow had at both ends of the window, or at its end where a
+    controller opens them.
+
+    The subflows of a completed flow are gone. It had as many as were seen at any time, and at least one.
+    """
+    count, before, after = len(finished), readings.totals.before, readings.totals.after
+    within = after.counts(count)
+    if readings.granted is None:
+        within = np.minimum(before.counts(count), within)
+    looks = [look.counts(count) for look in (*readings.sockets, before, after)]
+    ever = np.max([np.array(readings.opened_subflows), finished, *looks], axis=0)
+    return np.where(finished, ever, within)
+
+
+def _congestion_controls(sockets: SubflowReadings, flows: Sequence[PlannedFlow]) -> list[str]:
+    """Return the congestion controls of each flow's sockets; under an agent, the datapath's name."""
+    count = len(flows)
+    found: list[set[str]] = [set() for _ in range(count)]
+    for flow, cc in zip(sockets.flow.tolist(), sockets.cc.tolist(), strict=True):
+        kernel = sockets.cc_names[cc]
+        asked = flows[flow].cc
+        found[flow].add(asked if kernel_name(asked) == kernel else name_of(kernel))
+    return ["/".join(sorted(names)) for names in found]
+
+
+def _srtts(readings: Readings) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return flow and srtt in ms of every subflow sample in the window."""
+    looks = [look for look in readings.sockets if look.t_s >= readings.zero_s]
+    if not looks:
+        return np.empty(0, np.int64), np.empty(0)
+    flow = np.concatenate([look.flow for look in looks])
+    return flow, np.concatenate([look.srtt_us for look in looks]) / 1000
+
+
+def _pings(readings: Readings, count: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return mean and deviation in ms, pings sent and lost, for each flow's pings sent in the window."""
+    pings = readings.pings
+    if pings is None:
+        none = np.full(count, np.nan)
+        return none, none, np.zeros(count), np.zeros(count)
+    inside = (pings.sent_s >= readings.zero_s) & (pings.sent_s <= readings.window[-1].t_s)
+    flow, rtt = pings.flow[inside].astype(np.int64), pings.rtt_ms[inside]
+    back = ~np.isnan(rtt)
+    mean, deviation = spread_by_flow(flow[back], rtt[back], count)
+    sent = np.bincount(flow, minlength=count).astype(float)
+    return mean, deviation, sent, np.bincount(flow[~back], minlength=count).astype(float)
+
+
+PART_ROWS = 1 << 17
+STANDSTILL_S = 0.001
+"""Intervals in which the data plane's clock advanced less give no goodput."""
+CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
+
+
+def sample_parts(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Iterator[tuple[str, Table]]:
+    """Yield names and rows of all tables; t_s counts from the start of the window.
+
+    Large tables come in parts of about PART_ROWS rows. `rates_bps` holds the rate of each port.
+    """
+    yield "goodput", _goodput_table(readings)
+    yield "cpu", _cpu_table(readings)
+    yield "links", _links_table(readings, rates_bps)
+    if all(len(sample.drops) for sample in readings.samples):
+        yield "ports", _ports_table(readings)
+    if readings.queues is not None:
+        yield from _queues_table(readings, *readings.queues)
+    if readings.sockets:
+        step = max(1, PART_ROWS // max(1, len(readings.sockets[-1])))
+        for begin in range(0, len(readings.sockets), step):
+            yield "sockets", _sockets_table(readings.sockets[begin : begin + step], readings.zero_s)
+    if readings.pings is not None:
+        yield "pings", _pings_table(readings.pings, readings.zero_s)
+
+
+def utilisation_pct(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the use of every port in every interval (intervals x ports), in percent of its rate."""
+    times = np.array([sample.read_s for sample in readings.samples])
+    sent = np.array([sample.tx_bytes for sample in readings.samples]).astype(np.int64)
+    bits, room = np.diff(sent, axis=0) * 8.0, np.diff(times, axis=0) * rates_bps
+    share: npt.NDArray[np.float64] = np.divide(bits, room, out=np.zeros_like(bits), where=room > 0)
+    return 100 * share
+
+
+def _goodput_table(readings: Readings) -> Table:
+    rows: list[tuple[float, int, float]] = []
+    for before, after in zip(readings.samples, readings.samples[1:], strict=False):
+        seconds, t_s = after.seconds_since(before), round(after.t_s - readings.zero_s, 3)
+        if seconds < STANDSTILL_S:
+            continue
+        for flow, (start, end) in enumerate(zip(before.received, after.received, strict=True)):
+            if start is not None and end is not None:
+                rows.append((t_s, flow, round((end - start) * 8 / seconds / 1e6, 5)))
+    return Table.from_rows(("t_s", "flow", "mbps"), rows)
+
+
+def _cpu_table(readings: Readings) -> Table:
+    rows = []
+    for sample in readings.samples:
+        parts = (getattr(sample.cpu.machine, part) for part in CPU_PARTS)
+        rows.append((round(sample.t_s - readings.zero_s, 3), *(round(part, 2) for part in parts)))
+    return Table.from_rows(("t_s", *CPU_PARTS), rows)
+
+
+def _links_table(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Table:
+    used = utilisation_pct(readings, rates_bps)
+    t_s = np.array([round(sample.t_s - readings.zero_s, 3) for sample in readings.samples[1:]])
+    interval, port = np.nonzero(used)
+    return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
+
+
+def _ports_table(readings: Readings) -> Table:
+    drops = np.diff(np.array([sample.drops for sample in readings.samples]).astype(np.int64), axis=0)
+    queued = np.array([sample.queued_pkts for sample in readings.samples[1:]]).astype(np.int64)
+    t_s = np.array([round(sample.t_s - readings.zero_s, 3) for sample in readings.samples[1:]])
+    interval, port = np.nonzero((drops != 0) | (queued != 0))
+    return Table(
+        {
+            "t_s": t_s[interval],
+            "port": port,
+            "queued_pkts": queued[interval, port],
+            "drops": drops[interval, port],
+        }
+    )
+
+
+def _queues_table(
+    readings: Readings, times: npt.NDArray[np.float64], lengths: npt.NDArray[np.uint32]
+) -> Iterator[tuple[str, Table]]:
+    """Yield queue lengths, with times converted from the data plane's clock to the machine's."""
+    now_s = np.array([sample.now_s for sample in readings.samples])
+    machine_s = np.array([sample.t_s for sample in readings.samples])
+    ahead_s = np.interp(times, now_s, machine_s - now_s)
+    t_s = np.round(times + ahead_s - readings.zero_s, 4)
+    step = max(1, PART_ROWS // max(1, lengths.shape[1]))
+    for begin in range(0, max(1, len(t_s)), step):
+        some = lengths[begin : begin + step]
+        when, port = np.nonzero(some)
+        yield (
+            "queues",
+            Table({"t_s": t_s[begin + when], "port": port, "pkts": some[when, port].astype(np.int64)}),
+        )
+    yield "queue_times", Table({"t_s": t_s})
+
+
+def _sockets_table(looks: Sequence[SubflowReadings], zero_s: float) -> Table:
+    t_s = [np.full(len(look), round(look.t_s - zero_s, 3)) for look in looks]
+
+    def column(name: str) -> npt.NDArray[np.int64]:
+        return np.concatenate([getattr(look, name) for look in looks]).astype(np.int64)
+
+    return Table(
+        {
+            "t_s": np.concatenate(t_s),
+            "flow": column("flow"),
+            "subflow": column("subflow"),
+            "cwnd_pkts": column("cwnd_pkts"),
+            "srtt_ms": np.round(column("srtt_us") / 1000, 3),
+            "rttvar_ms": np.round(column("rttvar_us") / 1000, 3),
+            "retransmits": column("retransmits"),
+            "bytes_acked": column("bytes_acked"),
+            "unacked_pkts": column("unacked_pkts"),
+            "notsent_bytes": column("notsent_bytes"),
+            "busy_ms": np.round(column("busy_us") / 1000, 3),
+            "rwnd_limited_ms": np.round(column("rwnd_limited_us") / 1000, 3),
+        }
+    )
+
+
+def _pings_table(pings: PingReadings, zero_s: float) -> Table:
+    return Table(
+        {
+            "t_s": np.round(pings.sent_s - zero_s, 3),
+            "flow": pings.flow,
+            "subflow": pings.subflow,
+            "rtt_ms": np.round(pings.rtt_ms, 3),
+            "out_ms": np.round(pings.out_ms, 3),
+        }
+    )

@@ -48,8 +48,8 @@ from typing import Any
 from common.errors import HostUnfitError
 from common.printable import one_line
 from common.privileges import ROOT, User
+from engines.emulation.kernel.namespaces import detached
 from engines.emulation.sandbox.inside import is_attachable
-from engines.emulation.sandbox.mounts import detached
 
 FOLDER = Path("/run/refabric")
 LOCK = "lock"
@@ -58,7 +58,7 @@ TARGETS: Mapping[str, str] = {
     "point": "engines.emulation.point:run_point",
     "ims": "engines.emulation.ims.point:run_point",
     SHELL: "engines.emulation.hosts.shell:inside",
-    "noise": "engines.emulation.verdict.idle_probe:inside",
+    "noise": "engines.emulation.noise:inside",
     "look": "engines.emulation.machine:inside",
 }
 MAX_BYTES, MAX_FDS = 64 << 20, 10

@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 
 from common.errors import RefabricError
 from common.privileges import User
-from engines.emulation.sandbox.mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, attach, mount
+from engines.emulation.kernel.namespaces import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, attach, mount
 
 PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "/dev/shm": "mode=1777"}
 """Folders that become a private tmpfs, so that no file of a run outlives it."""

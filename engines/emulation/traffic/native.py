@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DeadlineError, HostUnfitError, RunError, UsageError
-from engines.emulation.kernel.netns import HostRef, sysctl_path
+from engines.emulation.kernel.namespaces import HostRef, sysctl_path
 from engines.emulation.traffic.driver import Delivered
 from fabric._core import FlowDriver
 from fabric.readings import TrafficReadings
@@ -54,7 +54,7 @@ class NativeDriver:
     as much as the flow may send. It reads flows without a size when `read_bytes` are waiting, because a
     wake-up per packet costs more than the packet. `cpu` pins its thread (-1: any); keep it off the fabric
     core's CPU. `sizes_map` is the descriptor of the socket storage that gets the flows' sizes
-    (engines/emulation/ranks/); -1 for none. MPTCP connections use the path manager that their hosts have when
+    (congestion/ranks.py); -1 for none. MPTCP connections use the path manager that their hosts have when
     `open` is called. Raises UsageError for invalid flows, HostUnfitError if flows that follow one another
     need more descriptors than a process may have.
     """

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 import topos
 from controllers.routing import POLICIES
-from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.registry import ENGINES
 from fabric._core import disciplines
 from harness.options import parsers

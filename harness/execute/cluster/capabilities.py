@@ -46,7 +46,7 @@ def capabilities(engine: Engine) -> Capabilities:
 def _rates(names: Collection[str]) -> tuple[tuple[TopologySpec, float], ...]:
     if not real_time(names):
         return ()
-    from engines.emulation.calibration import calibrate  # noqa: PLC0415
+    from engines.emulation import calibrate  # noqa: PLC0415
 
     return tuple(calibrate.rates())
 

@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import HostUnfitError
 from engines.emulation import engine, machine
-from engines.emulation.congestion import support as bpf
+from engines.emulation import machine as bpf
 
 
 def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:

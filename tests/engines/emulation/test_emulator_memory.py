@@ -9,7 +9,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.emulation import engine
-from engines.emulation.memory import check_memory, estimated_mb
+from engines.emulation.engine import check_memory, estimated_mb
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
 
@@ -42,7 +42,7 @@ def test_what_is_larger_takes_more() -> None:
 
 
 def test_measured_points_fit_the_bound() -> None:
-    # Peaks of the memory cgroup of `refabric run cs244-one-to-one`, in MB (engines/emulation/memory.py).
+    # Peaks of the memory cgroup of `refabric run cs244-one-to-one`, in MB (engines/emulation/engine.py).
     for k, subflows, measured in ((4, 1, 179), (4, 8, 176), (8, 1, 177), (8, 8, 180)):
         assert measured <= estimate(spec_of(k=k, subflows=subflows, rate_mbps=2.0)) <= 5 * measured
 

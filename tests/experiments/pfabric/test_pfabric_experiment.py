@@ -119,7 +119,7 @@ def _check(engine: Engine, spec: RunSpec) -> None:
 
 
 def test_open_vswitch_names_the_data_plane_that_has_the_discipline() -> None:
-    from engines.emulation.dataplanes.ovs.checks import check  # noqa: PLC0415
+    from engines.emulation.dataplanes.ovs.dataplane import check  # noqa: PLC0415
     from topos import build  # noqa: PLC0415
 
     spec = points("pfabric-overall", workload="pairs:10")[2]

@@ -131,7 +131,7 @@ class TestBothEngines:
             make = functools.partial(Logged, name, parallel=2, sleep_s=0.02)
             monkeypatch.setitem(registry.ENGINES, name, make)
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Logged("mininet", sleep_s=0.02))
-        monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", carried)
+        monkeypatch.setattr("engines.emulation.calibrate.cached", carried)
         monkeypatch.setattr("os.geteuid", lambda: 0)
 
     def test_each_engine_has_its_own_size_rate_and_seconds(self) -> None:
@@ -208,8 +208,8 @@ class TestRunning:
         some = dataclasses.replace(PAPER, figures=PAPER.figures[:2])
         monkeypatch.setitem(EXPERIMENTS, PAPER.name, some)
         self.use(monkeypatch)
-        monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", carried)
-        monkeypatch.setattr("engines.emulation.calibration.calibrate.outdated", lambda *_: "")
+        monkeypatch.setattr("engines.emulation.calibrate.cached", carried)
+        monkeypatch.setattr("engines.emulation.calibrate.outdated", lambda *_: "")
         chart_files.draw_nothing(monkeypatch)
 
     @staticmethod

@@ -104,7 +104,7 @@ def test_without_any_engine_nothing_starts(results: Path, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("undrawn")
 def test_without_the_machine_no_rate_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Unfit("mininet"))
-    monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", lambda *_: None)
+    monkeypatch.setattr("engines.emulation.calibrate.cached", lambda *_: None)
     done = refabric("run", results, "--rate", "auto")
     assert done.exit_code == 1
     assert {spec.link.rate_mbps for spec in stored(results)} == {10.0}

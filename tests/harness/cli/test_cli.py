@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from common.errors import HostUnfitError
 from engines import registry
-from engines.emulation.calibration import calibrate
+from engines.emulation import calibrate
 from engines.engine import Engine, Observer
 from engines.fake import FakeEngine
 from experiments.command import main

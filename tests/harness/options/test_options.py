@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UsageError
-from engines.emulation.calibration import calibrate
+from engines.emulation import calibrate
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
 from harness.options.options import Given, SweepOptions, resolve, sweep_workloads

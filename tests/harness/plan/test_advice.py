@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from engines import registry
-from engines.emulation.calibration import calibrate, here
+from engines.emulation import calibrate
 from engines.fake import FakeEngine
 from experiments.command import main
 from harness.cli import advice as advising
@@ -200,7 +200,7 @@ class TestQueues:
 class TestCommands:
     @pytest.fixture(autouse=True)
     def machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(here, "capacity", lambda: TWO_CORES)
+        monkeypatch.setattr(calibrate, "capacity", lambda: TWO_CORES)
         monkeypatch.setattr(advising, "free_memory_mb", lambda: ROOMY)
 
     def plan(self, tmp_path: Path, *options: str) -> str:
@@ -228,11 +228,11 @@ class TestCommands:
     ) -> None:
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
         run = ("run", EXPERIMENT, "--k", "4", "--subflows", "1,2", "--rate", "10", "--results", str(tmp_path))
-        monkeypatch.setattr(here, "capacity", lambda: Capacity((Measured(20_000, 90.0),), 1))
+        monkeypatch.setattr(calibrate, "capacity", lambda: Capacity((Measured(20_000, 90.0),), 1))
         first = CliRunner().invoke(main, run).stdout
         assert first.index("note: warning: k=4 one_to_one with 2 subflows") < first.index("[1/")
         assert "warning" not in CliRunner().invoke(main, run).stdout, "nothing is left to run"
-        monkeypatch.setattr(here, "capacity", lambda: TWO_CORES)
+        monkeypatch.setattr(calibrate, "capacity", lambda: TWO_CORES)
         assert "warning" not in CliRunner().invoke(main, (*run, "--force")).stdout
 
     def test_doctor_says_which_tree_at_which_rate(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +242,7 @@ class TestCommands:
         assert found.ok
         assert "measured k=8 5 Mb/s; derived from it: 0.76 M packet-hops/s at 70 % busy" in found.seen
         assert "k=8 8, " in found.seen
-        monkeypatch.setattr(here, "capacity", lambda: Capacity((), 2))
+        monkeypatch.setattr(calibrate, "capacity", lambda: Capacity((), 2))
         assert "not measured (sudo refabric calibrate --k 8); estimated from 2 CPUs" in doctor.carried().seen
 
     def test_doctor_says_what_noise_and_cpus_allow(self) -> None:

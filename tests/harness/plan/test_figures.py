@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from common.errors import UsageError
 from engines import registry as engines
-from engines.emulation.calibration import calibrate
+from engines.emulation import calibrate
 from engines.engine import Engine, Observer
 from engines.fake import FakeEngine
 from experiments.command import main

@@ -17,8 +17,7 @@ from click.testing import CliRunner, Result
 
 from analysis.plausibility import OVER_CARRIED_PCT
 from engines import registry as engines
-from engines.emulation.verdict.blame import Load
-from engines.emulation.verdict.verdict import Evidence, judge
+from engines.emulation.measure.verdict import Evidence, Load, judge
 from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE

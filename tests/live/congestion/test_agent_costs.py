@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import agents, messages
-from engines.emulation.congestion.support import support
+from engines.emulation.machine import bpf_support
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+    pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
 ]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from ccp.names import OwnAlgorithm
 from common.errors import RunError
-from engines.emulation.agent.datapath import AgentDatapath
-from engines.emulation.congestion.support import support
+from engines.emulation.congestion.agent import AgentDatapath
+from engines.emulation.machine import bpf_support
 from model.result import Status
 from model.spec import LinkSpec, TopologySpec, WorkloadSpec
 from tests.live.congestion.test_agents_on_real_hosts import run
@@ -19,7 +19,7 @@ from tests.support.agents.faults import FIXED, WINDOW_PKTS, agents_reasons, poin
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+    pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
 ]
 COMMAND = f"flow.set(cwnd_bytes={WINDOW_PKTS} * flow.mss)"
 

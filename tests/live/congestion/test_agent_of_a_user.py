@@ -16,17 +16,16 @@ import pytest
 from ccp.names import OwnAlgorithm
 from common.errors import RunError, UsageError
 from common.privileges import User
-from engines.emulation.agent.datapath import AgentDatapath
-from engines.emulation.congestion.support import support
-from engines.emulation.kernel.netns import call_in_netns
-from engines.emulation.sandbox.mounts import mount
+from engines.emulation.congestion.agent import AgentDatapath
+from engines.emulation.kernel.namespaces import call_in_netns, mount
+from engines.emulation.machine import bpf_support
 from model.congestion import DATAPATH, kernel_name
 from tests.support.agents.faults import FIXED, WINDOW_PKTS, point
 from tests.support.two_hosts import pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+    pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
 ]
 ID = 61666
 FAKE_AGENT = Path(__file__).resolve().parents[2] / "support" / "portus" / "fake_agent.py"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ccp.names import OwnAlgorithm
-from engines.emulation.congestion.support import support
 from engines.emulation.engine import MininetEngine
+from engines.emulation.machine import bpf_support
 from engines.engine import Silent
 from model.result import RunResult
 from model.spec import RunSpec
@@ -30,7 +30,7 @@ from tests.support.agents.faults import (
 pytestmark = [
     pytest.mark.emulation,
     pytest.mark.physics,
-    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+    pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
 ]
 
 

@@ -17,9 +17,9 @@ import pytest
 from benchmarks.congestion import programs
 from common.errors import RunError
 from engines.emulation.congestion.registration import registered
-from engines.emulation.congestion.support import support
 from engines.emulation.engine import MininetEngine
-from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.kernel.namespaces import sysctl_path
+from engines.emulation.machine import bpf_support
 from engines.emulation.sandbox.client import emulation_lock
 from engines.engine import Silent
 from model.congestion import CONGESTION_CONTROLS, kernel_name
@@ -75,8 +75,8 @@ def wait_until_gone(names: set[str]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def able() -> None:
-    if not support().ok:
-        pytest.skip(f"no BPF congestion control here: {support().text}")
+    if not bpf_support().ok:
+        pytest.skip(f"no BPF congestion control here: {bpf_support().text}")
 
 
 @pytest.fixture

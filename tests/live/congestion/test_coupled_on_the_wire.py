@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.shares import bottleneck_shares_pct, congested_shares_pct
-from engines.emulation.congestion import support
+from engines.emulation import machine
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from model.result import RunResult
@@ -62,7 +62,7 @@ def test_uncoupled_subflows_take_a_tcps_share_each_and_coupled_ones_together(
     check_mixed(uncoupled, "reno")
     share = statistics.fmean(bottleneck_shares_pct(uncoupled.flows))
     assert share > 65
-    if not support.support().ok:
+    if not machine.bpf_support().ok:
         pytest.skip("LIA needs BPF, which this kernel or user does not have")
     coupled = against_tcp(engine, "lia", tmp_path)
     check_mixed(coupled, "lia")

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engines.emulation.congestion.support import support
 from engines.emulation.engine import MininetEngine
+from engines.emulation.machine import bpf_support
 from engines.engine import Silent
 from experiments.dctcp import queue as experiment
 from harness.options.options import Given, resolve
@@ -26,8 +26,8 @@ SECONDS = 5.0
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunResult]:
     """The experiment's own points, shorter."""
-    if not support().ok:
-        pytest.skip(support().text)
+    if not bpf_support().ok:
+        pytest.skip(bpf_support().text)
     raw = tmp_path_factory.mktemp("raw")
     options = resolve(Given.of(seconds=SECONDS, warmup=3.0, traffic="native"), experiment.DEFAULTS)
     drop_tail, _, marked = experiment.points(options, lambda _: options.rate_mbps or 0.0)

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from ccp.names import OwnAlgorithm
-from engines.emulation.congestion.support import support
+from engines.emulation.machine import bpf_support
 from model.result import RunResult, Status
 from tests.live.congestion.test_agents_on_real_hosts import run
 from tests.support.agents.faults import agents_reasons, point
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+    pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
 ]
 SUPPORT = Path(__file__).resolve().parents[2] / "support" / "portus"
 BUILD_S, UID = 400, 61666

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from engines.emulation.kernel.netns import call_in_netns
+from engines.emulation.kernel.namespaces import call_in_netns
 from fabric._core import RealtimeFabric, disciplines
 from fabric.readings import Snapshot
 from tests.support.core_networks import ip, one_switch

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engines.emulation.ranks.support import unsupported
+from engines.emulation.machine import ranks_unsupported
 from engines.emulation.sandbox.isolation import spawn_inside
 from model.flows import FIRST_CPORT
 from tests.support.dataplanes.rank_stamps import stamp
@@ -23,7 +23,7 @@ LATELY_S = 0.01
 
 
 def run(discipline: str, queue_pkts: int, flows: tuple[int, int, int, float]) -> dict[str, Any]:
-    if reason := unsupported():
+    if reason := ranks_unsupported():
         pytest.skip(reason)
     reports: list[dict[str, Any]] = []
     request = {"discipline": discipline, "queue_pkts": queue_pkts, "flows": list(flows)}

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 import topos
-from engines.emulation.hosts.hosts import HostOptions
+from engines.emulation.hosts.hosts import HostOptions, steer
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.hosts.steering import steer
-from engines.emulation.kernel.netns import call_in_netns
-from engines.emulation.sandbox.mounts import CLONE_NEWNS, mount, unshare
+from engines.emulation.kernel.namespaces import CLONE_NEWNS, call_in_netns, mount, unshare
 from tests.support.two_hosts import run_isolated
 
 pytestmark = pytest.mark.emulation

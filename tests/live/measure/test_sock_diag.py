@@ -13,10 +13,10 @@ from functools import partial
 
 import pytest
 
-from engines.emulation.kernel.netns import HostRef, call_in_netns
+from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from model.flows import AddressPair
 from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 

@@ -15,13 +15,12 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from common.errors import RunError
-from engines.emulation.kernel.netns import HostRef, call_in_netns, sysctl_path
+from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns, sysctl_path
 from engines.emulation.kernel.sock_diag import SocketSampler, TcpSocket
 from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
-from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
-from engines.emulation.mptcp.path_manager import PathManager, ndiffports
-from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
-from engines.emulation.traffic.demands import is_data
+from engines.emulation.path_manager import PathManager, SignalPathManager, ndiffports
+from engines.emulation.traffic.driver import is_data
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
 from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from engines.emulation.kernel.netns import call_in_netns
+from engines.emulation.kernel import mptcp_genl
+from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP, Event
+from engines.emulation.kernel.namespaces import call_in_netns
 from engines.emulation.kernel.sock_diag import SocketSampler
-from engines.emulation.mptcp import mptcp_genl
-from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP, Event
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from model.flows import AddressPair
 from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 import pytest
 
 from common.errors import UsageError
-from engines.emulation.kernel.netns import call_in_netns
-from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
-from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
+from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP
+from engines.emulation.kernel.namespaces import call_in_netns
+from engines.emulation.path_manager import SignalPathManager
 from tests.support.two_hosts import Pair, pairs, run_isolated
 
 pytestmark = [

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from common.errors import DeadlineError, HostUnfitError, RunError
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from engines.emulation.traffic.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
 from model.flows import AddressPair
 from tests.support.two_hosts import Pair, eventually, pairs, run_isolated

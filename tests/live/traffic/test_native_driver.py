@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from common.errors import DeadlineError, HostUnfitError, RunError
-from engines.emulation.kernel.netns import HostRef, call_in_netns, set_sysctls
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns, set_sysctls
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
 from engines.emulation.measure.socket_table import SocketTable
-from engines.emulation.mptcp.path_manager import PathManager, ndiffports
-from engines.emulation.traffic.demands import is_data
+from engines.emulation.path_manager import PathManager, ndiffports
+from engines.emulation.traffic.driver import is_data
 from engines.emulation.traffic.native import NativeDriver
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow
 from tests.support.machine_noise import exact

@@ -1,5 +1,5 @@
 """The stamp that carries a rank on a real frame, computed apart from the program that writes it
-(engines/emulation/ranks/bpf/stamp.bpf.c)."""
+(engines/emulation/congestion/bpf/stamp.bpf.c)."""
 
 from __future__ import annotations
 

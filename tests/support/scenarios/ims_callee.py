@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from engines.emulation.hosts import processes
-from engines.emulation.ims.users import CALLEES_PORT, Users
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.ims.programs import CALLEES_PORT, Users
+from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
 
 OWN = "127.0.0.1"

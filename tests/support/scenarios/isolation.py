@@ -15,8 +15,8 @@ import topos
 from common.errors import UsageError
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel import offload
-from engines.emulation.kernel.netns import call_in_netns, sysctl_path
+from engines.emulation.kernel import rtnl
+from engines.emulation.kernel.namespaces import call_in_netns, sysctl_path
 from engines.emulation.sandbox.inside import Inside
 from tests.support.dataplanes.python_dataplane import StandIn
 from tests.support.waiting import until
@@ -149,7 +149,7 @@ def offloads(inside: Inside) -> int:
 
 def _features() -> frozenset[str]:
     with socket.socket() as control:
-        return offload.enabled(control, socket.if_nameindex()[-1][1])
+        return rtnl.enabled(control, socket.if_nameindex()[-1][1])
 
 
 def bad_sysctl(_inside: Inside) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import topos
 from common.errors import RunError
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.dataplanes.ovs.dataplane import OvsDataPlane
-from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.sandbox.inside import Caller, Inside
 from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec

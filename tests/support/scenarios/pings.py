@@ -20,7 +20,7 @@ from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import path
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel.netns import HostRef, call_in_netns
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 from engines.emulation.measure.path_pings import PathPinger, PingReadings, Probe, probes_for
 from engines.emulation.sandbox.inside import Inside
 from model.flows import STRIDE, PlannedFlow, planned_flows

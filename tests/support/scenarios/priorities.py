@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import topos
-from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.traffic.driver import TrafficDriver
-from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
+from engines.emulation.traffic.iperf3 import Iperf3Traffic
 from engines.emulation.traffic.native import NativeDriver
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow
 from model.spec import LinkSpec, RunSpec, TopologySpec

@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 import topos
 from engines import kernel_hosts
-from engines.emulation.congestion.built_in import COUNTERS, BuiltIn
-from engines.emulation.congestion.registration import Registered, registered
-from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.congestion.ranks import Wanted, on_interfaces
+from engines.emulation.congestion.registration import COUNTERS, BuiltIn, Registered, registered
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel.netns import HostRef, call_in_netns
-from engines.emulation.ranks.programs import Wanted, on_interfaces
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.traffic.native import NativeDriver
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow

@@ -13,8 +13,8 @@ from controllers.hashing import FiveTuple
 from controllers.openflow.control import ControlClient
 from controllers.rules import Routes
 from controllers.scheduler import Network
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.dataplanes.ovs.daemons import command
-from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.sandbox.inside import Caller, Inside
 from model.network_plan import port_names

@@ -1,5 +1,5 @@
 // minTCP's window (Alizadeh et al., pFabric, SIGCOMM 2013, section 4.3): reno's, with an upper limit, and no reduction
-// is ever undone. Another program makes it learn of losses by timeouts alone (../../ranks/bpf/hide_sacks.bpf.c).
+// is ever undone. Another program makes it learn of losses by timeouts alone (hide_sacks.bpf.c).
 #include "counted.h"
 
 struct memory {

@@ -7,6 +7,8 @@ The controller starts before the bridges, which connect to it as soon as they ex
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 import threading
 import time
@@ -18,9 +20,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from common.errors import RunError
+from common.errors import HostUnfitError, RunError, UsageError
+from controllers import routing
 from controllers.openflow.control import ControlClient
+from controllers.openflow.riplpox import pox_dir
+from controllers.rules import POLICIES
 from controllers.scheduler import Network
+from engines.emulation import machine
 from engines.emulation.dataplanes.dataplane import (
     Cpus,
     Octets,
@@ -30,19 +36,18 @@ from engines.emulation.dataplanes.dataplane import (
     all_but,
     last_cpu,
 )
-from engines.emulation.dataplanes.ovs.controller import Controller
-from engines.emulation.dataplanes.ovs.daemons import RUN, Daemons, command
-from engines.emulation.dataplanes.ovs.database import Bridge
-from engines.emulation.dataplanes.ovs.datapath import Datapath, choose
-from engines.emulation.dataplanes.ovs.own_controller import OwnController
-from engines.emulation.dataplanes.ovs.sockets import make_room
-from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports
-from engines.emulation.kernel import process
+from engines.emulation.dataplanes.ovs import daemons
+from engines.emulation.dataplanes.ovs.controller import Controller, OwnController
+from engines.emulation.dataplanes.ovs.daemons import RUN, Bridge, Daemons, Datapath, choose, command
+from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports, make_room
+from engines.emulation.kernel import proc
 from engines.emulation.sandbox.inside import Caller
+from model.fields.words import beyond
 from model.link_events import ports_of
 from model.network_plan import port_rates_bps
-from model.openflow import is_own
-from model.spec import LinkEvent, LinkSpec, RunSpec, sub_seed
+from model.openflow import COMMAND, check_openflow, is_own
+from model.schedulers import scheduled, scheduler_words
+from model.spec import FIFO, LinkEvent, LinkSpec, RunSpec, sub_seed
 from topos.ports import dpid
 from topos.topology import Topology
 
@@ -215,7 +220,7 @@ class OvsDataPlane:
             queued_pkts=counts.queued_pkts.astype(np.uint32),
             hops=int(counts.tx_packets.sum()),
             astray={SOCKETS: astray},
-            cpu_s={who: process.cpu_s(pid) for who, pid in self.pids().items()},
+            cpu_s={who: proc.cpu_s(pid) for who, pid in self.pids().items()},
             alone="ovs" if self._datapath is Datapath.USER else "",
             scalars={"now_s": now_s, "socket_drops": astray, "hops": int(counts.tx_packets.sum())},
         )
@@ -310,3 +315,71 @@ def make(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> OvsDat
     datapath, sample_ms = choose(spec.openflow.datapath), float(spec.sampling.queues_ms)
     foretold = spec.openflow.mode != "proactive" and not own
     return OvsDataPlane(topology, spec.link, datapath, controller, sample_ms, foretold)
+
+
+HONOURED = frozenset({"rate_mbps", "delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "host_queue"})
+"""Fields of a LinkSpec that the kernel's queue disciplines carry out (engines/emulation/kernel/shaping.py).
+For stacks see FOLLOWED in engines/kernel_hosts.py: what real hosts follow on any data plane."""
+_LONGEST_NAME = 15
+"""Longest name of an interface (IFNAMSIZ)."""
+
+
+def check(spec: RunSpec, topology: Topology) -> None:
+    """Raise UsageError for a spec that Open vSwitch cannot carry; the message names an alternative."""
+    instead = "choose --dataplane fabric"
+    if spec.routing not in POLICIES:
+        both = ", ".join(name for name in POLICIES if name in routing.POLICIES)
+        raise UsageError(f"OpenFlow has no routing '{spec.routing}', only {both}: {instead}")
+    link = spec.link
+    asked = {
+        "a delay of hosts (--host-delay)": link.host_delay_us,
+        "a delay of one link (--topology)": any(each.delay_us for each in topology.links),
+        "random loss on a link (--loss)": link.loss,
+        "an ECN threshold (--ecn)": link.ecn_pkts,
+        "random drop in switch queues (--random-drop)": link.random_pkts,
+        "links that follow a trace (--link-trace)": link.trace,
+        f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
+        "a limit in bytes on links with delay (--queue-bytes, --delay)": link.queue_bytes and link.delay_us,
+        "another tolerance of clocks (--clock-tolerance)": link.clock_ppm not in {0.0, LinkSpec.clock_ppm},
+        **dict.fromkeys(beyond({*HONOURED, "clock_ppm"}, spec, "link"), True),
+    }
+    for what, value in asked.items():
+        if value:
+            raise UsageError(f"{what} is not available with Open vSwitch's kernel queues: {instead}")
+    check_openflow(spec.openflow)
+    _check_scheduler(spec)
+    longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
+    if len(longest) > _LONGEST_NAME:
+        raise UsageError(
+            f"topology {topology.kind}: its port names are longer than {_LONGEST_NAME} characters, the limit "
+            f"for Open vSwitch: {instead}"
+        )
+
+
+def _check_scheduler(spec: RunSpec) -> None:
+    """Raise UsageError unless the controller has a control socket and rules that count single flows."""
+    wanted = {"controller": "osken", "mode": "reactive or hybrid"}
+    for name, words in wanted.items() if scheduled(spec) else ():
+        chosen = getattr(spec.openflow, name)
+        if chosen not in words.split(" or "):
+            raise UsageError(
+                f"--scheduler {scheduler_words(spec.scheduler)} with --{name} {chosen}: that {name} does not "
+                f"count single flows; choose --{name} {words}"
+            )
+
+
+def check_machine(spec: RunSpec) -> None:
+    """Raise HostUnfitError if Open vSwitch is missing, or netem for links with delay, and UsageError if the
+    user's controller is missing."""
+    daemons.check_installed()
+    if spec.openflow.controller == "pox":
+        pox_dir(os.environ)
+    if spec.openflow.controller.startswith(COMMAND):
+        program = shlex.split(spec.openflow.controller.removeprefix(COMMAND))[0]
+        if shutil.which(program) is None:
+            raise UsageError(f"--controller {spec.openflow.controller}: there is no program {program} here")
+    if spec.link.delay_us and not machine.found().netem:
+        raise HostUnfitError(
+            f"links of {spec.link.delay_us:g} us delay need netem, which this kernel does not have "
+            "(run: modprobe sch_netem): choose --delay 0 or --dataplane fabric"
+        )

@@ -6,28 +6,33 @@ namespace, or a host's NIC in the host's namespace.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from common.errors import RunError
+from common.errors import HostUnfitError, RunError
 from engines.emulation.dataplanes.dataplane import Counts, Wiring
-from engines.emulation.dataplanes.ovs.counters import diag_socket, socket_drops
 from engines.emulation.kernel import rtnl
-from engines.emulation.kernel.netlink import NetlinkSocket
-from engines.emulation.kernel.offload import offloads_off
-from engines.emulation.kernel.queue_counters import QueueCount, open_nics, read_queues
+from engines.emulation.kernel.netlink import NETLINK_SOCK_DIAG, NLM_F_DUMP, NetlinkSocket, parse_attrs
+from engines.emulation.kernel.rtnl import offloads_off
 from engines.emulation.kernel.shaping import (
     UNBOUNDED_PKTS,
+    QueueCount,
     Shape,
     add_shape,
     nic_shape,
+    open_nics,
+    read_queues,
     set_rate,
     switch_shape,
 )
@@ -243,3 +248,86 @@ def bridge_ports(topology: Topology) -> Mapping[int, Mapping[int, str]]:
         switch: {number: interface(topology, ports, switch, link) for number, link in enumerate(links, 1)}
         for switch, links in ports.links.items()
     }
+
+
+_U32 = 0xFFFFFFFF
+_BY_FAMILY, _AF_PACKET = 20, 17
+_SHOW_MEMORY = 0x10
+_DIAG_BYTES = 16
+_MEMORY, _DROPS = 6, 8
+
+
+def diag_socket() -> NetlinkSocket:
+    """Return a socket for `socket_drops`, in the calling thread's namespace."""
+    return NetlinkSocket(NETLINK_SOCK_DIAG)
+
+
+def socket_drops(sock: NetlinkSocket) -> int:
+    """Return how many frames found the buffer of a packet socket full. Raises OSError."""
+    request = struct.pack("=BBHIIII", _AF_PACKET, 0, 0, 0, _SHOW_MEMORY, _U32, _U32)
+    drops = 0
+    for message in sock.request(_BY_FAMILY, request, NLM_F_DUMP):
+        memory = parse_attrs(message.payload, _DIAG_BYTES).get(_MEMORY, b"")
+        if len(memory) >= 4 * (_DROPS + 1):
+            drops += struct.unpack_from("=I", memory, 4 * _DROPS)[0]
+    return drops
+
+
+FRAME_BYTES = 4096
+"""Memory that the kernel charges for a full frame (its `truesize`), with a margin."""
+_SNDBUFFORCE = 32
+_MAX_BYTES = (1 << 30) - 1
+_PIDFD_GETFD = 438
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def make_room(pid: int, frames: int) -> None:
+    """Set the buffer of the sending socket of process `pid` to hold `frames` frames.
+
+    Raises RunError if it has no such socket yet (the first frame sent creates it), and HostUnfitError if the
+    kernel does not allow access.
+    """
+    found = 0
+    size = min(_MAX_BYTES, frames * FRAME_BYTES // 2)  # the kernel doubles this value
+    for number in _sockets(pid):
+        sock = _borrow(pid, number)
+        if sock is None:
+            continue
+        with sock:
+            if sock.family == socket.AF_PACKET and sock.getsockname()[0] == "":
+                sock.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, size)
+                found += 1
+    if not found:
+        raise RunError(f"enlarging Open vSwitch's send buffer: pid {pid} has no packet socket for sending")
+
+
+def _sockets(pid: int) -> list[int]:
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if str(entry.readlink()).startswith("socket:"):
+                found.append(int(entry.name))
+        except FileNotFoundError:
+            continue  # Closed meanwhile, so not the socket for sending, which stays open.
+    return found
+
+
+def _borrow(pid: int, number: int) -> socket.socket | None:
+    """Duplicate descriptor `number` of process `pid`; None if the process closed it meanwhile.
+
+    Closing the duplicate does not affect the process.
+    """
+    process = os.pidfd_open(pid)
+    try:
+        fd = _libc.syscall(_PIDFD_GETFD, process, number, 0)
+        code = ctypes.get_errno()
+    finally:
+        os.close(process)
+    if fd >= 0:
+        return socket.socket(fileno=fd)
+    if code == errno.EBADF:
+        return None
+    reason = os.strerror(code)
+    raise HostUnfitError(
+        f"duplicating a descriptor of Open vSwitch (pidfd_getfd): {reason}; Linux 5.6 or newer is needed"
+    )

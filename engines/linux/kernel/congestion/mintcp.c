@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* minTCP's window (Alizadeh et al., pFabric, SIGCOMM 2013, section 4.3): reno's with an upper limit; no reduction is
  * undone. That it learns of losses by timeouts alone is another program's work
- * (engines/emulation/ranks/bpf/hide_sacks.bpf.c). The limit in packets is written to /proc/refabric/mintcp; 0 is none.
+ * (engines/emulation/congestion/bpf/hide_sacks.bpf.c). The limit in packets is written to /proc/refabric/mintcp; 0 is none.
  */
 #include <linux/proc_fs.h>
 #include <linux/uaccess.h>

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import BusyError, HostUnfitError, RunError
-from engines.emulation.calibration import calibrate
+from engines.emulation import calibrate
 from engines.engine import Observer
 from model.machine.capacity import FIT_PCT, Measured
 from model.machine.idle_noise import MachineNoise

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import HostUnfitError
-from engines.emulation.congestion.built_in import BuiltIn, counted
-from engines.emulation.congestion.registration import Counts
+from engines.emulation.congestion.registration import BuiltIn, Counts, counted
 
 TEXT = "rf_lia 1200 7\nrf_olia 0 0\nrf_dctcp 30 2\n"
 

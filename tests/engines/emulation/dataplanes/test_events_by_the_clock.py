@@ -8,7 +8,7 @@ import time
 import pytest
 
 from common.errors import RunError
-from engines.emulation.dataplanes.link_events import carried_out
+from engines.emulation.dataplanes.control import carried_out
 from model.spec import LinkEvent
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 import topos
 from controllers.hashing import FiveTuple
-from engines.emulation.dataplanes.responsive import KernelConnections
+from engines.emulation.dataplanes.control import KernelConnections
 from engines.emulation.measure.socket_table import SocketTable
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from model.flows import STRIDE, planned_flows
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 

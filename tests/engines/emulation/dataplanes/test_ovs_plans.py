@@ -12,9 +12,9 @@ import pytest
 
 import topos
 from common.errors import RunError, UsageError
-from engines.emulation.dataplanes.ovs.database import Bridge, configuration, listens
+from engines.emulation.dataplanes.dataplane import DATAPLANES
+from engines.emulation.dataplanes.ovs.daemons import Bridge, configuration, listens
 from engines.emulation.dataplanes.ovs.wires import bridge_ports
-from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from harness.options.options import Given, openflow_of, resolve

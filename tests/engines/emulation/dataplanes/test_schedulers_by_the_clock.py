@@ -15,11 +15,11 @@ import topos
 from common.errors import RunError, UsageError
 from controllers.hashing import FiveTuple
 from controllers.scheduler import Network
-from engines.emulation.dataplanes.ovs.checks import check as check_ovs
-from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
+from engines.emulation.dataplanes.control import Ticking, bytes_sent, ticking
+from engines.emulation.dataplanes.ovs.dataplane import check as check_ovs
 from engines.emulation.engine import MininetEngine
 from engines.emulation.measure.socket_table import SocketTable
-from engines.emulation.verdict.verdict import judge
+from engines.emulation.measure.verdict import judge
 from model.flows import PlannedFlow
 from model.reasons import texts
 from model.result import Status

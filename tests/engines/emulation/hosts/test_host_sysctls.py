@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import topos
-from engines.emulation.hosts import host_sysctls
+from engines.emulation.hosts.hosts import sysctls_of
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec
 
 
 def needed(spec: RunSpec) -> dict[str, str]:
     topology = topos.build("fat_tree", {"k": 4})
-    return host_sysctls.needed(spec, topology, planned_flows(spec, topology))
+    return sysctls_of(spec, topology, planned_flows(spec, topology))
 
 
 def test_links_that_mark_need_hosts_that_negotiate_ecn() -> None:

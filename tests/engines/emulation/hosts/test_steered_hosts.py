@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from engines.emulation.hosts.steering import is_chosen
+from engines.emulation.hosts.hosts import is_chosen
 
 
 @pytest.mark.parametrize("share", [0.0, 0.15, 0.25, 0.5, 1.0])

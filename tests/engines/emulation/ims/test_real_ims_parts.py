@@ -11,10 +11,10 @@ import pytest
 import topos
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.hosts.processes import Process
-from engines.emulation.ims import checks, point, scheduling, support, verdict
+from engines.emulation.ims import checks, point
+from engines.emulation.ims.programs import Counts, Generator
 from engines.emulation.ims.system import Service
-from engines.emulation.ims.users import Counts, Generator
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
 from engines.ims import Calls, Instance, Measurement, Reading
 from fabric.plan import PS_PER_US
@@ -114,7 +114,7 @@ def doubts(
     **times_us: float,
 ) -> list[str]:
     settings = sip.settings(spec_of("sip:130:scale=50:arrivals=constant").workload.params)
-    reasons = verdict.doubts(settings, {**ASKED_US, **times_us}, found, machine, events)
+    reasons = point.doubts(settings, {**ASKED_US, **times_us}, found, machine, events)
     return [reason.text for reason in reasons]
 
 
@@ -144,13 +144,6 @@ def test_users_that_call_less_than_asked_are_doubted() -> None:
     assert doubts(Measurement(readings(per_s=64))) == []
 
 
-def test_a_refused_reservation_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "_set_deadline", lambda *_: "the kernel permits none (EPERM)")
-    assert scheduling.reserve([1]) == "SCHED_RR 1: no reservation: the kernel permits none (EPERM)"
-    monkeypatch.setattr(scheduling, "_set_deadline", lambda *_: "")
-    assert scheduling.reserve([1]) == "SCHED_DEADLINE 1250 us in 5000 us"
-
-
 def test_knees_of_measured_times_are_in_published_units() -> None:
     settings = sip.settings(spec_of().workload.params)
     knees = point._knees(settings, Service(880e-6, 200e-6, 0.036))
@@ -172,11 +165,11 @@ def test_what_real_programs_cannot_do_is_refused(spec: RunSpec, message: str) ->
 
 
 def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "KAMAILIO", "/nowhere/kamailio")
+    monkeypatch.setattr(checks, "KAMAILIO", "/nowhere/kamailio")
     with pytest.raises(HostUnfitError, match=r"needs kamailio.*setup/install.sh --ims"):
-        support.check()
+        checks.check_installed()
 
 
 def test_a_missing_module_of_kamailio_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(support, "LIBRARIES", tmp_path)
-    assert "kamailio's ndb_redis.so" in support.missing()
+    monkeypatch.setattr(checks, "LIBRARIES", tmp_path)
+    assert "kamailio's ndb_redis.so" in checks.missing()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engines.emulation.kernel.cpu import (
+from engines.emulation.kernel.proc import (
     ALL,
     CpuSampler,
     CpuTimes,

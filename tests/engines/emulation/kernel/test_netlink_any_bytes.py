@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engines.emulation.kernel import genetlink, netlink, sock_diag
-from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.kernel import mptcp_genl, netlink, sock_diag
 from engines.emulation.traffic.iperf3 import parse_report
 from fabric import _core
 
@@ -31,7 +30,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "attributes": netlink.parse_attrs,
     "messages": lambda data: list(netlink.decode(data)),
     "acknowledgement": acked,
-    "family": lambda data: genetlink.parse_family("mptcp_pm", data),
+    "family": lambda data: netlink.parse_family("mptcp_pm", data),
     "event": mptcp_genl.parse_event,
     "tcp": sock_diag.parse_tcp,
     "mptcp": sock_diag.parse_mptcp,

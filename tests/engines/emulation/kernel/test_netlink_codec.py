@@ -7,9 +7,8 @@ import struct
 
 import pytest
 
-from engines.emulation.kernel import genetlink, netlink
-from engines.emulation.mptcp import mptcp_genl
-from engines.emulation.mptcp.mptcp_genl import EventKind, PathManagement
+from engines.emulation.kernel import mptcp_genl, netlink
+from engines.emulation.kernel.mptcp_genl import EventKind, PathManagement
 from model.flows import AddressPair
 
 
@@ -55,24 +54,24 @@ def test_success_is_code_zero() -> None:
 def test_family_description() -> None:
     group = netlink.nested(
         1,
-        netlink.attr(genetlink.CTRL_ATTR_MCAST_GRP_NAME, b"mptcp_pm_events\0"),
-        netlink.attr(genetlink.CTRL_ATTR_MCAST_GRP_ID, struct.pack("=I", 9)),
+        netlink.attr(netlink.CTRL_ATTR_MCAST_GRP_NAME, b"mptcp_pm_events\0"),
+        netlink.attr(netlink.CTRL_ATTR_MCAST_GRP_ID, struct.pack("=I", 9)),
     )
-    operation = netlink.nested(1, netlink.attr(genetlink.CTRL_ATTR_OP_ID, struct.pack("=I", 10)))
-    payload = genetlink.frame(
+    operation = netlink.nested(1, netlink.attr(netlink.CTRL_ATTR_OP_ID, struct.pack("=I", 10)))
+    payload = netlink.genl_message(
         1,
         2,
-        netlink.attr(genetlink.CTRL_ATTR_FAMILY_ID, struct.pack("=H", 28)),
-        netlink.nested(genetlink.CTRL_ATTR_MCAST_GROUPS, group),
-        netlink.nested(genetlink.CTRL_ATTR_OPS, operation),
+        netlink.attr(netlink.CTRL_ATTR_FAMILY_ID, struct.pack("=H", 28)),
+        netlink.nested(netlink.CTRL_ATTR_MCAST_GROUPS, group),
+        netlink.nested(netlink.CTRL_ATTR_OPS, operation),
     )
-    family = genetlink.parse_family("mptcp_pm", payload)
-    assert family == genetlink.Family("mptcp_pm", 28, {"mptcp_pm_events": 9}, frozenset({10}))
+    family = netlink.parse_family("mptcp_pm", payload)
+    assert family == netlink.Family("mptcp_pm", 28, {"mptcp_pm_events": 9}, frozenset({10}))
 
 
 def event_payload(kind: int, *attrs: tuple[int, str]) -> bytes:
     packed = [netlink.attr(number, bytes.fromhex(value)) for number, value in attrs]
-    return genetlink.frame(kind, 1, *packed)
+    return netlink.genl_message(kind, 1, *packed)
 
 
 ADDRESSES = ((5, "0a000001"), (7, "0a000002"), (9, "9c40"), (10, "1389"))
@@ -114,7 +113,7 @@ def test_ipv4_in_ipv6_form_is_ipv4() -> None:
 
 
 def test_subflow_create_names_port_and_id() -> None:
-    command, attrs = genetlink.parse(mptcp_genl.subflow_create(0x01020304, PATH, 5))
+    command, attrs = netlink.parse_genl(mptcp_genl.subflow_create(0x01020304, PATH, 5))
     local = netlink.parse_attrs(attrs[mptcp_genl.ATTR_ADDR])
     remote = netlink.parse_attrs(attrs[mptcp_genl.ATTR_ADDR_REMOTE])
     assert command == mptcp_genl.CMD_SUBFLOW_CREATE
@@ -125,10 +124,11 @@ def test_subflow_create_names_port_and_id() -> None:
 
 
 def test_three_kinds_of_kernel() -> None:
-    old = genetlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 8)))
-    new = genetlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 12)))
+    old = netlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 8)))
+    new = netlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 12)))
     sysctl = ("net.mptcp.pm_type", "1")
     assert mptcp_genl.classify("Protocol not supported", None, None).level is PathManagement.NONE
     assert mptcp_genl.classify("", old, None).level is PathManagement.IN_KERNEL
-    assert mptcp_genl.classify("", new, sysctl) == mptcp_genl.Support(PathManagement.USERSPACE, sysctl, "")
+    found = mptcp_genl.classify("", new, sysctl)
+    assert found == mptcp_genl.MptcpSupport(PathManagement.USERSPACE, sysctl, "")
     assert "install" in mptcp_genl.classify("", old, None).advice

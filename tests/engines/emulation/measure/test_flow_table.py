@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engines.emulation.measure.flow_table import retransmits
+from engines.emulation.measure.summarise import retransmits
 from tests.engines.emulation.measure.test_subflow_index import readings
 
 BEFORE = readings((0, 0, 1100, 5), (1, 0, 1101, 7), (1, 1, 1102, 2))

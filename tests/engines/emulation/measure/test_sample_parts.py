@@ -9,12 +9,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from engines.emulation.kernel.cpu import CpuSample, CpuUse
-from engines.emulation.measure import sample_tables
-from engines.emulation.measure.observing import Sample
-from engines.emulation.measure.readings import Readings
-from engines.emulation.measure.sample_tables import sample_parts
+from engines.emulation.kernel.proc import CpuSample, CpuUse
+from engines.emulation.measure import summarise
+from engines.emulation.measure.observing import Readings, Sample
 from engines.emulation.measure.socket_table import SubflowReadings
+from engines.emulation.measure.summarise import sample_parts
 from engines.engine import Silent
 from engines.wire import ResultReader, messages
 from model.result import RunResult, Status, Table
@@ -67,7 +66,7 @@ def together(parts: list[tuple[str, Table]]) -> dict[str, Table]:
 def test_parts_are_the_whole_tables_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = np.random.default_rng(1).integers(0, 3, (30, 2)).astype(np.uint32)
     whole = list(sample_parts(readings(lengths, looks=5), RATES))
-    monkeypatch.setattr(sample_tables, "PART_ROWS", 7)
+    monkeypatch.setattr(summarise, "PART_ROWS", 7)
     parts = list(sample_parts(readings(lengths, looks=5), RATES))
     names = [name for name, _ in whole]
     assert names == ["goodput", "cpu", "links", "queues", "queue_times", "sockets"]

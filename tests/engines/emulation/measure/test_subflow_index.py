@@ -12,7 +12,7 @@ import pytest
 
 from common.errors import RunError
 from engines.emulation.kernel import netlink
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.measure import socket_table
 from engines.emulation.measure.socket_table import (
     SocketTable,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.traffic.iperf3 import (
     Iperf3Flow,
     Report,

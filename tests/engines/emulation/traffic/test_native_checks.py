@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from common.errors import HostUnfitError, RunError, UsageError
-from engines.emulation.kernel.netns import HostRef
+from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.traffic.native import NativeDriver, _tables
 from fabric._core import FlowDriver
 from model.flows import PlannedFlow

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engines.emulation.kernel.cpu import CpuSample, CpuUse
+from engines.emulation.kernel.proc import CpuSample, CpuUse
 from engines.emulation.measure.observing import Sample
-from engines.emulation.traffic.stalls import due_frames, silent_flows, stall_error, stalled_and_waiting
+from engines.emulation.measure.verdict import due_frames, silent_flows, stall_error, stalled_and_waiting
 from model.flows import PlannedFlow
 from model.spec import LinkSpec
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 import topos
-from engines.emulation.mptcp.mptcp_genl import Event, EventKind
-from engines.emulation.traffic.demands import default_cc, is_data, paths_of_each, subflow_paths
+from engines.emulation.kernel.mptcp_genl import Event, EventKind
+from engines.emulation.traffic.driver import default_cc, is_data, paths_of_each, subflow_paths
 from model.flows import STRIDE, AddressPair, PlannedFlow, planned_flows
 from model.spec import MAX_SUBFLOWS, LinkSpec, RunSpec, TopologySpec, TransportSpec
 

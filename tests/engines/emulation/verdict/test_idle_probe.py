@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from engines.emulation.verdict.idle_probe import PERIOD_US, measure
+from engines.emulation.noise import PERIOD_US, measure
 from fabric import _core
 from tests.support.waiting import until
 

@@ -14,8 +14,8 @@ import sys
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from engines.emulation.kernel import genetlink, netlink
-from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.kernel import netlink
+from engines.emulation.kernel.namespaces import sysctl_path
 from model.flows import AddressPair
 
 FAMILY_NAME = "mptcp_pm"
@@ -97,7 +97,7 @@ def parse_event(payload: bytes) -> Event | None:
 
     Raises ValueError if it is truncated.
     """
-    command, attrs = genetlink.parse(payload)
+    command, attrs = netlink.parse_genl(payload)
     if command not in EventKind.__members__.values():
         return None
     flags = int.from_bytes(attrs.get(EVENT_FLAGS, b""), sys.byteorder)
@@ -146,7 +146,7 @@ def address_attr(kind: int, ip: str, port: int = 0, address_id: int = 0, flags: 
 def subflow_create(token: int, path: AddressPair, local_id: int) -> bytes:
     """Return an MPTCP_PM_CMD_SUBFLOW_CREATE message. `local_id` is 1..255 and must be new for every local
     (address, port); otherwise the kernel returns EINVAL "did not match address and id"."""
-    return genetlink.frame(
+    return netlink.genl_message(
         CMD_SUBFLOW_CREATE,
         VERSION,
         netlink.attr(ATTR_TOKEN, struct.pack("=I", token)),
@@ -158,7 +158,7 @@ def subflow_create(token: int, path: AddressPair, local_id: int) -> bytes:
 def subflow_destroy(token: int, path: AddressPair) -> bytes:
     """Return an MPTCP_PM_CMD_SUBFLOW_DESTROY message. The kernel returns ESRCH where the connection has no
     subflow with these addresses and ports."""
-    return genetlink.frame(
+    return netlink.genl_message(
         CMD_SUBFLOW_DESTROY,
         VERSION,
         netlink.attr(ATTR_TOKEN, struct.pack("=I", token)),
@@ -176,7 +176,7 @@ class PathManagement(Enum):
 
 
 @dataclass(frozen=True)
-class Support:
+class MptcpSupport:
     """MPTCP support of the running kernel. `sysctl` is the (name, value) that selects the userspace path
     manager; `advice` says what is missing and what to do, and is empty if nothing is missing."""
 
@@ -185,30 +185,30 @@ class Support:
     advice: str
 
 
-def support() -> Support:
+def support() -> MptcpSupport:
     """Probe the kernel in the calling thread's namespace; changes nothing and needs no root."""
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
     except OSError as error:
         return classify(error.strerror or str(error), None, None)
-    return classify("", genetlink.resolve(FAMILY_NAME), userspace_sysctl())
+    return classify("", netlink.resolve_family(FAMILY_NAME), userspace_sysctl())
 
 
-def classify(refusal: str, family: genetlink.Family | None, sysctl: tuple[str, str] | None) -> Support:
+def classify(refusal: str, family: netlink.Family | None, sysctl: tuple[str, str] | None) -> MptcpSupport:
     """Classify probe results: `refusal` is why no MPTCP socket could be opened, empty if one could."""
     if refusal:
         advice = (
             f"this kernel cannot open MPTCP sockets ({refusal}); run `sysctl net.mptcp.enabled=1`, or "
             "install a kernel >= 5.19 built with CONFIG_MPTCP (Ubuntu 22.04: linux-generic-hwe-22.04)"
         )
-        return Support(PathManagement.NONE, None, advice)
+        return MptcpSupport(PathManagement.NONE, None, advice)
     if family is None or CMD_SUBFLOW_CREATE not in family.commands or sysctl is None:
         advice = (
             "this kernel has MPTCP but no userspace path manager (Linux < 5.19): at most 9 subflows; "
             "for more, install a newer kernel (Ubuntu 22.04: linux-generic-hwe-22.04)"
         )
-        return Support(PathManagement.IN_KERNEL, None, advice)
-    return Support(PathManagement.USERSPACE, sysctl, "")
+        return MptcpSupport(PathManagement.IN_KERNEL, None, advice)
+    return MptcpSupport(PathManagement.USERSPACE, sysctl, "")
 
 
 def userspace_sysctl() -> tuple[str, str] | None:

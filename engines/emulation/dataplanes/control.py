@@ -1,28 +1,184 @@
-"""Responsive multipath TCP between real hosts: monitors read the kernel's sockets, and netlink opens subflows
-of running connections, each on a path that was set in the fabric before."""
+"""A thread that works beside a measurement, and whose errors `stop` raises."""
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from common.errors import RunError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.responsive.loop import ConnectionCount, Loop
 from controllers.responsive.outage import NS_PER_S
 from controllers.scheduler import Network
-from engines.emulation.dataplanes.background import Background
-from engines.emulation.dataplanes.scheduled import SYN
 from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
-from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.path_manager import PathManager
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.responsive import loop_metrics
+from model.schedulers import Driver
+from model.spec import LinkEvent
 from topos.topology import Topology
+
+
+class Background(ABC):
+    """Runs `_work` in a thread from `start` to `stop`; `_work` returns soon after `_over` is set."""
+
+    def __init__(self, name: str) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._error: Exception | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop. Raises the error that ended the work early: a RefabricError, or a bug."""
+        self._over.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Work until `_over` is set."""
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # a bug here must fail the point that waits for this thread
+            self._error = error
+
+
+class Links(Protocol):
+    def set_share(self, event: LinkEvent) -> None: ...
+
+
+@contextmanager
+def carried_out(events: Sequence[LinkEvent], links: Links) -> Iterator[None]:
+    """Carry out events while the block runs; their times count from its start.
+
+    Events that are not due when the block ends do not happen. Raises at the end of the block what
+    `set_share` raised.
+    """
+    if not events:
+        yield
+        return
+    start, over = time.monotonic(), threading.Event()
+    errors: list[RunError] = []
+
+    def work() -> None:
+        try:
+            for event in sorted(events, key=lambda event: event.t_s):
+                if over.wait(max(0.0, start + event.t_s - time.monotonic())):
+                    return
+                links.set_share(event)
+        except RunError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="link events", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+SYN = 1
+"""The SYN, which the kernel counts as acknowledged before any payload."""
+
+
+@dataclass
+class Looks:
+    """Ticks of a scheduler: number due, number skipped or too long, and the longest duration."""
+
+    due: int = 0
+    late: int = 0
+    longest_s: float = 0.0
+
+
+class Ticking(Background):
+    """Tick a driver every `interval_s` from `start` to `stop`; skip ticks that fall into a longer one."""
+
+    def __init__(self, driver: Driver, interval_s: float) -> None:
+        super().__init__("scheduler")
+        self.looks = Looks()
+        self.driver = driver
+        self._interval_s = interval_s
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        account = self.driver.account
+        return {
+            **account.counts,
+            **account.times,
+            "scheduler_looks": self.looks.due,
+            "scheduler_late": self.looks.late,
+            "scheduler_ms_max": 1000 * self.looks.longest_s,
+        }
+
+    def _work(self) -> None:
+        begun_s, number = time.monotonic(), 1
+        while not self._over.wait(max(0.0, begun_s + number * self._interval_s - time.monotonic())):
+            began_s = time.monotonic()
+            self.driver.tick(began_s - begun_s)
+            ended_s = time.monotonic()
+            following = max(number + 1, int((ended_s - begun_s) / self._interval_s) + 1)
+            self._note(number, following, ended_s - began_s)
+            number = following
+
+    def _note(self, number: int, following: int, took_s: float) -> None:
+        left_out = following - number - 1
+        self.looks.due += 1 + left_out
+        self.looks.late += left_out + (left_out > 0)
+        self.looks.longest_s = max(self.looks.longest_s, took_s)
+
+
+@contextmanager
+def ticking(driver: Driver, interval_ms: float) -> Iterator[Ticking]:
+    """Tick a driver while the block runs. Raises the error of a tick at the end of the block."""
+    clock = Ticking(driver, interval_ms / 1000)
+    clock.start()
+    try:
+        yield clock
+    finally:
+        clock.stop()
+
+
+def bytes_sent(table: SocketTable, flows: Sequence[PlannedFlow]) -> Callable[[], Mapping[FiveTuple, int]]:
+    """Return a function that reads the payload bytes acknowledged on each active subflow.
+
+    Subflows that have sent nothing, and flows whose whole size is acknowledged, are not active.
+    """
+    sizes = np.array([flow.size_bytes for flow in flows], np.int64)
+
+    def read() -> Mapping[FiveTuple, int]:
+        seen = table.read()
+        payload = np.maximum(seen.bytes_acked - SYN, 0)
+        of_flow = np.bincount(seen.flow, weights=payload, minlength=len(sizes))
+        ended = (sizes > 0) & (of_flow >= sizes)
+        chosen = np.flatnonzero((payload > 0) & ~ended[seen.flow])
+        columns = (seen.laddr, seen.raddr, seen.lport, seen.rport, payload)
+        rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
+        return {
+            FiveTuple(str(IPv4Address(laddr)), str(IPv4Address(raddr)), PROTO_TCP, lport, rport): octets
+            for laddr, raddr, lport, rport, octets in rows
+        }
+
+    return read
+
 
 MIN_PORT, MAX_PORT, PORT_STEP = 1024, 32767, 17
 """Local ports of a subflow that is opened again: its port from before is in TIME_WAIT for a minute. They stay

@@ -18,7 +18,7 @@ from functools import partial
 from common.errors import HostUnfitError, RunError
 from engines.emulation.congestion.libbpf import TCX_EGRESS, TCX_INGRESS, Classifier, LibbpfError
 from engines.emulation.congestion.registration import compiled, last_lines
-from engines.emulation.kernel.netns import HostRef, map_in_netns
+from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 from topos.topology import Topology
 
 STAMP, HIDE_SACKS = "stamp", "hide_sacks"

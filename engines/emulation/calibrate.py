@@ -8,29 +8,28 @@ explains the method.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import topos
+from common import files, stored_json
 from common.errors import HostUnfitError, RunError, StoreError
-from engines.emulation.calibration import calibration_file
-from engines.emulation.calibration.calibration_file import Entry
+from common.privileges import check_private
 from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.verdict.idle_probe import measure
+from engines.emulation.noise import measure
 from engines.engine import Engine, NeedsMachine, Observer, Silent
-from model.machine.capacity import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Measured
-from model.machine.idle_noise import differs
+from engines.provenance import machine
+from model.machine.capacity import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Capacity, Measured
+from model.machine.idle_noise import MachineNoise, differs
 from model.noise import queue_us
-from model.reasons import (
-    CONTROL,
-    DRIFT,
-    FALLBACK,
-    REPAIRS,
-    UNSTEADY,
-    texts,
-)
+from model.reasons import CONTROL, DRIFT, FALLBACK, REPAIRS, UNSTEADY, texts
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 
@@ -78,7 +77,7 @@ def cached(topology: TopologySpec, highest_mbps: float = math.inf) -> float | No
 def rates() -> list[tuple[TopologySpec, float]]:
     """Return the highest rate (Mb/s) of every topology that was measured on this machine and kernel."""
     topologies: list[TopologySpec] = []
-    for entry in calibration_file.entries():
+    for entry in entries():
         if entry.topology not in topologies:
             topologies.append(entry.topology)
     known = [(topology, cached(topology)) for topology in topologies]
@@ -87,7 +86,7 @@ def rates() -> list[tuple[TopologySpec, float]]:
 
 def measured() -> tuple[Measured, ...]:
     """Return the loads of all trials on this machine and kernel, and how busy they kept it."""
-    return tuple(trial for entry in calibration_file.entries() for trial in entry.trials)
+    return tuple(trial for entry in entries() for trial in entry.trials)
 
 
 def outdated(topology: TopologySpec, highest_mbps: float = math.inf) -> str:
@@ -141,7 +140,7 @@ def calibrate(
     seen = tuple(trial.seen for trial in trials if trial.seen)
     entry = Entry(topology, best.rate_mbps, time.time(), noise, seen, highest_mbps)
     try:
-        calibration_file.remember(entry)
+        remember(entry)
     except StoreError as error:
         observer.note(f"{best.rate_mbps:g} Mb/s are not kept, and the next run will calibrate again: {error}")
     return best.rate_mbps
@@ -149,8 +148,8 @@ def calibrate(
 
 def _entry(topology: TopologySpec, highest_mbps: float) -> Entry | None:
     """Return the newest entry that determines the result of a search up to `highest_mbps`."""
-    entries = [entry for entry in calibration_file.entries() if entry.topology == topology]
-    telling = [entry for entry in entries if entry.rate_up_to(highest_mbps) is not None]
+    of_topology = [entry for entry in entries() if entry.topology == topology]
+    telling = [entry for entry in of_topology if entry.rate_up_to(highest_mbps) is not None]
     return max(telling, key=lambda entry: entry.measured_s, default=None)
 
 
@@ -262,3 +261,113 @@ def _spec(topology: TopologySpec, rate_mbps: float) -> RunSpec:
 def _name(topology: TopologySpec) -> str:
     size = ", ".join(topos.size_words(topology.kind, topology.params))
     return size if topology.kind == "fat_tree" else f"{topology.kind} {size}"
+
+
+_VERSION = 3
+MAX_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One calibration: the rate, the loads of its trials, the time and the noise.
+
+    `highest_mbps` is the bound of the search; infinite without a bound.
+    """
+
+    topology: TopologySpec
+    rate_mbps: float
+    measured_s: float
+    """Seconds since the Unix epoch."""
+    noise: MachineNoise
+    trials: tuple[Measured, ...]
+    highest_mbps: float = math.inf
+
+    def rate_up_to(self, highest_mbps: float) -> float | None:
+        """Return the rate that a search bounded by `highest_mbps` would choose; None if it is unknown."""
+        if self.rate_mbps >= self.highest_mbps and highest_mbps > self.highest_mbps:
+            return None
+        return min(self.rate_mbps, highest_mbps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types; `from_json` is the inverse."""
+        return {
+            "rate_mbps": self.rate_mbps,
+            "topology": [self.topology.kind, dict(self.topology.params)],
+            "measured_s": self.measured_s,
+            "noise": self.noise.to_json(),
+            "trials": [asdict(trial) for trial in self.trials],
+            "highest_mbps": self.highest_mbps if math.isfinite(self.highest_mbps) else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """Read a stored entry. Raises KeyError, TypeError or ValueError for a damaged one."""
+        kind, params = data["topology"]
+        trials = [Measured(float(t["hops_per_s"]), float(t["busy_pct"])) for t in data["trials"]]
+        highest = data["highest_mbps"]
+        entry = cls(
+            TopologySpec(kind, params),
+            float(data["rate_mbps"]),
+            float(data["measured_s"]),
+            MachineNoise.from_json(data["noise"]),
+            tuple(trials),
+            math.inf if highest is None else float(highest),
+        )
+        numbers = [entry.rate_mbps, entry.measured_s, entry.highest_mbps]
+        numbers += [number for trial in trials for number in (trial.hops_per_s, trial.busy_pct)]
+        if not trials or not all(number > 0 for number in numbers):
+            raise ValueError("reading a calibration: it lacks trials, or a number is not above 0")
+        return entry
+
+
+def entries() -> list[Entry]:
+    """Return the valid entries that were measured on this machine and kernel."""
+    found = []
+    for key, data in _read().items():
+        try:
+            entry = Entry.from_json(data)
+            if key == _key(entry):
+                found.append(entry)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            continue  # Damaged or from an earlier version: calibrate again.
+    return found
+
+
+def remember(entry: Entry) -> None:
+    """Add the entry, or replace the one of the same topology and bound. Two runs at once lose none.
+
+    Raises StoreError, and UsageError if root may not work there.
+    """
+    file = path()
+    check_private(f"calibrated rates in {file}", file)
+    with files.storing(f"creating {file.parent}"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    files.update_file(file, lambda: json.dumps({**_read(), _key(entry): entry.to_json()}, indent=1).encode())
+
+
+def path() -> Path:
+    """Return the path of the file, which may not exist."""
+    chosen = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/"), ".cache")
+    return Path(chosen, "refabric", "calibration.json")
+
+
+def _key(entry: Entry) -> str:
+    # Omit memory: the kernel's MemTotal varies slightly from boot to boot.
+    here = {name: value for name, value in machine().items() if name not in {"python", "memory_mb"}}
+    bound = [entry.highest_mbps] if math.isfinite(entry.highest_mbps) else []
+    topology = entry.topology
+    text = json.dumps([_VERSION, here, topology.kind, dict(topology.params), *bound], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _read() -> Mapping[str, Any]:
+    try:
+        data = stored_json.loads(files.read_bytes(path(), MAX_BYTES))
+    except (OSError, ValueError):
+        return {}  # Absent, unreadable or damaged: calibrate again.
+    return data if isinstance(data, dict) else {}
+
+
+def capacity() -> Capacity:
+    """Return the measured capacity of this machine and kernel; starts nothing."""
+    return Capacity(measured(), len(os.sched_getaffinity(0)))

@@ -8,12 +8,16 @@ an error elsewhere.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, settling_reasons, unsteady_reasons
-from engines.emulation.verdict.blame import FULL_PCT, Load, fault, saturated, words
+from common.errors import StalledFlowError
+from engines.emulation.measure.observing import Sample
+from fabric.plan import FRAME_BITS
 from model.congestion import CONGESTION_CONTROLS
+from model.flows import PlannedFlow
 from model.machine.effects import doubted_by_lateness, doubted_by_stretch
 from model.reasons import (
     COMPLETION,
@@ -28,9 +32,11 @@ from model.reasons import (
     STALLED,
     STRETCHED,
     SUBFLOWS,
+    Fault,
     Reason,
 )
 from model.result import FlowRow, Status
+from model.spec import LinkSpec
 
 FULL_THREAD_PCT = 94.0
 """A forwarding thread busier than this has no time left; the kernel limits real-time threads to 95 %
@@ -269,3 +275,118 @@ def _repairs(evidence: Evidence) -> list[Reason]:
         f"than {100 * MAX_REPAIRED:g} % or one per flow in {1 / MAX_REPAIRS_A_FLOW_S:g} s"
     )
     return [Reason(REPAIRS, text, numbers=(("repairs", repairs), ("losses", losses)))]
+
+
+MIN_STEAL_PCT = 1.0
+"""Minimum share of CPU time taken by the hypervisor for it to be the cause."""
+MIN_OTHERS_PCT = 5.0
+"""Minimum share of CPU time of processes outside the run for them to be the cause."""
+BUSY_CPU_PCT = 85.0
+"""A CPU busier than this delays threads by its own load."""
+JITTER_US = 500.0
+"""If a partly idle CPU starts its first thread later than this, the hypervisor had stopped the CPU."""
+FULL_PCT = 97.0
+"""A second busier than this had no idle time left."""
+MAX_SATURATED = 0.05
+"""Share of saturated seconds that other users of the machine explain."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """CPU load in the window: busy percentage of the machine and of each CPU in every second, and shares of
+    all CPU time taken by the hypervisor and by other processes. `jitter_p99_us` is the 99th percentile of
+    the lateness of a highest-priority thread on the worst CPU."""
+
+    busy_pct: Sequence[float]
+    cpus_pct: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    steal_pct: float = 0.0
+    others_pct: float = 0.0
+    jitter_p99_us: float = 0.0
+
+    @property
+    def busiest(self) -> tuple[str, float]:
+        """The busiest CPU and its mean load; ("", 0) if single CPUs are unknown."""
+        means = {cpu: sum(pct) / len(pct) for cpu, pct in self.cpus_pct.items() if pct}
+        return max(means.items(), key=lambda item: item[1], default=("", 0.0))
+
+
+def fault(load: Load) -> Fault:
+    """Return the cause, surest sign first; between hypervisor and other processes, the larger share."""
+    if load.steal_pct > max(MIN_STEAL_PCT, load.others_pct):
+        return Fault.HYPERVISOR
+    if load.others_pct > MIN_OTHERS_PCT:
+        return Fault.OTHERS
+    if load.steal_pct > MIN_STEAL_PCT:
+        return Fault.HYPERVISOR
+    if load.busiest[1] > BUSY_CPU_PCT or saturated(load.busy_pct):
+        return Fault.LOAD
+    return Fault.HYPERVISOR if load.jitter_p99_us > JITTER_US else Fault.LOAD
+
+
+def words(whose: Fault, load: Load) -> str:
+    """Return the cause as text, with its evidence."""
+    if whose is Fault.OTHERS:
+        return f"other processes took {load.others_pct:.0f} % of the CPU time"
+    if whose is Fault.HYPERVISOR:
+        if load.steal_pct > MIN_STEAL_PCT:
+            return f"the hypervisor took {load.steal_pct:.1f} % of the CPU time"
+        late_ms = load.jitter_p99_us / 1000
+        return f"partly idle CPUs woke up {late_ms:.1f} ms late 1 time in 100: likely the hypervisor"
+    cpu, busy = load.busiest
+    return f"this run kept {cpu.upper()} {busy:.0f} % busy" if cpu else "this run keeps the machine busy"
+
+
+def saturated(busy_pct: Sequence[float]) -> bool:
+    """Return whether more seconds had no idle time than other users of the machine explain."""
+    return sum(busy > FULL_PCT for busy in busy_pct) > MAX_SATURATED * len(busy_pct)
+
+
+DUE_FRAMES = 200
+"""Minimum fair share, in frames, for judging a flow. With less, a few lost retransmissions in a row suffice:
+TCP's timer alone then waits for most of a minute."""
+
+
+def silent_flows(
+    flows: Sequence[PlannedFlow], samples: Sequence[Sample], seconds: float, link: LinkSpec
+) -> list[int]:
+    """Return flows that delivered nothing in the last `seconds` although frames were due to them.
+
+    Returns none if the samples do not cover that time. Sized flows and flows without a socket are skipped.
+    """
+    last = samples[-1]
+    rounding_s = 0.001
+    earlier = [sample for sample in samples if sample.t_s <= last.t_s - seconds + rounding_s]
+    if not earlier:
+        return []
+    pairs = zip(flows, earlier[-1].received, last.received, due_frames(flows, seconds, link), strict=True)
+    return [
+        flow.flow
+        for flow, before, after, due in pairs
+        if before is not None and before == after and due >= DUE_FRAMES and not flow.size_bytes
+    ]
+
+
+def stalled_and_waiting(silent: Sequence[int], acked_bytes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Split silent flows into stalled and waiting ones.
+
+    `acked_bytes` holds, for every flow, the bytes that its subflows had acknowledged meanwhile.
+    """
+    stalled = [flow for flow in silent if not acked_bytes[flow]]
+    return stalled, [flow for flow in silent if acked_bytes[flow]]
+
+
+def due_frames(flows: Sequence[PlannedFlow], seconds: float, link: LinkSpec) -> list[float]:
+    """Return how many full frames each flow could send in `seconds` if hosts shared their links evenly."""
+    sent, received = Counter(f.src for f in flows), Counter(f.dst for f in flows)
+    frames = seconds * link.rate_mbps * 1e6 / FRAME_BITS
+    return [frames / max(sent[flow.src], received[flow.dst]) for flow in flows]
+
+
+def stall_error(flows: Sequence[PlannedFlow], stalled: Sequence[int], seconds: float) -> StalledFlowError:
+    """Return the error that names the flows that delivered nothing for `seconds`, and what to do."""
+    first = flows[stalled[0]]
+    return StalledFlowError(
+        f"{len(stalled)} of {len(flows)} flows delivered nothing for {seconds:.0f} s although connected, "
+        f"the first flow {first.flow} from {first.src} to {first.dst}: "
+        "run the point again (docs/fidelity.md, stalled connections)"
+    )
