@@ -1,9 +1,8 @@
 """Throughput that MPTCP's transfers lose to the receive buffer and to Linux's scheduler; simulated hosts.
 
-The cloud of the real hosts (docs/experiments/ec2.md), with one property of the hosts changed at a time: mean
-throughput between racks by TCP, MPTCP 2 and MPTCP 4, and the last over the first. This script makes the
-tables of docs/experiments/subflow-idle.md and docs/experiments/ec2.md. A run takes seconds and gives the
-same numbers on every machine.
+The cloud of the real hosts (docs/experiments/sigcomm11.md), with one property of the hosts changed at a
+time: mean throughput between racks by TCP, MPTCP 2 and MPTCP 4, and the last over the first
+(docs/experiments/subflow-idle.md). A run takes seconds and gives the same numbers on every machine.
 
     python -m benchmarks.transfers --minutes 10
 """

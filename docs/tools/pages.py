@@ -16,8 +16,8 @@ from harness.options.options import ENGINE, Given
 from harness.plan import session
 
 _IMAGE = re.compile(r"\(((?:\.\./)?images/[\w./-]+\.png)\)<!-- (\S+\.png) -->")
-
-
+_BASIS = re.compile(r"\((95 %, \d+ \w+)")
+"""Interval and repetitions of a measured value."""
 Maker = Callable[[str], str | None]
 
 
@@ -40,6 +40,21 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown; a `|` in a cell becomes a `/`."""
     lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in (head, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def basis_in_head(
+    head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[Sequence[str]]]:
+    """Move `(95 %, 6 seeds)` from the cells to the names of their columns, if all cells agree on it."""
+    found = {basis for row in rows for cell in row for basis in _BASIS.findall(cell)}
+    if len(found) != 1:
+        return list(head), list(rows)
+    (basis,) = found
+    columns = {n for row in rows for n, cell in enumerate(row) if basis in cell}
+    named = [f"{name} ({basis})" if n in columns else name for n, name in enumerate(head)]
+    return named, [
+        [cell.replace(f" ({basis}, ", " (").replace(f" ({basis})", "") for cell in row] for row in rows
+    ]
 
 
 def charts(page: str) -> dict[str, str]:

@@ -25,10 +25,13 @@ from common.errors import RefabricError, UsageError
 from docs.tools import pages
 from experiments.sigcomm11 import whole
 from harness.claims.claims import once
-from harness.report.claims import Row, rows, score
+from harness.report.claims import Cell, Row, rows, score
+from harness.report.points import NOTHING
 
-WIDTH = 100
+WIDTH, MANY = 100, 3
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "sigcomm11.md"
+HERE = " (docs/experiments/sigcomm11.md)"
+"""Where reports find more about a difference: this page."""
 HEAD = ("claim", "published", "simulated", "emulated", "verdict")
 _BLOCK = re.compile(r"<!-- (claims|differs): (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 _SCORE = re.compile(r"<!-- score -->.*")
@@ -59,11 +62,20 @@ def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str
 
 def _table(found: Sequence[Row]) -> str:
     lines = (
-        (row.statement, f"{row.published.value} ({row.published.note})", row.simulated.short(),
-         row.emulated.short(), f"**{row.verdict}**" if row.colour == "red" else row.verdict)
+        (row.statement, f"{row.published.value} ({row.published.note})", _measured(row, row.simulated),
+         _measured(row, row.emulated), f"**{row.verdict}**" if row.colour == "red" else row.verdict)
         for row in found
     )  # fmt: skip
-    return pages.table(HEAD, list(lines))
+    head, cells = pages.basis_in_head(HEAD, list(lines))
+    if all(row.emulated.value == NOTHING for row in found):
+        head, cells = [*head[:3], head[4]], [[*row[:3], row[4]] for row in cells]
+    return pages.table(head, cells)
+
+
+def _measured(row: Row, cell: Cell) -> str:
+    """Return a measured value without its unit, which the published one has."""
+    _, blank, unit = row.published.value.partition("\N{NO-BREAK SPACE}")
+    return cell.short().replace(blank + unit, "")
 
 
 def _differences(found: Sequence[Row]) -> str:
@@ -72,8 +84,15 @@ def _differences(found: Sequence[Row]) -> str:
     for row in found:
         if row.reasons:
             claims.setdefault(row.reasons, []).append(row.statement)
-    items = [f"* {'; '.join(about)}: {' '.join(reasons)}" for reasons, about in claims.items()]
-    return "\n".join(wrapped(item) for item in items) or "Nothing that was measured differs."
+    items = [f"* {_named(about)}: {' '.join(reasons)}" for reasons, about in claims.items()]
+    return (
+        "\n".join(wrapped(item.replace(HERE, "")) for item in items) or "Nothing that was measured differs."
+    )
+
+
+def _named(about: Sequence[str]) -> str:
+    """Return the claims of an item; of more than three the first and how many others there are."""
+    return "; ".join(about) if len(about) <= MANY else f"{about[0]}, and {len(about) - 1} more"
 
 
 def wrapped(item: str) -> str:

@@ -26,7 +26,7 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from analysis.completion import ALL, LARGE, MIDDLE, SMALL, Normalised, Range, normalised
+from analysis.completion import ALL, LARGE, SMALL, Normalised, Range, normalised
 from analysis.stats import mean_interval
 from common.errors import RefabricError, UsageError
 from common.grammar import counted
@@ -48,7 +48,6 @@ ROWS: Sequence[tuple[str, Range, Callable[[Normalised], float | None]]] = (
     ("all flows, mean", ALL, lambda found: found.mean),
     ("up to 100 kB, mean", SMALL, lambda found: found.mean),
     ("up to 100 kB, p99", SMALL, lambda found: found.p99),
-    ("to 10 MB, mean", MIDDLE, lambda found: found.mean),
     ("above 10 MB, mean", LARGE, lambda found: found.mean),
 )
 
@@ -78,7 +77,7 @@ def completion(shown: Shown, sizes: str, loads: str, kind: str = "") -> str:
         ]
         here.append(("not ended, %", [_unfinished(points) for points in arms.values()]))
         here.append(("packets dropped, %", [_dropped(points) for points in arms.values()]))
-        shown_here = [(label, cells) for label, cells in here if set(cells) != {NONE}]
+        shown_here = [(label, cells) for label, cells in here if not set(cells) <= {NONE, "0.0"}]
         rows += [("" if n else f"{load} %", label, *cells) for n, (label, cells) in enumerate(shown_here)]
     return pages.table(("load", "", *(ARMS[name].label for name in names)), rows)
 
@@ -94,15 +93,15 @@ def by_arm(shown: Shown, sizes: str, load: str) -> str:
 
 
 def verdicts(shown: Shown) -> str:
-    """Return the table of a figure's statements."""
+    """Return the table of a figure's statements; measured values have the unit of the published ones."""
     rows = [
         (
-            found.published.words, found.published.workload, words.published(found), words.measured(found),
-            found.word,
+            found.published.words, found.published.workload, words.published(found),
+            words.measured(found).replace(f"\N{NO-BREAK SPACE}{found.unit}", ""), found.word,
         )
         for found in shown.verdicts
     ]  # fmt: skip
-    return pages.table(("statement", "workload", "published", "measured", "verdict"), rows)
+    return pages.table(*pages.basis_in_head(("claim", "workload", "published", "measured", "verdict"), rows))
 
 
 def basis(shown: Shown) -> str:

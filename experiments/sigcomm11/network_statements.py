@@ -52,7 +52,7 @@ OVERSUBSCRIBED_BY_MATRIX = (
 NOT_QUITE_FULL = (
     "With four flows per uplink on average, the flows of some uplinks are limited elsewhere, so TCP leaves a "
     "sixth of the uplinks' capacity unused. With two and four connections per host the gain is 1.08 and 1.00 "
-    "(docs/experiments/oversubscribed.md)."
+    "(docs/experiments/sigcomm11.md)."
 )
 OVERLOADED = (
     _over_tcp(JAIN_OVER_TCP, "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",

@@ -35,7 +35,7 @@ MATRICES = (
 
 
 def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
-    """Return defaults: 1 s after 0.5 s. Longer windows differ little (docs/experiments/oversubscribed.md)."""
+    """Return defaults: 1 s after 0.5 s. Longer windows differ little (docs/experiments/sigcomm11.md)."""
     return Defaults(
         ks=(8,),
         workloads=workloads,

@@ -172,12 +172,12 @@ def _beside_long(metric: Metric, cc: str, value: float, within: tuple[float, str
 CORE_UNKNOWN = (
     "The paper's text does not define core utilisation; ours is the mean utilisation of links between "
     "switches. No single matrix gives all of the published values: TCP's and PacketScatter's fit 8 % of the "
-    "hosts sending long flows, LIA's a quarter of them (docs/experiments/short-flows.md)."
+    "hosts sending long flows, LIA's a quarter of them (docs/experiments/sigcomm11.md)."
 )
 FIRST_RTO = (
     "Under the settings of the authors' public simulator (first RTO of 3 s, timers scanned every 10 ms) "
     "short flows complete faster than published. With links of 64 Mb/s they take 63, 47 and 91 ms "
-    "beside TCP, PacketScatter and LIA (docs/experiments/short-flows.md)."
+    "beside TCP, PacketScatter and LIA (docs/experiments/sigcomm11.md)."
 )
 WHY_NOT = {LINKS_USED_PCT: CORE_UNKNOWN, FCT_MS_MEAN: FIRST_RTO, FCT_VARIATION_PCT: FIRST_RTO}
 SHORT_MS = (15.0, "about a sixth: queues of 100 packets last 8 ms each, and matrices differ")
@@ -199,7 +199,7 @@ SHORT_BESIDE_LONG = tuple(
     )
     for cc, percent in ((TCP, 100), (SCATTER, 50), ("lia", 100))
 )
-"""What the paper calls core utilisation is not defined there (docs/experiments/short-flows.md)."""
+"""What the paper calls core utilisation is not defined there (docs/experiments/sigcomm11.md)."""
 STAR = (
     Published(
         GOODPUT_OVER_TCP, "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,

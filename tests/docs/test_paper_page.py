@@ -14,6 +14,7 @@ from docs.tools.paper_page import PAGE, written
 from experiments.sigcomm11.whole import SECTIONS
 from harness.claims.claims import Colour
 from harness.report.claims import Cell, Row
+from harness.report.points import NOTHING
 
 ROW = Row(
     "sigcomm11-throughput", "FatTree", "levels off", "k=8", Cell("about 95 %", "text"), Cell("70 % (1 seed)"),
@@ -30,6 +31,22 @@ def test_tables_and_reasons_are_made_anew_and_text_is_kept() -> None:
     assert page.startswith("before\n")
     assert page.endswith("\nafter")
     assert written(page, [ROW], "") == page
+
+
+def test_what_all_rows_share_is_said_once() -> None:
+    published, simulated = (
+        Cell("about 95\N{NO-BREAK SPACE}%", "text"),
+        "70 \N{PLUS-MINUS SIGN} 2\N{NO-BREAK SPACE}%",
+    )
+    row = dataclasses.replace(ROW, published=published, emulated=Cell(NOTHING))
+    found = [
+        dataclasses.replace(row, simulated=Cell(f"{simulated} (95 %, 6 seeds{more})"))
+        for more in ("", ", 2 % of the flows unfinished")
+    ]
+    page = written(TEXT, found, "")
+    assert "| claim | published | simulated (95 %, 6 seeds) | verdict |" in page
+    assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 | **differs** |" in page
+    assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 (2 % of the flows unfinished) | **differs** |" in page
 
 
 def test_claims_with_the_same_reasons_share_an_item() -> None:

@@ -27,7 +27,7 @@ def _between(relation: Relation, value: float, tolerance: float, because: str, w
 _UNKNOWN_WIRING = (
     "How EC2 was wired and what its other tenants sent is not known; ours is assumed and not fitted. Three "
     "times in the mean needs networks where most single paths are crowded beside free ones "
-    "(docs/experiments/ec2.md)."
+    "(docs/experiments/sigcomm11.md)."
 )
 _THREE_TIMES = _between(
     Relation.ABOUT, 3, 1.0, "a third: what neighbours did on EC2 is not known",
@@ -54,6 +54,6 @@ EC2 = (
     _emulated(_MORE).with_caveat(
         "Twelve hosts have little to gain, and there are few pairs: emulated runs gave 0.98 times in one "
         "minute, 1.14 and 1.17 in longer runs, and 0.88 with Linux's own receive buffers "
-        "(docs/experiments/ec2.md)."
+        "(docs/experiments/sigcomm11.md)."
     ),
 )
