@@ -180,7 +180,6 @@ import sys
 sys.path.append(sys.argv[1])
 from pathlib import Path
 from engines.linux import guest
-from tests.live.test_virtual_linux import asked
 guest.run(asked(Path(sys.argv[2]), "spin"), None, lambda _: print("running", flush=True))
 """
 

@@ -51,7 +51,6 @@ class Endless(FakeEngine):
 
 ENDLESS = """
 from engines import registry
-from tests.support.dask_cluster import Endless
 registry.ENGINES["fake"] = lambda: Endless(parallel=2)
 from refabric.command import main
 main()
