@@ -1,5 +1,4 @@
-#include "network_bindings.hpp"
-#include "sources.hpp"
+#include "bindings.hpp"
 
 #include <string>
 

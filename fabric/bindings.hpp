@@ -1,4 +1,4 @@
-// Shared by all parts of the Python module: returning arrays without copies.
+// Shared by all parts of the Python module: returning arrays without copies, reading a NetworkPlan, its counters.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,8 +8,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
+
+#include "core/network.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -22,6 +27,26 @@ auto to_array(std::vector<T> values) {
   const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
+
+// Source and destination address, protocol, source and destination port.
+using FiveTupleNumbers = std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>;
+
+inline FiveTuple five_tuple(const FiveTupleNumbers& numbers) {
+  const auto& [src, dst, proto, sport, dport] = numbers;
+  return {src, dst, proto, sport, dport};
+}
+
+// Throws std::length_error for more ports than a packet can hold.
+Path path_along(std::span<const PortId> ports);
+
+// Reads fabric.plan.NetworkPlan. Throws std::invalid_argument on lengths that do not fit together.
+NetworkConfig network_config(const nb::object& plan);
+
+void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued);
+
+// Identifies the sources that this core was built from. Defined in a file of its own, which alone is compiled anew when
+// the digest changes.
+const char* sources_digest();
 
 void bind_realtime(nb::module_& module);
 void bind_traffic(nb::module_& module);

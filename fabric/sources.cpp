@@ -1,5 +1,3 @@
-#include "sources.hpp"
-
 namespace fabric {
 
 const char* sources_digest() { return FABRIC_SOURCES; }

@@ -12,9 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/huge_pages.hpp"
+#include "core/memory.hpp"
 #include "core/packet.hpp"
-#include "core/prefetch.hpp"
 #include "core/units.hpp"
 
 namespace fabric {

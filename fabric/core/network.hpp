@@ -23,10 +23,9 @@
 #include <vector>
 
 #include "core/calendar.hpp"
-#include "core/huge_pages.hpp"
-#include "core/partitions/outbox.hpp"
+#include "core/memory.hpp"
+#include "core/partitions.hpp"
 #include "core/packet.hpp"
-#include "core/partitions/partitions.hpp"
 #include "core/plan_check.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
@@ -102,9 +101,10 @@ class Network {
     send(id, pool_[id], now, hosts);
   }
 
-  // Hands the descriptor back to the hosts at this time. It is an alarm until it is released.
-  void ring_at(PacketId id, Time when) {
+  // Hands the descriptor back to the hosts at this time. It is an alarm until it is released; `what` is theirs to read.
+  void ring_at(PacketId id, std::uint16_t what, Time when) {
     pool_[id].kind = Kind::alarm;
+    pool_[id].alarm = what;
     pool_[id].due = when;
     calendar_.push(pool_, id);
   }

@@ -9,17 +9,28 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
 
-#include "core/precedence.hpp"
+#include "core/memory.hpp"
 #include "core/units.hpp"
-#include "core/virtual_array.hpp"
 
 namespace fabric {
+
+// What a discipline may know of a packet beside its descriptor: how urgent it is, and its flow. The descriptor's cache
+// line has no room for it, so it has a table of its own, which exists only where a discipline reads it. A smaller rank
+// goes first: what remains of the packet's flow, in bytes. The flow is any number that its packets share.
+struct Precedence {
+  static constexpr std::uint32_t kFirst = 0;
+  static constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t rank = kLast;
+  std::uint32_t flow = 0;
+};
 
 // The ECN field of an IP header (RFC 3168, section 5). A sender that understands marks sets one of the ECT codepoints,
 // which a queue may change to "congestion experienced".
@@ -53,7 +64,10 @@ struct alignas(64) Packet {
   PacketId next_in_slot = kNone;
   std::uint32_t owner = 0;  // set and read by the hosts: a NIC, a subflow, a timer's owner
   std::array<PortId, Path::kMostHops> ports{};
-  std::uint16_t size_bytes = 0;  // as counted against rates and byte limits
+  union {
+    std::uint16_t size_bytes = 0;  // as counted against rates and byte limits
+    std::uint16_t alarm;           // which alarm it is, to the hosts
+  };
   std::uint16_t epoch = 0;       // of the port it is in
   std::uint8_t hop = 0;
   std::uint8_t hops = 0;

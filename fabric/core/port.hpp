@@ -11,7 +11,7 @@
 
 #include "core/disciplines/admission.hpp"
 #include "core/packet.hpp"
-#include "core/prefetch.hpp"
+#include "core/memory.hpp"
 #include "core/queued_sizes.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/prefetch.hpp"
+#include "core/memory.hpp"
 
 namespace fabric {
 

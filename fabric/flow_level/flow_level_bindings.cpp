@@ -21,8 +21,7 @@ std::span<const T> span_of(const Column<T>& column) {
 // What all subflows' data crosses, and their acknowledgements.
 std::pair<Crossings, Crossings> crossings_of(const Simulation& simulation) {
   std::pair<Crossings, Crossings> out;
-  for (std::uint32_t i = 0; i < simulation.stack().subflows.size(); ++i) {
-    const Subflow& subflow = simulation.stack().subflows[i];
+  for (const Subflow& subflow : simulation.tcp().subflows()) {
     out.first.add(subflow.forward.span());
     out.second.add(subflow.back.span());
   }

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <random>
 
-#include "host_io/flow_size.hpp"
+#include "host_io/traffic_sockets.hpp"
 #include "realtime/thread_scheduling.hpp"
 
 namespace fabric {

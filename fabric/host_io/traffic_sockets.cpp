@@ -2,16 +2,20 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/mptcp.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+
+#include "realtime/file_descriptor.hpp"
 
 namespace fabric {
 
@@ -143,6 +147,16 @@ void abort_connection(int socket) {
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
   connect(socket, &nobody, sizeof nobody);  // fails if the socket was never connected, which does no harm
+}
+
+void store_size(int map, int socket, FlowSize size) {
+  bpf_attr attributes{};
+  attributes.map_fd = static_cast<std::uint32_t>(map);
+  attributes.key = reinterpret_cast<std::uintptr_t>(&socket);
+  attributes.value = reinterpret_cast<std::uintptr_t>(&size);
+  attributes.flags = BPF_ANY;
+  checked_call(static_cast<int>(syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attributes, sizeof attributes)),
+               "storing a flow's size with its socket");
 }
 
 }  // namespace fabric

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "realtime/histogram.hpp"
+#include "core/histogram.hpp"
 
 namespace fabric {
 

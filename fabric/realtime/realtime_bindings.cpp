@@ -1,4 +1,4 @@
-#include "network_bindings.hpp"
+#include "bindings.hpp"
 
 #include <cstdio>
 

@@ -21,7 +21,7 @@
 #include "core/network.hpp"
 #include "realtime/fabric_clock.hpp"
 #include "realtime/frame.hpp"
-#include "realtime/histogram.hpp"
+#include "core/histogram.hpp"
 #include "realtime/idle_probe.hpp"
 #include "realtime/packet_socket.hpp"
 

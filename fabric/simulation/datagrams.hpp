@@ -1,13 +1,17 @@
-// A source of packets of one size at a constant rate (UDP), and the count of those that arrive. Its socket holds as
+// Sources of packets of one size at a constant rate (UDP), and the count of those that arrive. A source's socket holds as
 // many packets as senders let a host's queue grow to; packets that others have queued do not count.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
+#include <vector>
 
 #include "core/packet.hpp"
 #include "core/units.hpp"
 #include "simulation/options.hpp"
+#include "simulation/stack.hpp"
 
 namespace fabric {
 
@@ -37,12 +41,26 @@ struct DatagramSource {
   }
 };
 
-struct Stack;
-struct Tables;
-class Network;
-
 // Throws std::invalid_argument for a source that cannot exist.
-void add_datagrams(Tables& tables, Network& network, const DatagramConfig& wanted);
-void send_datagram(Stack& stack, std::uint32_t number, Time now);
+std::vector<DatagramSource> datagram_sources(const TransportOptions& options, Network& network,
+                                             const std::vector<DatagramConfig>& wanted);
+
+// The sources of the hosts of one partition. Partitions share `sources`.
+class Datagrams {
+ public:
+  // Schedules the first packet of each source of the partition.
+  Datagrams(Stack& stack, std::span<DatagramSource> sources, std::size_t partition);
+
+  void send(std::uint32_t source, Time now);
+  void received(PacketId id) {
+    ++sources_[stack_.network.pool()[id].owner].received;
+    stack_.network.pool().release(id);
+  }
+  [[nodiscard]] std::span<const DatagramSource> sources() const { return sources_; }
+
+ private:
+  Stack& stack_;
+  std::span<DatagramSource> sources_;
+};
 
 }  // namespace fabric

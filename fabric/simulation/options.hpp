@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
+#include "core/packet.hpp"
 #include "core/units.hpp"
 #include "simulation/congestion/congestion.hpp"
-#include "simulation/schedulers/min_rtt.hpp"
+#include "simulation/schedulers.hpp"
 
 namespace fabric {
 
-// What a sender writes as the rank of its packets where queues read one (core/precedence.hpp): the bytes of the
+// What a sender writes as the rank of its packets where queues read one (core/packet.hpp): the bytes of the
 // connection that are not acknowledged yet, or those sent so far, for when sizes are not known.
 enum class Rank : std::uint8_t { remaining, sent };
 
@@ -44,7 +46,7 @@ struct TransportOptions {
   bool ack_at_once = false;  // acknowledgements take no path and no time
   bool reinject = true;
   bool ack_gaps = false;  // data beyond a gap in the connection is acknowledged at once
-  bool linux_recovery = false;  // as in Linux, beyond the RFCs (loss_recovery.hpp)
+  bool linux_recovery = false;  // as in Linux, beyond the RFCs (tcp.hpp)
   bool handshake = false;       // a SYN is answered before data is sent
   const Scheduler* scheduler = &kMinRtt;
   std::uint32_t dup_threshold = 3;
@@ -58,6 +60,12 @@ struct TransportOptions {
   std::uint32_t receive_buffer_pkts = 0;  // of a connection; 0: no limit
   std::uint32_t subflow_buffer_pkts = 0;  // limit of data bound to a subflow early; 0: no limit
 };
+
+// Throws std::invalid_argument for more than six bits.
+inline std::uint8_t checked_dscp(std::uint8_t dscp) {
+  if (dscp > kDscpBits) throw std::invalid_argument("a class of service has six bits: 0 to 63");
+  return dscp;
+}
 
 struct SubflowConfig {
   std::uint32_t source = 0;  // NICs

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "simulation/transport/lifecycle.hpp"
-
 namespace fabric {
 
 namespace {
@@ -16,7 +14,7 @@ std::uint32_t fewest_bytes(const Tables& tables) {
   const TransportOptions& options = tables.options;
   std::uint32_t fewest = std::min<std::uint32_t>(options.ack_bytes, options.payload_bytes + options.header_bytes);
   if (options.probe_after != 0) fewest = std::min(fewest, options.header_bytes + 1U);
-  for (const Connection& connection : tables.connections) {
+  for (const Connection& connection : tables.tcp.connections()) {
     const std::uint32_t last = connection.size_bytes == 0 ? connection.payload_bytes : connection.payload_of(connection.segments - 1);
     fewest = std::min(fewest, options.header_bytes + last);
   }
@@ -30,9 +28,7 @@ Simulation::Simulation(NetworkConfig network, const TransportOptions& options, c
                        std::optional<AgentConfig> agent, std::uint32_t threads) {
   Network whole(std::move(network));
   whole.prefer_huge_pages();
-  tables_.emplace(options, whole.pool().capacity(), whole.ports().size());
-  add_flows(*tables_, whole, flows);
-  for (const DatagramConfig& wanted : datagrams) add_datagrams(*tables_, whole, wanted);
+  tables_.emplace(options, whole, flows, datagrams);
   if (!whole.partitions().several()) {
     partitions_.push_back(std::make_unique<Partition>(*tables_, std::move(whole), flows, 0, noise, std::move(agent)));
     return;
@@ -60,10 +56,9 @@ void Simulation::divide(const Network& whole, const std::vector<FlowConfig>& flo
 
 // The end of a flow is known at its source.
 void Simulation::check_followers() const {
-  const Stack& stack = this->stack();
-  for (std::uint32_t i = 0; i < stack.connections.size(); ++i) {
-    const std::uint32_t then = stack.connections[i].then;
-    if (then == kNone || partition_of(stack, i) == partition_of(stack, then)) continue;
+  for (std::uint32_t i = 0; i < tcp().connections().size(); ++i) {
+    const std::uint32_t then = tcp().connections()[i].then;
+    if (then == kNone || tcp().partition_of(i) == tcp().partition_of(then)) continue;
     throw std::invalid_argument("a flow waits for one from a host of another partition");
   }
 }
@@ -73,8 +68,7 @@ void Simulation::only_undivided(const char* what) const {
 }
 
 void Simulation::set_path(std::uint32_t number, const Path& there, const Path& back) {
-  if (number >= tables_->subflows.size()) throw std::out_of_range("there is no such subflow");
-  Subflow& subflow = tables_->subflows[number];
+  const Subflow& subflow = this->subflow(number);
   if (there.empty() || back.empty()) throw std::invalid_argument("a path passes no link");
   for (const Path* path : {&there, &back}) {
     for (const PortId port : path->span()) {
@@ -85,29 +79,29 @@ void Simulation::set_path(std::uint32_t number, const Path& there, const Path& b
   const bool joined = partitions.joined(partitions.of_nic(subflow.source), there.span()) &&
                       partitions.joined(partitions.of_nic(subflow.destination), back.span());
   if (!joined) throw std::invalid_argument("a path passes links that do not follow one another");
-  subflow.forward = there;
-  subflow.back = back;
+  partitions_.front()->tcp().set_path(number, there, back);
 }
 
 void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::uint32_t back) {
-  const Subflow& subflow = tables_->subflows.at(number);
+  const Subflow& subflow = this->subflow(number);
   const Router& router = network().router();
   set_path(number, router.path_of_rank(subflow.source, subflow.destination, there),
            router.path_of_rank(subflow.destination, subflow.source, back));
 }
 
 bool Simulation::open_subflow(std::uint32_t number) {
-  if (!stack().options.on_demand) throw std::invalid_argument("subflows do not join on demand here");
+  if (!options().on_demand) throw std::invalid_argument("subflows do not join on demand here");
   only_undivided("subflows on demand");
-  return Lifecycle(stack(), tables_->subflows.at(number).connection).open_subflow(number, now_);
+  (void)subflow(number);
+  return partitions_.front()->tcp().open_subflow(number, now_);
 }
 
 bool Simulation::close_subflow(std::uint32_t number) {
-  if (!stack().options.on_demand) throw std::invalid_argument("subflows do not leave on demand here");
+  if (!options().on_demand) throw std::invalid_argument("subflows do not leave on demand here");
   only_undivided("subflows on demand");
-  const std::uint32_t connection = tables_->subflows.at(number).connection;
-  if (tables_->connections[connection].control->by_agent) throw std::invalid_argument("subflows under an agent stay");
-  return Lifecycle(stack(), connection).close_subflow(number, now_);
+  const bool by_agent = tcp().connections()[subflow(number).connection].control->by_agent;
+  if (by_agent) throw std::invalid_argument("subflows under an agent stay");
+  return partitions_.front()->tcp().close_subflow(number, now_);
 }
 
 void Simulation::set_port_up(PortId port, bool up, Time now) {
@@ -128,6 +122,11 @@ void Simulation::run_until(Time limit) {
     partitions_.front()->settle(limit);
   }
   now_ = limit;
+}
+
+const Subflow& Simulation::subflow(std::uint32_t number) const {
+  if (number >= tcp().subflows().size()) throw std::out_of_range("there is no such subflow");
+  return tcp().subflows()[number];
 }
 
 Totals Simulation::totals() const {

@@ -1,7 +1,7 @@
 // Simulated end hosts on the fabric, in virtual time: the same links, tables and queues as between real hosts.
 //
-// All their state is in Tables (state/tables.hpp). What happens is up to one Partition, or to those of the network plan
-// with several threads (parallel/).
+// All their state is in Tables. What happens is up to one Partition, or to those of the network plan with several threads
+// (windows.hpp).
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "simulation/options.hpp"
-#include "simulation/parallel/windows.hpp"
+#include "simulation/windows.hpp"
 #include "simulation/partition.hpp"
-#include "simulation/state/tables.hpp"
-#include "simulation/transport/socket_info.hpp"
 
 namespace fabric {
 
@@ -45,13 +43,14 @@ class Simulation {
 
   // Ports and routes, which all partitions share.
   [[nodiscard]] Network& network() { return partitions_.front()->network(); }
-  // Of one partition, with the tables of all.
-  [[nodiscard]] Stack& stack() { return partitions_.front()->stack(); }
-  [[nodiscard]] const Stack& stack() const { return partitions_.front()->stack(); }
+  [[nodiscard]] const TransportOptions& options() const { return tables_->options; }
+  // Connections and subflows, which all partitions share; the agent is of an undivided network.
+  [[nodiscard]] const Tcp& tcp() const { return partitions_.front()->tcp(); }
   // Throws std::out_of_range if there is none of this number.
-  [[nodiscard]] const Subflow& subflow(std::uint32_t number) const { return tables_->subflows.at(number); }
-  // Its clocks are to be read at `now`.
-  [[nodiscard]] SocketInfo socket(std::uint32_t subflow) { return {stack(), subflow}; }
+  [[nodiscard]] const Subflow& subflow(std::uint32_t number) const;
+  [[nodiscard]] const std::vector<DatagramSource>& datagrams() const { return tables_->datagrams; }
+  // Empty where the machine never stalls.
+  [[nodiscard]] const std::optional<MachineNoise>& noise() const { return partitions_.front()->stack().clock.noise(); }
   [[nodiscard]] Time now() const { return now_; }
   // Sums over all partitions.
   [[nodiscard]] Totals totals() const;

@@ -4,9 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "network_bindings.hpp"
+#include "bindings.hpp"
+#include "bindings.hpp"
 #include "simulation/congestion/registry.hpp"
-#include "simulation/schedulers/registry.hpp"
+#include "simulation/schedulers.hpp"
 #include "simulation/simulation.hpp"
 
 namespace fabric {
@@ -137,7 +138,7 @@ std::optional<AgentConfig> agent_of(const std::optional<AgentTuple>& agent) {
 }
 
 nb::dict agent_readings(const Simulation& self) {
-  const Agents* const agents = self.stack().agents.get();
+  const Agents* const agents = self.tcp().agents();
   const AgentCounters counters = agents ? agents->counters : AgentCounters{};
   nb::dict out;
   out["acknowledgements"] = counters.acknowledgements;
@@ -235,7 +236,7 @@ nb::object path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
     for (const PortId port : path.span()) sum += self.network().ports()[port].delay_of(size_bytes, now);
     return sum;
   };
-  for (const Subflow& subflow : self.stack().subflows) {
+  for (const Subflow& subflow : self.tcp().subflows()) {
     out.push_back(of(subflow.forward));
     round_trip.push_back(out.back() + of(subflow.back));
   }
@@ -246,13 +247,13 @@ nb::dict flow_readings(const Simulation& self) {
   std::vector<std::uint64_t> delivered;
   std::vector<Time> started;
   std::vector<Time> completed;
-  for (const Connection& connection : self.stack().connections) {
+  for (const Connection& connection : self.tcp().connections()) {
     delivered.push_back(connection.delivered_bytes());
     started.push_back(connection.started);
     completed.push_back(connection.completed);
   }
-  for (const DatagramSource& source : self.stack().datagrams) {
-    delivered.push_back(std::uint64_t{source.received} * self.stack().options.payload_bytes);
+  for (const DatagramSource& source : self.datagrams()) {
+    delivered.push_back(std::uint64_t{source.received} * self.options().payload_bytes);
     started.push_back(source.emitted != 0 ? source.start : kNever);
     completed.push_back(kNever);
   }
@@ -268,7 +269,7 @@ nb::dict datagram_readings(const Simulation& self) {
   std::vector<std::uint32_t> refused;
   std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> received;
-  for (const DatagramSource& source : self.stack().datagrams) {
+  for (const DatagramSource& source : self.datagrams()) {
     sent.push_back(source.emitted - source.refused);
     refused.push_back(source.refused);
     lost.push_back(self.lost_datagrams(lost.size()));
@@ -283,7 +284,7 @@ nb::dict datagram_readings(const Simulation& self) {
 }
 
 nb::dict noise_readings(const Simulation& self) {
-  const auto& noise = self.stack().clock.noise();
+  const auto& noise = self.noise();
   const auto bins = noise ? noise->lateness().bins() : Histogram().bins();
   nb::dict out;
   out["lateness"] = to_array(std::vector<std::uint64_t>(bins.begin(), bins.end()));
@@ -295,31 +296,31 @@ nb::dict noise_readings(const Simulation& self) {
 template <class Value>
 nb::object column_of(Simulation& self, Value value) {
   std::vector<decltype(value(std::uint32_t{0}))> out;
-  const auto count = static_cast<std::uint32_t>(self.stack().subflows.size());
+  const auto count = static_cast<std::uint32_t>(self.tcp().subflows().size());
   out.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) out.push_back(value(i));
   return to_array(std::move(out));
 }
 
 nb::dict subflow_readings(Simulation& self) {
-  const Stack& stack = self.stack();
-  const auto sender = [&](std::uint32_t i) -> const SenderState& { return stack.subflows[i].sender; };
+  const Tcp& tcp = self.tcp();
+  const auto sender = [&](std::uint32_t i) -> const SenderState& { return tcp.subflows()[i].sender; };
   const Time now = self.now();
   nb::dict out;
-  out["window_pkts"] = column_of(self, [&](std::uint32_t i) { return stack.paths[i].window; });
+  out["window_pkts"] = column_of(self, [&](std::uint32_t i) { return tcp.window_pkts(i); });
   out["srtt_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.srtt; });
   out["rttvar_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.variance; });
   out["retransmits"] = column_of(self, [&](std::uint32_t i) { return sender(i).retransmits; });
   out["timeouts"] = column_of(self, [&](std::uint32_t i) { return sender(i).timeouts; });
   out["acked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.una() - sender(i).abandoned; });
   out["acked_bytes"] = column_of(self, [&](std::uint32_t i) {
-    const Subflow& subflow = stack.subflows[i];
-    return std::uint64_t{subflow.sender.board.una() - subflow.sender.abandoned} * stack.connections[subflow.connection].payload_bytes;
+    const Subflow& subflow = tcp.subflows()[i];
+    return std::uint64_t{subflow.sender.board.una() - subflow.sender.abandoned} * tcp.connections()[subflow.connection].payload_bytes;
   });
   out["unacked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
-  out["notsent_bytes"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).unsent_bytes(); });
-  out["busy_ps"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).busy(now); });
-  out["rwnd_limited_ps"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).rwnd_limited(now); });
+  out["notsent_bytes"] = column_of(self, [&](std::uint32_t i) { return tcp.unsent_bytes(i); });
+  out["busy_ps"] = column_of(self, [&](std::uint32_t i) { return tcp.busy(i, now); });
+  out["rwnd_limited_ps"] = column_of(self, [&](std::uint32_t i) { return tcp.rwnd_limited(i, now); });
   out["established"] = column_of(self, [&](std::uint32_t i) { return std::uint8_t{sender(i).established}; });
   return out;
 }
@@ -385,6 +386,49 @@ void bind_simulation(nb::module_& module) {
       .def("open_subflow", &Simulation::open_subflow, "subflow"_a)
       .def("close_subflow", &Simulation::close_subflow, "subflow"_a)
       .def("set_path_ranks", &Simulation::set_path_ranks, "subflow"_a, "there"_a, "back"_a);
+}
+
+namespace {
+
+// Window in packets, RTT in seconds, packets since the last loss and between the last two.
+using PathTuple = std::tuple<double, double, double, double>;
+
+std::vector<PathState> path_states(const std::vector<PathTuple>& paths, std::size_t i) {
+  if (i >= paths.size()) throw std::out_of_range("there is no path of that number");
+  std::vector<PathState> out;
+  for (const auto& [window, rtt_s, since, between] : paths) out.push_back({window, rtt_s, since, between});
+  return out;
+}
+
+}  // namespace
+
+void bind_congestion(nb::module_& module) {
+  module.def("congestion_controls", [] {
+    std::vector<std::string> names;
+    for (const CongestionControl* known : kCongestionControls) names.emplace_back(known->name);
+    return names;
+  });
+  module.def(
+      "window_increase",
+      [](const std::string& name, const std::vector<PathTuple>& paths, std::size_t i) {
+        const std::vector<PathState> states = path_states(paths, i);
+        const CongestionControl& control = congestion_control(name);
+        return control.increase == nullptr ? 0.0 : control.increase(states, i);
+      },
+      "name"_a, "paths"_a, "i"_a);
+  module.def(
+      "window_after_loss",
+      [](const std::string& name, const std::vector<PathTuple>& paths, std::size_t i) {
+        return congestion_control(name).after_loss(path_states(paths, i), i);
+      },
+      "name"_a, "paths"_a, "i"_a);
+  nb::class_<CubicState>(module, "CubicState")
+      .def(nb::init<>())
+      .def("grown", cubic::grown, "window"_a, "fresh"_a, "now_s"_a, "rtt_s"_a)
+      .def("reduced", cubic::reduced, "window"_a)
+      .def("timed_out", cubic::timed_out);
+  module.def("dctcp_alpha", dctcp_alpha, "alpha"_a, "share"_a);
+  module.def("dctcp_after_marks", dctcp_after_marks, "window"_a, "alpha"_a);
 }
 
 }  // namespace fabric

@@ -1,23 +1,79 @@
-// What the simulated hosts of one partition have: their options, their network, their timers, and the tables of all
-// connections.
+// What the simulated hosts of one partition have below their transports: options, their network, what packets carry, a
+// clock and timers.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "core/network.hpp"
 #include "core/random.hpp"
-#include "simulation/ccp/agents.hpp"
-#include "simulation/host_clock.hpp"
+#include "simulation/machine_noise.hpp"
 #include "simulation/options.hpp"
-#include "simulation/state/tables.hpp"
-#include "simulation/timers.hpp"
+#include "simulation/segment.hpp"
 
 namespace fabric {
+
+// The alarms of hosts, each with the number of its owner: a connection, a subflow, a port or a source of datagrams.
+enum class Alarm : std::uint16_t { start, follow, join, nic, retransmission, delayed_ack, datagram, agent, pacing };
+
+// A timer that is set, moved and cancelled more often than it expires. It has at most one valid descriptor in the
+// calendar, `pending`; a descriptor that comes due and is not the pending one is stale.
+struct LazyAlarm {
+  Time at = kNever;
+  Time pending_at = kNever;
+  PacketId pending = kNone;
+};
+
+class Timers {
+ public:
+  explicit Timers(Network& network) : network_(network) {}
+
+  [[nodiscard]] static Alarm alarm_of(const Packet& packet) { return static_cast<Alarm>(packet.alarm); }
+
+  // Schedules an alarm that cannot be cancelled. Returns its descriptor.
+  PacketId schedule(Alarm what, std::uint32_t owner, Time when) {
+    const PacketId id = network_.pool().acquire_or_throw();
+    network_.pool()[id].owner = owner;
+    network_.ring_at(id, static_cast<std::uint16_t>(what), when);
+    return id;
+  }
+
+  void set(LazyAlarm& alarm, Alarm what, std::uint32_t owner, Time when) {
+    alarm.at = when;
+    if (alarm.pending != kNone && alarm.pending_at <= when) return;
+    alarm.pending = schedule(what, owner, when);
+    alarm.pending_at = when;
+  }
+
+  // Whether the timer has expired. One that was moved to a later time is scheduled again.
+  [[nodiscard]] bool expires(LazyAlarm& alarm, Alarm what, PacketId id, std::uint32_t owner, Time now) {
+    if (alarm.pending != id) return false;
+    alarm.pending = kNone;
+    if (alarm.at == kNever) return false;
+    if (alarm.at > now) {
+      set(alarm, what, owner, alarm.at);
+      return false;
+    }
+    alarm.at = kNever;
+    return true;
+  }
+
+ private:
+  Network& network_;
+};
+
+// What packets carry, found by their ids. Partitions share it.
+struct PacketContents {
+  explicit PacketContents(std::size_t packets) : segments(packets), blocks(packets) { segments.prefer_huge_pages(); }
+
+  VirtualArray<Segment> segments;
+  VirtualArray<SackBlocks> blocks;  // of acknowledgements whose `block_count` is not 0
+};
 
 // The fields of a packet that do not depend on its path.
 struct PacketHeader {
@@ -29,8 +85,18 @@ struct PacketHeader {
 };
 
 struct Stack {
-  // `tables` must be complete, and outlive the stack.
-  Stack(Tables& tables, Network part, std::size_t partition, const std::optional<NoiseConfig>& noise);
+  Stack(const TransportOptions& transport, PacketContents& contents, Network part, std::size_t partition,
+        const std::optional<NoiseConfig>& noise, std::size_t datagram_sources)
+      : options(transport), network(std::move(part)), timers(network), clock(noise),
+        segments(&contents.segments[0], contents.segments.capacity()),
+        blocks(&contents.blocks[0], contents.blocks.capacity()), lost_datagrams(datagram_sources),
+        random_(options.processing_seed, static_cast<std::uint32_t>(partition)) {
+    for (const Nic& nic : network.router().nics()) {
+      const bool waits = nic.uplink != kNone && options.nic_queue_pkts != kNone;
+      if (!waits || !network.ports()[nic.uplink].is_scheduled()) continue;
+      throw std::invalid_argument("senders wait for departures of their host's queue, which only a FIFO knows");
+    }
+  }
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
   Stack(Stack&&) = delete;
@@ -71,12 +137,6 @@ struct Stack {
     Stack& stack_;
   };
 
-  [[nodiscard]] Acknowledgement acknowledgement(PacketId id) const {
-    Acknowledgement ack{segments[id], {}};
-    if (ack.block_count != 0) ack.blocks = blocks[id];
-    return ack;
-  }
-
   // The network has lost the packet.
   void dropped(PacketId id, PortId /*port*/, Time /*when*/) {
     if (segments[id].carries == Carries::datagram) ++lost_datagrams[network.pool()[id].owner];
@@ -87,21 +147,9 @@ struct Stack {
   Network network;
   Timers timers;
   HostClock clock;
-  // Of all partitions (state/tables.hpp):
-  std::span<Segment> segments;
-  std::span<SackBlocks> blocks;
-  std::span<Connection> connections;
-  std::span<Subflow> subflows;
-  std::span<PathState> paths;
-  std::span<SubflowView> views;
-  std::span<SocketClock> clocks;
-  std::span<CubicPath> cubics;
-  std::span<DatagramSource> datagrams;
-  std::span<WaitingSenders> waiting;
-  // Of this partition:
+  std::span<Segment> segments;   // of the packet with the same id
+  std::span<SackBlocks> blocks;  // the same
   std::vector<std::uint32_t> lost_datagrams;  // of each source, in this partition of the network
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle;  // persistent connections by their hosts
-  std::unique_ptr<Agents> agents;       // of subflows whose windows an agent sets
 
  private:
   // When the host has processed the packet. Its queue takes packets in the order in which they are sent, whatever these

@@ -1,5 +1,5 @@
 """The compiler keeps prefetch instructions. GCC 12 treated a function that does nothing else as one without
-effects, and dropped its calls without a warning (core/prefetch.hpp)."""
+effects, and dropped its calls without a warning (core/memory.hpp)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "fabric"
 MNEMONICS = {"x86_64": "prefetch", "aarch64": "prfm"}
 CALL = re.compile(r"(?<!void )\bprefetch(_to_write|_lines)?\(")
 ASKER = """
-#include "core/prefetch.hpp"
+#include "core/memory.hpp"
 struct Board { long words[40]; };
 [[gnu::noinline]] static void expect(const Board& board) {
   fabric::prefetch_to_write(&board);

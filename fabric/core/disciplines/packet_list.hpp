@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/packet.hpp"
-#include "core/prefetch.hpp"
+#include "core/memory.hpp"
 #include "core/units.hpp"
 
 namespace fabric {

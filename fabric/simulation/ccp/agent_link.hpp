@@ -14,7 +14,7 @@
 
 #include "core/random.hpp"
 #include "core/units.hpp"
-#include "simulation/ccp/loaded_program.hpp"
+#include "simulation/ccp/fold_unit.hpp"
 
 namespace fabric {
 

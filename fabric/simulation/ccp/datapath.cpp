@@ -2,28 +2,13 @@
 
 #include <algorithm>
 
-#include "simulation/transport/sender.hpp"
-#include "simulation/transport/socket_info.hpp"
-
 namespace fabric {
 
 namespace {
 
-void schedule(Stack& stack) {
-  AgentLink& link = stack.agents->link;
-  const Time due = link.next_due();
-  if (link.scheduled || due == kNever) return;
-  link.scheduled = true;
-  stack.timers.schedule(Alarm::agent, kNone, due);
-}
-
 ccp_u64 per_second(std::uint64_t bytes, Time interval) {
   if (interval <= 0) return 0;
   return static_cast<ccp_u64>(static_cast<double>(bytes) * (static_cast<double>(kSecond) / static_cast<double>(interval)));
-}
-
-bool is_under_agent(const Stack& stack, std::uint32_t subflow) {
-  return subflow < stack.subflows.size() && stack.connections[stack.subflows[subflow].connection].control->by_agent;
 }
 
 }  // namespace
@@ -75,11 +60,11 @@ void Datapath::measure_arrivals(const Segment& ack, std::uint32_t fresh, Time no
 void Datapath::measure_flight() {
   const Scoreboard& board = sender_.board;
   ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
-  const std::uint32_t flight = options().sack ? board.pipe() : board.outstanding();
+  const std::uint32_t flight = stack_.options.sack ? board.pipe() : board.outstanding();
   of[CCP_PACKETS_IN_FLIGHT] = flight;
   of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
   if (!agents_.read.has(CCP_BYTES_PENDING)) return;
-  of[CCP_BYTES_PENDING] = SocketInfo(*this).unsent_bytes() + std::uint64_t{board.outstanding()} * mss();
+  of[CCP_BYTES_PENDING] = unsent_bytes(connection_, sender_, stack_.options.send_buffer_pkts) + std::uint64_t{board.outstanding()} * mss();
 }
 
 void Datapath::measure_rates(const DeliverySample& sample) {
@@ -93,7 +78,7 @@ void Datapath::measure_rates(const DeliverySample& sample) {
 
 // Segments found lost since the last call. Without SACK that is one for each fast recovery.
 std::uint32_t Datapath::take_losses() {
-  if (!options().sack) {
+  if (!stack_.options.sack) {
     const bool recovers = sender_.recovery == Recovery::fast && sender_.recover != rest_.recover;
     if (recovers) rest_.recover = sender_.recover;
     return recovers ? 1 : 0;
@@ -141,7 +126,7 @@ void Datapath::tell(AgentEventKind kind, Time now) {
     std::copy(fields, fields + CCP_FIELDS, event.fields.begin());
   }
   agents_.link.send(event, now);
-  schedule(stack_);
+  agents_.schedule(stack_.timers);
 }
 
 void Datapath::timed_out(Time now) {
@@ -185,9 +170,7 @@ void Datapath::pace(std::uint32_t bytes, Time now) {
   rest_.next_send = std::max(rest_.next_send, now) + wait;
 }
 
-void Datapath::carry_out(const AgentCommand& command, Time now) {
-  if (!connection_.open) return;
-  connection_.unsettle(number_);
+bool Datapath::carry_out(const AgentCommand& command) {
   ++agents_.counters.commands;
   agents_.load(number_);
   agents_.load_staged(number_);
@@ -200,21 +183,10 @@ void Datapath::carry_out(const AgentCommand& command, Time now) {
   if (obeys && command.rate_bytes_per_s) flow.rate = *command.rate_bytes_per_s;
   agents_.store(number_);
   if (command.fall_back) state_.fallen_back = true;
-  if (!obeys) return;
-  use_window();
-  Sender(*this).send_all(now);
+  if (obeys) use_window();
+  return obeys;
 }
 
 ccp_u64 Datapath::micros(Time now) const { return static_cast<ccp_u64>(stack_.clock.reading(now) / kMicrosecond); }
-
-void serve_agent(Stack& stack, Time now) {
-  AgentLink& link = stack.agents->link;
-  link.scheduled = false;
-  link.deliver(now, [&](const AgentCommand& command) {
-    if (!is_under_agent(stack, command.subflow)) return;
-    Datapath(stack, command.subflow).carry_out(command, now);
-  });
-  schedule(stack);
-}
 
 }  // namespace fabric

@@ -23,12 +23,13 @@ inline constexpr double kMinWindow = 2.0;  // after a loss
 
 struct CongestionControl {
   std::string_view name;
-  double (*increase)(Paths, std::size_t i);    // per acknowledged packet, in congestion avoidance
+  // Per acknowledged packet, in congestion avoidance. nullptr: no acknowledgement, loss or timeout changes the window.
+  double (*increase)(Paths, std::size_t i);
   double (*after_loss)(Paths, std::size_t i);  // the window
-  bool by_share_of_marks = false;              // reduces in proportion to marked packets (RFC 8257)
-  bool keeps_window = false;                   // no loss, timeout or acknowledgement changes the window
-  bool by_agent = false;                       // an agent sets the window (simulation/ccp/)
-  bool by_time = false;                        // growth depends on the time since a loss (cubic.hpp)
+  // The window, by the share of packets that were marked (RFC 8257). nullptr: marks are losses.
+  double (*after_marks)(double window, double share) = nullptr;
+  bool by_time = false;   // growth depends on the time since a loss: CUBIC (cubic.hpp)
+  bool by_agent = false;  // an agent sets the window (simulation/ccp/)
 };
 
 inline double reno_increase(Paths paths, std::size_t i) { return 1.0 / paths[i].window; }
@@ -57,5 +58,19 @@ inline double total_window(Paths paths) {
   for (const PathState& path : paths) total += path.window;
   return total;
 }
+
+// One packet per window, and half the window after a loss (RFC 5681). Subflows are not coupled.
+inline constexpr CongestionControl kReno{"reno", reno_increase, half};
+
+// The two senders of pFabric (Alizadeh et al., SIGCOMM 2013, section 4.3). minTCP has TCP's slow start and additive
+// increase; its rules for timeouts and probes are in tcp.hpp. LineRate always has its first window, a bandwidth-delay
+// product, in the network.
+inline double same_window(Paths paths, std::size_t i) { return paths[i].window; }
+
+inline constexpr CongestionControl kMinTcp{"mintcp", reno_increase, half};
+inline constexpr CongestionControl kLineRate{"linerate", nullptr, same_window};
+
+// The window is an agent's (simulation/ccp/): losses, timeouts and acknowledgements change it through the datapath.
+inline constexpr CongestionControl kByAgent{.name = "ccp", .increase = nullptr, .after_loss = same_window, .by_agent = true};
 
 }  // namespace fabric

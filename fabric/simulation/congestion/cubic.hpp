@@ -72,7 +72,7 @@ inline double after_loss(Paths paths, std::size_t i) { return std::max(kMinWindo
 
 }  // namespace cubic
 
-// Growth depends on time, so transport/congestion_window.cpp calls `grown`; `increase` is never called.
+// Growth depends on time, so tcp.cpp calls `grown`; `increase` is never called.
 inline constexpr CongestionControl kCubic{.name = "cubic", .increase = reno_increase, .after_loss = cubic::after_loss,
                                           .by_time = true};
 

@@ -5,16 +5,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "simulation/congestion/balia.hpp"
-#include "simulation/congestion/by_agent.hpp"
 #include "simulation/congestion/coupled.hpp"
+#include "simulation/congestion/congestion.hpp"
 #include "simulation/congestion/cubic.hpp"
 #include "simulation/congestion/dctcp.hpp"
-#include "simulation/congestion/ewtcp.hpp"
-#include "simulation/congestion/lia.hpp"
-#include "simulation/congestion/mintcp.hpp"
-#include "simulation/congestion/olia.hpp"
-#include "simulation/congestion/reno.hpp"
 
 namespace fabric {
 

@@ -13,7 +13,7 @@ from tests.support.agents.ccp_model import CompiledFlow
 from tests.support.compiled import library as compiled
 
 FABRIC = Path(__file__).resolve().parents[3] / "fabric"
-SOURCES = ("loaded_program", "translation", "fold_unit")
+SOURCES = ("translation", "fold_unit")
 _WRAPPER = """
 #include <algorithm>
 #include "simulation/ccp/fold_unit.hpp"

@@ -5,7 +5,7 @@
 #define UNKNOWN 0xffffU
 #define LARGEST 0xfffffffeU
 
-// As FlowSize in fabric/host_io/flow_size.hpp, which writes it.
+// As FlowSize in fabric/host_io/traffic_sockets.hpp, which writes it.
 struct flow_size {
     __u64 size_bytes;
     __u64 by_sent;

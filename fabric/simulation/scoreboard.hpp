@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/prefetch.hpp"
-#include "simulation/state/segment.hpp"
+#include "core/memory.hpp"
+#include "simulation/segment.hpp"
 
 namespace fabric {
 
@@ -175,7 +175,6 @@ class Scoreboard {
     std::uint32_t order;
   };
 
-  static bool before(Seq a, Seq b) { return static_cast<std::int32_t>(a - b) < 0; }
   Entry& at(Seq seq) { return ring_[seq & (ring_.size() - 1)]; }
   [[nodiscard]] const Entry& at(Seq seq) const { return ring_[seq & (ring_.size() - 1)]; }
 

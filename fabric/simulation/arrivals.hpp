@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/prefetch.hpp"
-#include "simulation/state/segment.hpp"
+#include "core/memory.hpp"
+#include "simulation/segment.hpp"
 
 namespace fabric {
 

@@ -1,4 +1,4 @@
-#include "simulation/parallel/windows.hpp"
+#include "simulation/windows.hpp"
 
 #include <pthread.h>
 #include <sched.h>

@@ -34,6 +34,8 @@ struct alignas(32) Segment {
 };
 static_assert(sizeof(Segment) == 32);
 
+inline bool before(Seq a, Seq b) { return static_cast<std::int32_t>(a - b) < 0; }
+
 struct Acknowledgement : Segment {
   SackBlocks blocks{};
 };
