@@ -1,7 +1,7 @@
 """Run independent tasks in parallel in forked processes.
 
 Forked processes inherit the tasks, so nothing is pickled on the way in. Unlike the workers of a sweep
-(harness/execute/workers.py) they run one list of tasks and exit. They die with this process (prctl(2),
+(harness/execute/executors.py) they run one list of tasks and exit. They die with this process (prctl(2),
 PR_SET_PDEATHSIG), and an interrupt ends them.
 """
 

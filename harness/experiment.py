@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engines.registry import LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, SIMULATOR
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published
-from harness.options.options import Defaults, SweepOptions
+from harness.options.fields import Hosts
+from harness.options.options import Defaults, SweepOptions, UserOptions
 from model.spec import RunSpec, TopologySpec
 from plots.registry import CHARTS, Chart
 
@@ -22,7 +25,7 @@ class Figure:
     `about` says in two to four sentences what it shows. `section` is the section of the paper, in our words,
     if the experiment has several. `emulated` has the settings for real hosts if they differ from those of
     simulated hosts, and `guests` those for real hosts in virtual time, where links may have any rate, if they
-    differ from `emulated`. `options` are the fields of `Given` that its own experiment takes; None means all.
+    differ from `emulated`. `options` are the fields of `UserOptions` that its experiment takes; None is all.
     Flags:
 
     * `cpu_bound`: it overloads the machine on purpose, so its points are meant to be suspect.
@@ -59,6 +62,41 @@ class Figure:
     """The user's file that defines it; empty for a registered figure."""
     options: tuple[str, ...] | None = None
 
+    @property
+    def has_variants(self) -> bool:
+        """Whether real hosts run other points than simulated ones, or none."""
+        return self.separate_variants or self.emulated is not None
+
+    def variants(self, options: UserOptions) -> list[tuple[UserOptions, Defaults]]:
+        """Return what the requested engines run: for each variant the user's options that apply to it, with
+        its engines, and its settings. One variant has all engines if they run the same.
+
+        Simulated hosts use the figure's own settings. Real hosts use those of `emulated`, whose size and
+        duration suit a machine in real time; in virtual time those of `guests`, if the figure has any. If a
+        figure has separate variants, `simulator` selects all simulated engines that it compares.
+        """
+        chosen = options.engine or self.defaults.engines
+        if not self.has_variants:
+            return [(dataclasses.replace(options, engine=chosen), self.defaults)]
+        compared = self.defaults.engines if self.separate_variants and SIMULATOR in chosen else ()
+        simulated = [name for name in compared if name in SIMULATED_HOSTS]
+        simulated += [name for name in chosen if name not in LINUX_HOSTS]
+        real = tuple(name for name in chosen if name in LINUX_HOSTS)
+        emulated: list[tuple[Defaults, tuple[str, ...]]] = []
+        if self.emulated is not None and self.guests is not None:
+            emulated = [({MININET: self.emulated, LINUX: self.guests}[name], (name,)) for name in real]
+        elif self.emulated is not None and real:
+            emulated = [(self.emulated, real)]
+        found = []
+        if simulated:
+            own = options.without(Hosts.REAL) if emulated else options
+            engines = tuple(dict.fromkeys(simulated))
+            found.append((dataclasses.replace(own, engine=engines), self.defaults))
+        for defaults, engines in emulated:
+            own = options.without(Hosts.SIMULATED) if simulated else options
+            found.append((dataclasses.replace(own, engine=engines), defaults))
+        return found
+
     def chart(self, name: str) -> Chart:
         """Return one of its charts by name."""
         own = {chart.name: chart for chart in self.own_charts}
@@ -70,7 +108,7 @@ class Experiment:
     """What `refabric run <name>` runs: figures whose points are stored in results/<folder>.
 
     Figures in one folder share common points, whichever experiment ran them. `shared_options` are the fields
-    of `Given` that it takes, if its figures have too little in common for the others; None means all.
+    of `UserOptions` that it takes, if its figures have too little in common for the others; None means all.
     """
 
     name: str

@@ -19,17 +19,15 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from experiments.registry import EXPERIMENTS
 from harness.claims import remembered
 from harness.load import load
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
 
 
 def stored(results: Path, name: str) -> dict[str, remembered.Remembered]:
     """Return the verdicts on the simulated points of an experiment. Raises StoreError for damaged points."""
     experiment = EXPERIMENTS[name]
-    asked = Given.of(engine="simulator")
-    found = load(
-        experiment, results, session.make_plan(experiment, asked, session.engine_for(experiment, asked))
-    )
+    asked = UserOptions.of(engine="simulator")
+    found = load(experiment, results, session.make_plan(experiment, asked))
     for error in found.broken:
         raise error
     rows: dict[str, remembered.Remembered] = {}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from experiments.cs244_2013.statements import FIGURES
 from harness.experiment import Experiment, Figure
 from harness.options.options import QUEUE_SAMPLE_MS, Defaults
-from harness.options.rates import Auto
+from harness.options.rates import AutoRate
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.spec import STRICT, SamplingSpec, StackSpec, TopologySpec
 
@@ -27,7 +27,7 @@ def _k8(_topology: TopologySpec) -> TopologySpec:
     return TopologySpec("fat_tree", {"k": 8})
 
 
-TWICE_K8 = Auto(overload=2.0, basis=_k8)
+TWICE_K8 = AutoRate(overload=2.0, basis=_k8)
 """One rate for all sizes, at which k=8 needs about all that the machine can do: twice the calibrated rate."""
 
 NO_VARIANT = Variant()
@@ -118,7 +118,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=8",
         "Links have four times the rate that the machine carries at k=8. The CPU limits goodput, not the "
         "transport: goodput stops rising with subflows, and falls where the CPU is saturated.",
-        replace(_overloaded(8), auto=Auto(overload=4.0)),
+        replace(_overloaded(8), auto=AutoRate(overload=4.0)),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),

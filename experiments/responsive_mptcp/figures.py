@@ -27,8 +27,7 @@ from experiments.responsive_mptcp.schemes import (
 from experiments.responsive_mptcp.statements import JOBS, PERMUTATION, RANDOM, SHUFFLE, THROUGHPUT
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
-from harness.plan.outages import middle_third_s, with_core_failure
-from harness.plan.sweeps import Points, Variant, fat_trees, points_on
+from harness.plan.sweeps import Points, Variant, fat_trees, middle_third_s, points_on, with_core_failure
 from model.congestion import BASELINE
 from model.spec import RunSpec, SamplingSpec, SchedulerSpec
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from experiments.sigcomm11.statements import DUAL_HOMED, FULL, SPARSE, STAR
 from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults, SweepOptions
-from harness.options.rates import Auto
+from harness.options.rates import AutoRate
 from harness.plan.sweeps import points_on
 from model.spec import TopologySpec
 
@@ -41,7 +41,7 @@ DUAL_HOMED_TREE = _alone(
             "and nothing when all are, because they fill the smaller core of the dual-homed tree."
         ),
         defaults=Defaults(
-            ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=Auto(basis=dual_homed)
+            ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=AutoRate(basis=dual_homed)
         ),
         topologies=both_trees,
         points=points_on(both_trees),

@@ -11,7 +11,7 @@ from experiments.sigcomm11.dual_homed_and_star import both_trees, dual_homed
 from experiments.sigcomm11.network_statements import DUAL_HOMED_BY_LOAD, DUAL_HOMED_BY_MATRIX
 from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults
-from harness.options.rates import Auto
+from harness.options.rates import AutoRate
 from harness.plan.sweeps import points_on
 
 NAME = "dual-homed-load"
@@ -50,7 +50,7 @@ FIGURES = (
         emulated=_BY_LOAD.emulated(
             ks=(4,),
             workloads=("connections:25", "connections:200"),
-            auto=Auto(basis=dual_homed),
+            auto=AutoRate(basis=dual_homed),
             warmup_s=8.0,
             seconds=8.0,
         ),

@@ -24,7 +24,7 @@ from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment
 from harness.load import Shown
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
 from harness.results import store
 from harness.results.point_results import Judged, judge
@@ -68,7 +68,7 @@ def load(catalogue: Catalogue, folder: Folder, experiment: str | None) -> Result
         points, broken = judge(found.points), found.broken
         figures: tuple[Shown, ...] = ()
     else:
-        plan = session.make_plan(chosen, Given(), session.engine_for(chosen, Given()))
+        plan = session.make_plan(chosen, UserOptions())
         loaded = loading.load(dataclasses.replace(chosen, folder=path.name), path.parent, plan)
         points, broken, figures = loaded.points, loaded.broken, loaded.figures
     if not points:

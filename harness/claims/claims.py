@@ -28,8 +28,8 @@ from harness.claims.verdicts import (
 )
 from harness.experiment import Figure
 from harness.metrics.published import Published, Relation, Source
-from harness.plan.variants import has_variants
 from harness.results.point_results import Judged
+from harness.results.summary import Judged
 
 OTHER_SIZE = "another size"
 """Measured on a network of another size, which the statement is not about."""
@@ -152,7 +152,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
 
 def claims(figure: Figure, points: Sequence[Judged], measure: MeasureOf = anew) -> list[Claim]:
     """Return every statement of a figure with simulated and emulated variants; none of another figure."""
-    if not has_variants(figure):
+    if not figure.has_variants:
         return []
     own = OwnSettings([figure])
     emulated = [p for p in points if p.spec.engine in LINUX_HOSTS]

@@ -21,9 +21,8 @@ from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, SIMULATOR
 from harness.experiment import Figure, RateOf
 from harness.metrics.published import Published
 from harness.options.fields import SPEC_FIELDS, Hosts
-from harness.options.options import ENGINE, MAX_K, Given, resolve
+from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve
 from harness.plan.sweeps import fat_trees
-from harness.plan.variants import EngineVariant, engine_variants
 from harness.points.baseline import is_baseline
 from harness.points.labels import queue_label, workload_label
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
@@ -119,7 +118,7 @@ class _Own:
 
     def _settings(self, spec: RunSpec, subflows: int) -> Values:
         if spec.engine not in self._pinned:
-            rates = [variant.defaults.rate_mbps for variant in _variants(self.figure, spec.engine)]
+            rates = [defaults.rate_mbps for _, defaults in _variants(self.figure, spec.engine)]
             self._pinned[spec.engine] = any(rate is not None for rate in rates)
         return _values(spec, subflows, self._pinned[spec.engine])
 
@@ -143,18 +142,16 @@ class _Own:
 def _own_points(figure: Figure, spec: RunSpec) -> Iterator[RunSpec]:
     """Yield what the figure runs in the engine of `spec` without options, on its network, at its rate, for
     its duration and with its seed. MPTCP may have fallen back to what a machine without LIA runs."""
-    for variant in _variants(figure, spec.engine):
+    for chosen, defaults in _variants(figure, spec.engine):
         sized = dataclasses.replace(
-            variant.given, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1,
-            **_network_options(figure, variant, spec.topology),
+            chosen, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1,
+            **_network_options(figure, chosen, defaults, spec.topology),
         )  # fmt: skip
-        rate_of = _constant(variant.defaults.rate_mbps or spec.link.rate_mbps)
-        beside_real = any(name in LINUX_HOSTS for name in variant.engines)
-        falls_back = beside_real and (
-            spec.engine in LINUX_HOSTS or variant.engines == figure.defaults.engines
-        )
+        rate_of = _constant(defaults.rate_mbps or spec.link.rate_mbps)
+        beside_real = any(name in LINUX_HOSTS for name in chosen.engine or ())
+        falls_back = beside_real and (spec.engine in LINUX_HOSTS or chosen.engine == figure.defaults.engines)
         for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
-            options = resolve(sized, variant.defaults, cc)
+            options = resolve(sized, defaults, cc)
             for each in figure.points(options, rate_of):
                 if each.engine == spec.engine:
                     yield each
@@ -164,27 +161,29 @@ def _constant(mbps: float) -> RateOf:
     return lambda _network: mbps
 
 
-def _variants(figure: Figure, engine: str) -> list[EngineVariant]:
+def _variants(figure: Figure, engine: str) -> list[tuple[UserOptions, Defaults]]:
     """Return the variants of the figure that have this engine: alone, and beside others that figures run with
     it, because points of several engines share what only real hosts have. Without those that it refuses."""
     together = (names for names in (figure.defaults.engines, (SIMULATOR, ENGINE)) if engine in names)
     found = []
     for engines in dict.fromkeys([(engine,), *together]):
-        for variant in engine_variants(figure, Given(engine=engines)):
+        for options, defaults in figure.variants(UserOptions(engine=engines)):
             try:
-                resolve(variant.given, variant.defaults)
+                resolve(options, defaults)
             except UsageError:
                 continue
-            if engine in variant.engines:
-                found.append(variant)
+            if engine in (options.engine or ()):
+                found.append((options, defaults))
     return found
 
 
-def _network_options(figure: Figure, variant: EngineVariant, network: TopologySpec) -> dict[str, Any]:
+def _network_options(
+    figure: Figure, chosen: UserOptions, defaults: Defaults, network: TopologySpec
+) -> dict[str, Any]:
     """Return the option that chooses this network, if it is not one of the figure's without options."""
     if figure.topologies is fat_trees:
         return {"topology": (network,)}
-    if network in figure.topologies(resolve(variant.given, variant.defaults)):
+    if network in figure.topologies(resolve(chosen, defaults)):
         return {}
     return {"k": (asked_k(figure, network),)} if figure.sized else {}
 
@@ -192,7 +191,7 @@ def _network_options(figure: Figure, variant: EngineVariant, network: TopologySp
 def asked_k(figure: Figure, network: TopologySpec) -> int:
     """Return the `--k` that selects this network. It need not be a parameter: a star's hosts are not k."""
     for k in range(4, MAX_K + 1, 2) if figure.sized else ():
-        if network in figure.topologies(resolve(Given(k=(k,)), figure.defaults)):
+        if network in figure.topologies(resolve(UserOptions(k=(k,)), figure.defaults)):
             return k
     return network.k
 

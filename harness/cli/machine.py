@@ -22,7 +22,7 @@ from harness.cli.progress import (
     PlainProgress,
 )
 from harness.options.fields import K, Option
-from harness.options.options import Given, openflow_of
+from harness.options.options import UserOptions, openflow_of
 from harness.options.parsers import limited, whole
 from harness.streams import unescaped, write_json
 from model.spec import TopologySpec
@@ -49,7 +49,7 @@ def _with_hosts(flag: str, text: Any) -> str:
     return str(text)
 
 
-def _shell_in_a_guest(topology: str, rate: float, queue: int, chosen: Given) -> int:
+def _shell_in_a_guest(topology: str, rate: float, queue: int, chosen: UserOptions) -> int:
     from engines.linux import shell as prompt  # noqa: PLC0415
 
     if chosen.settings.get("dataplane", FABRIC) != FABRIC:
@@ -82,7 +82,7 @@ def shell(
     **options: Any,
 ) -> int:
     """Open Mininet's prompt on a running network: refabric shell ft,4."""
-    chosen = Given.parsed(**options)
+    chosen = UserOptions.parsed(**options)
     topos.build(*topos.parse(topology))
     if engine == engines.LINUX:
         with unescaped():

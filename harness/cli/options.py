@@ -63,7 +63,7 @@ json_option = click.option(
 
 
 def sweep_options(command: Command) -> Command:
-    """Add every option that defines a sweep. They arrive as keywords for `Given.parsed`."""
+    """Add every option that defines a sweep. They arrive as keywords for `UserOptions.parsed`."""
     return _with(OPTIONS, _qmon(command))
 
 

@@ -21,7 +21,7 @@ from harness.cli.progress import (
     duration,
 )
 from harness.experiment import Experiment
-from harness.options.options import Given, retries_of
+from harness.options.options import UserOptions, retries_of
 from harness.plan import jobs, session
 from harness.plan.jobs import Job, pending_jobs, wall_s
 from harness.points.labels import label
@@ -37,9 +37,9 @@ from harness.streams import fitted, write_json
 @json_option
 def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
     """Show the points of a run, their order, expected time and link rate, without starting any."""
-    asked = Given.parsed(**options)
+    asked = UserOptions.parsed(**options)
     stored = store.index(results / chosen.folder)
-    made = session.checked_plan(chosen, asked, session.engine_for(chosen, asked), stored)
+    made = session.checked_plan(chosen, asked, stored=stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     to_run = {job.name for job in jobs.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
     for index, job in enumerate(made.jobs, 1):

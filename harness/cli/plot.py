@@ -27,7 +27,7 @@ from harness.cli.run import (
 from harness.experiment import Experiment
 from harness.load import load
 from harness.options.fields import SUBFLOWS
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
 from harness.report import report as reporting
 from harness.streams import write_json
@@ -40,7 +40,7 @@ from harness.streams import write_json
 @json_option
 def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as_json: bool) -> int:
     """Show and draw every stored point. Damaged points are listed and left out (exit code 1)."""
-    found = load(chosen, results, session.make_plan(chosen, Given(), session.engine_for(chosen, Given())))
+    found = load(chosen, results, session.make_plan(chosen, UserOptions()))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     if not found.points:

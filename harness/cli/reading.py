@@ -14,7 +14,7 @@ from harness.compare import agreement, show
 from harness.compare import compare as comparing
 from harness.experiment import Experiment
 from harness.load import load
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
 from harness.report import comparison
 from harness.report import report as reporting
@@ -52,8 +52,8 @@ def report(
     if sides is not None:
         return _report_on_two(sides, output, as_json)
     assert chosen is not None
-    asked = Given()
-    found = load(chosen, results, session.make_plan(chosen, asked, session.engine_for(chosen, asked)))
+    asked = UserOptions()
+    found = load(chosen, results, session.make_plan(chosen, asked))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,15 +35,16 @@ from harness.cli.options import (
 )
 from harness.cli.progress import JsonProgress, for_stream
 from harness.execute import sweep
-from harness.execute.machines import Machines, ThisMachine
-from harness.execute.sweep import Outcome, Progress
+from harness.execute.executors import LocalExecutor
+from harness.execute.sweep import MakeExecutor, Outcome, Progress
 from harness.experiment import Experiment, Figure
 from harness.load import Loaded, loaded
 from harness.metrics import columns
 from harness.metrics.metric import Metric
-from harness.options.options import Given, retries_of
+from harness.options.options import UserOptions, retries_of
 from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import session
+from harness.plan.machines import Machines, ThisMachine
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
@@ -63,7 +65,7 @@ class Request:
     """
 
     experiment: Experiment
-    given: Given
+    given: UserOptions
     results: Path
     as_json: bool = False
     force: bool = False
@@ -105,7 +107,7 @@ def carry_out(asked: Request, progress: Progress) -> Carried:
     """Plan and execute; show nothing but progress. Raises RefabricError if it cannot start or continue."""
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
-    with _machines(engine, asked, progress) as machines:
+    with _machines(engine, asked, progress) as (machines, make_executor):
         try:
             ready = session.prepare(
                 experiment, asked.given, machines, asked.results, force, progress, asked.retries
@@ -115,7 +117,7 @@ def carry_out(asked: Request, progress: Progress) -> Carried:
         for line in advising.before(ready, force) if asked.dask is None else ():
             progress.note(line)
         outcome = sweep.run(
-            ready.jobs, machines.executor, ready.store, ready.found, progress, force, ready.retries
+            ready.jobs, make_executor, ready.store, ready.found, progress, force, ready.retries
         )
     return Carried(ready, dataclasses.replace(outcome, planned=len(ready.plan.jobs)))
 
@@ -149,9 +151,9 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     judged: list[Verdict] = []
     simulated: dict[str, remembered.Remembered] = {}
     for shown in stored.figures:
-        figure, parts = shown.figure, ready.plan.of(shown.figure)
+        figure, plans = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are about the setting just run. Charts show all points: also other rates and durations.
-        names = frozenset().union(*(part.names for part in parts))
+        names = frozenset().union(*(each.names for each in plans))
         ours = [point for point in outcome.points if point.point.name in names]
         found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours), shown.measure)
         if all(point.spec.engine == SIMULATOR for point in ours):
@@ -161,7 +163,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
             table.print_verdicts(human, figure, found)
             if asked.as_json:
                 emit_verdicts(figure, found)
-        subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
+        subflows = dict.fromkeys(count for each in plans for count in each.options.subflows)
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
     charts, page = kept.draw_and_report(asked.experiment, stored, wanted, asked.results)
@@ -185,15 +187,16 @@ def files_in(directory: Path, charts: Mapping[str, Sequence[Path]]) -> str:
 
 
 @contextlib.contextmanager
-def _machines(engine: Engine, asked: Request, progress: Progress) -> Iterator[Machines]:
-    """Yield this machine, or the cluster. Raises UsageError, HostUnfitError."""
+def _machines(engine: Engine, asked: Request, progress: Progress) -> Iterator[tuple[Machines, MakeExecutor]]:
+    """Yield this machine, or the cluster, and its executors. Raises UsageError, HostUnfitError."""
     if asked.dask is None:
-        yield ThisMachine(engine, lambda: first_build(progress.note))
+        here = ThisMachine(engine, lambda: first_build(progress.note))
+        yield here, functools.partial(LocalExecutor, engine)
         return
-    from harness.execute.cluster.cluster import connected  # noqa: PLC0415
+    from harness.execute.dask_cluster import connected  # noqa: PLC0415
 
     with connected(asked.dask, engine, asked.insecure) as cluster:
-        yield cluster
+        yield cluster, cluster.executor
 
 
 def metrics_of(experiment: Experiment) -> tuple[Metric, ...]:
@@ -279,7 +282,7 @@ def request_of(
     **options: Any,
 ) -> Request:
     """Return what `refabric run` was asked for, by its parsed parameters. Raises UsageError."""
-    asked = Given.parsed(**options)
+    asked = UserOptions.parsed(**options)
     return Request(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
 
 

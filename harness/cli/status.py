@@ -22,7 +22,7 @@ from harness.cli.progress import (
 )
 from harness.experiment import Experiment
 from harness.load import loaded
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
 from harness.results import point_results, store
 from harness.streams import fitted, write_json
@@ -42,9 +42,9 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
 
     Damaged files are named (exit code 1).
     """
-    asked = Given.parsed(**options)
+    asked = UserOptions.parsed(**options)
     stored = store.scan(results / chosen.folder)
-    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored.points)
+    made = session.make_plan(chosen, asked, stored=stored.points)
     found = loaded(chosen, results, made, stored)
     judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]

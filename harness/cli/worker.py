@@ -28,7 +28,7 @@ def worker(
         raise HostUnfitError(f"real hosts need root; run: sudo .venv/bin/refabric worker {address} ...")
     from distributed.cli.dask_worker import main  # noqa: PLC0415 -- 0.6 s
 
-    from harness.execute.cluster.cluster import check_address  # noqa: PLC0415
+    from harness.execute.dask_cluster import check_address  # noqa: PLC0415
 
     check_address(address, client.available(), insecure)
 

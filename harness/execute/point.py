@@ -50,22 +50,15 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Done:
-    """The outcome of a task: the attempt, and the point as stored, or None if an earlier result stays."""
+class TaskEnd:
+    """A task has ended with this attempt: the point as stored, or None if an earlier result stays."""
 
+    task: Task
     point: StoredPoint | None
     attempt: Attempt
 
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
-        return self.attempt.reasons
 
-    @property
-    def elapsed_s(self) -> float:
-        return self.attempt.elapsed_s
-
-
-def run_task(task: Task, engine: Engine, where: Store, observer: Observer) -> Done:
+def run_task(task: Task, engine: Engine, where: Store, observer: Observer) -> TaskEnd:
     """Run the point and store it. Raises the errors that end a sweep: HostUnfitError, StoreError,
     KeyboardInterrupt."""
     began, started_at = time.monotonic(), run_json.utc_now()
@@ -75,25 +68,23 @@ def run_task(task: Task, engine: Engine, where: Store, observer: Observer) -> Do
         return _stored(task, result, writer, time.monotonic() - began, started_at)
 
 
-def _stored(task: Task, result: RunResult, writer: PointWriter, elapsed_s: float, started_at: str) -> Done:
+def _stored(task: Task, result: RunResult, writer: PointWriter, elapsed_s: float, started_at: str) -> TaskEnd:
     made = Attempt.of(result, elapsed_s, started_at)
     if made.status is Status.OK and (deviation := off_by_arithmetic(task.spec, made.goodput_mbps)):
         made = dataclasses.replace(made, reasons=(Reason(BASELINE, deviation),))
     if task.keeps_stored(made):
-        return Done(None, made)
+        return TaskEnd(task, None, made)
     result = dataclasses.replace(result, provenance={**result.provenance, "rate_choice": task.rate_how})
     stored = writer.commit(result, hosts_of(task.spec), elapsed_s, (*task.attempts, made))
-    return Done(stored, made)
+    return TaskEnd(task, stored, made)
 
 
-def fail(task: Task, reason: Reason, where: Store, elapsed_s: float) -> Done:
+def fail(task: Task, reason: Reason, where: Store, elapsed_s: float) -> TaskEnd:
     """Store the point as failed for `reason`, which its own process could not. Raises StoreError."""
     with where.writing(task.spec) as writer:
-        return _stored(task, _failed(reason), writer, elapsed_s, run_json.utc_ago(elapsed_s))
-
-
-def _failed(reason: Reason) -> RunResult:
-    return RunResult(Status.FAILED, (reason,))
+        return _stored(
+            task, RunResult(Status.FAILED, (reason,)), writer, elapsed_s, run_json.utc_ago(elapsed_s)
+        )
 
 
 def hosts_of(spec: RunSpec) -> int:
@@ -111,21 +102,15 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
     except (HostUnfitError, StoreError):
         raise
     except RefabricError as error:
-        return _failed(Reason(ERROR, one_line(str(error))))
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise files.store_error(f"writing below {raw.resolve()}", error) from error
-        return _bug(error, raw)
+        return RunResult(Status.FAILED, (Reason(ERROR, one_line(str(error))),))
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise files.store_error(f"writing below {raw.resolve()}", error) from error
         # A bug fails its own point and not the whole sweep; the traceback is stored with the point.
-        return _bug(error, raw)
-
-
-def _bug(error: Exception, raw: Path) -> RunResult:
-    with files.storing(f"writing {raw.resolve() / 'traceback.txt'}"):
-        (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
-    reason = f"a bug: {type(error).__name__}: {error} (traceback in raw/traceback.txt)"
-    return _failed(Reason(BUG, one_line(reason)))
+        with files.storing(f"writing {raw.resolve() / 'traceback.txt'}"):
+            (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+        reason = f"a bug: {type(error).__name__}: {error} (traceback in raw/traceback.txt)"
+        return RunResult(Status.FAILED, (Reason(BUG, one_line(reason)),))
 
 
 def audited(result: RunResult, spec: RunSpec) -> RunResult:

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from common.grammar import are, points
 from engines.engine import Observer
-from harness.execute.executor import Executor, Noted, Started
-from harness.execute.point import Done, Task
+from harness.execute.executors import Executor, TaskNote, TaskStart
+from harness.execute.point import Task, TaskEnd
 from harness.metrics import columns
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
@@ -205,15 +205,15 @@ class _Sweep:
         again: list[Job] = []
         for event in executor.run(tasks):
             job = jobs[point_name(event.task.spec)]
-            if isinstance(event, Started):
+            if isinstance(event, TaskStart):
                 self._start(job, event)
-            elif isinstance(event, Noted):
+            elif isinstance(event, TaskNote):
                 self.progress.note(f"{job.name}: {event.text}")
-            elif self._finish(job, event.task, event.done):
+            elif self._finish(job, event):
                 again.append(job)
         return again
 
-    def _start(self, job: Job, event: Started) -> None:
+    def _start(self, job: Job, event: TaskStart) -> None:
         self.started += 1
         attempt = len(event.task.attempts) + 1
         place = Place(self.started, self.total, self._eta_s(), event.worker, attempt)
@@ -234,11 +234,20 @@ class _Sweep:
         spec = dataclasses.replace(job.spec, sampling=sampling)
         return Task(spec, job.rate.how, True, point.attempts)
 
-    def _finish(self, job: Job, task: Task, done: Done) -> bool:
+    def _finish(self, job: Job, end: TaskEnd) -> bool:
         """Keep the outcome of the task; return whether the point is to be retried."""
         self.left.remove(job)
-        self.observed.setdefault(job.at_once, []).append((job.expected_s, done.elapsed_s))
-        self._keep(job, task, done)
+        self.observed.setdefault(job.at_once, []).append((job.expected_s, end.attempt.elapsed_s))
+        if end.point is not None:
+            self._store(end.point)
+            if job.name in self.failures:
+                self.failures.remove(job.name)
+        elif end.task.attempts:
+            self._store(self.store.note_attempt(self.stored[job.name], end.attempt))
+        else:
+            self.failures.append(job.name)
+            why = texts(end.attempt.reasons)
+            self.progress.note(f"{job.name} failed ({why}); its earlier result is kept")
         again = bool(retry_jobs([job], [self.stored[job.name]], self.retries))
         if again:
             self.left.append(job)
@@ -250,17 +259,6 @@ class _Sweep:
         after = dataclasses.replace(place, total=self.total, eta_s=self._eta_s(), again=again)
         self.progress.finish(judged, after)
         return again
-
-    def _keep(self, job: Job, task: Task, done: Done) -> None:
-        if done.point is not None:
-            self._store(done.point)
-            if job.name in self.failures:
-                self.failures.remove(job.name)
-        elif task.attempts:
-            self._store(self.store.note_attempt(self.stored[job.name], done.attempt))
-        else:
-            self.failures.append(job.name)
-            self.progress.note(f"{job.name} failed ({texts(done.reasons)}); its earlier result is kept")
 
     def _store(self, point: StoredPoint) -> None:
         self.stored[point.name] = self.written[point.name] = point

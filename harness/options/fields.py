@@ -458,7 +458,7 @@ GRID_OPTIONS: tuple[Option, ...] = (
         parsers.choice(lambda: PROFILES), default=DEFAULT,
     ),
 )  # fmt: skip
-"""Options that say which points there are; each is a field of `Given`."""
+"""Options that say which points there are; each is a field of `UserOptions`."""
 
 BY_NAME: Mapping[str, SpecField] = {field.name: field for field in SPEC_FIELDS}
 OPTIONS: tuple[Option, ...] = (*GRID_OPTIONS[:7], *SPEC_FIELDS, *GRID_OPTIONS[7:])

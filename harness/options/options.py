@@ -23,7 +23,7 @@ from harness.options.fields import (
 )
 from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
 from harness.options.profiles import DEFAULT, PROFILES, Profile, Retries
-from harness.options.rates import AS_CHOSEN, AUTO, Auto, Window, virtual_mbps
+from harness.options.rates import AS_CHOSEN, AUTO, AutoRate, Window, virtual_mbps
 from model.congestion import COUPLED_DEFAULT
 from model.fields.ranges import MIN_QUEUE_BYTES
 from model.spec import (
@@ -42,9 +42,21 @@ from topos.from_file import KIND as FILE
 from workloads import trace
 
 __all__ = [
-    "BOTH", "ENGINE", "MAX_K", "QUEUE_SAMPLE_MS", "SIMULATED_TRAFFIC", "TRAFFIC", "UNSCHEDULED",
-    "USUAL_TRAFFIC", "Defaults", "Given", "SweepOptions", "openflow_of", "resolve",
-    "retries_of", "sweep_workloads",
+    "BOTH",
+    "ENGINE",
+    "MAX_K",
+    "QUEUE_SAMPLE_MS",
+    "SIMULATED_TRAFFIC",
+    "TRAFFIC",
+    "UNSCHEDULED",
+    "USUAL_TRAFFIC",
+    "Defaults",
+    "SweepOptions",
+    "UserOptions",
+    "openflow_of",
+    "resolve",
+    "retries_of",
+    "sweep_workloads",
 ]  # fmt: skip
 
 QUEUE_SAMPLE_MS = 100
@@ -61,7 +73,7 @@ _OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
 
 
 @dataclass(frozen=True)
-class Given:
+class UserOptions:
     """Options that the user gave, parsed; None leaves the choice to the profile or the figure.
 
     `settings` are the options that give all points one value of a field of the spec, by name (fields.py).
@@ -83,14 +95,14 @@ class Given:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parsed(cls, **values: Any) -> Given:
+    def parsed(cls, **values: Any) -> UserOptions:
         """Return the options with these parsed values; None means that the option was not given."""
         chosen = {name: value for name, value in values.items() if value is not None}
         settings = {name: chosen.pop(name) for name in BY_NAME if name in chosen}
         return cls(**chosen, settings=settings)
 
     @classmethod
-    def of(cls, **texts: Any) -> Given:
+    def of(cls, **texts: Any) -> UserOptions:
         """Return the options with these texts, as on a command line. Raises UsageError."""
         known = {option.name: option for option in OPTIONS}
         values = {
@@ -105,7 +117,7 @@ class Given:
         grid = [f for f in dataclasses.fields(self) if f.name != "settings"]
         return [f.name for f in grid if getattr(self, f.name) != f.default] + list(self.settings)
 
-    def without(self, hosts: Hosts) -> Given:
+    def without(self, hosts: Hosts) -> UserOptions:
         """Return the options without those that apply to these hosts only."""
         kept = {name: value for name, value in self.settings.items() if BY_NAME[name].hosts is not hosts}
         return dataclasses.replace(self, settings=kept)
@@ -124,7 +136,7 @@ class Defaults:
     ks: tuple[int, ...]
     workloads: tuple[str, ...]
     subflows: tuple[int, ...]
-    auto: Auto = AUTO
+    auto: AutoRate = AUTO
     rate_mbps: float | None = None
     queue_pkts: int | None = None
     delay_us: float | None = None
@@ -199,7 +211,7 @@ class SweepOptions:
     rate_mbps: float | None
     seeds: tuple[int, ...]
     base: RunSpec
-    auto: Auto = AUTO
+    auto: AutoRate = AUTO
     brief: bool = False
     topologies: tuple[TopologySpec, ...] = ()
     """Networks that replace FatTrees."""
@@ -226,7 +238,7 @@ class SweepOptions:
 Value = TypeVar("Value")
 
 
-def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
+def resolve(given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
     """Return the options of a sweep. The user has priority over what the figure pins, then the profile, then
     the figure's defaults.
 
@@ -259,12 +271,12 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
     )
 
 
-def retries_of(given: Given, typed: int | None = None) -> Retries:
+def retries_of(given: UserOptions, typed: int | None = None) -> Retries:
     """Return how often suspect points are run again: by the option, else by the profile."""
     return Retries.of_profile(PROFILES[given.profile].retries) if typed is None else Retries.typed(typed)
 
 
-def openflow_of(given: Given) -> OpenFlowSpec:
+def openflow_of(given: UserOptions) -> OpenFlowSpec:
     """Return how switches are programmed. Raises UsageError if there are no OpenFlow switches."""
     chosen = {name: given.settings[name] for name in _OPENFLOW_OPTIONS if name in given.settings}
     for name, word in chosen.items() if given.settings.get("dataplane") != OVS else ():
@@ -273,7 +285,11 @@ def openflow_of(given: Given) -> OpenFlowSpec:
 
 
 def _base(
-    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
+    given: UserOptions,
+    defaults: Defaults,
+    profile: Profile,
+    rate_mbps: float | None,
+    engines: tuple[str, ...],
 ) -> RunSpec:
     """Return the fields that all points share. Raises UsageError for values that contradict each other."""
     openflow_of(given)
@@ -290,7 +306,7 @@ def _base(
     return base
 
 
-def _value(option: SpecField, given: Given, pinned: Mapping[str, Any], simulated: bool) -> Any:
+def _value(option: SpecField, given: UserOptions, pinned: Mapping[str, Any], simulated: bool) -> Any:
     """Return the value of one field: the user's, else the figure's, else the usual one."""
     fixed, default = pinned.get(option.path), option.default_value
     if simulated and option.hosts is Hosts.REAL:
@@ -308,7 +324,7 @@ def _first(usual: Value, *values: Value | None) -> Value:
     return next((value for value in values if value is not None), usual)
 
 
-def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
+def _rate_mbps(given: UserOptions, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
     """Return the link rate; None for `auto`. Raises UsageError if `auto` is not possible."""
     pinned = defaults.rate_mbps if defaults.rate_mbps is not None else profile.rate_mbps(virtual_time)
     pinned = _rate_of_file(given) or pinned
@@ -321,7 +337,7 @@ def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time:
     return rate_mbps
 
 
-def _rate_of_file(given: Given) -> float | None:
+def _rate_of_file(given: UserOptions) -> float | None:
     """Return the lowest rate that the user's network names, if any. Raises UsageError if several differ."""
     named = [from_file.rate_mbps(str(t.params["network"])) for t in given.topology or () if t.kind == FILE]
     rates = sorted({rate for rate in named if rate})
@@ -334,7 +350,11 @@ def _rate_of_file(given: Given) -> float | None:
 
 
 def _durations_s(
-    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
+    given: UserOptions,
+    defaults: Defaults,
+    profile: Profile,
+    rate_mbps: float | None,
+    engines: tuple[str, ...],
 ) -> tuple[float, float]:
     """Return the seconds of warm-up and of measurement."""
     virtual_time = VIRTUAL_TIME.issuperset(engines)
@@ -360,7 +380,7 @@ def _pinned_seeds(defaults: Defaults, profile: Profile) -> int | None:
     return defaults.brief_seeds if profile.brief and defaults.brief_seeds else defaults.seeds
 
 
-def _only_traces(given: Given) -> bool:
+def _only_traces(given: UserOptions) -> bool:
     """Return whether all flows are the user's own. They start at their times, so there is no warm-up."""
     return bool(given.workload) and all(each.matrix == trace.NAME for each in given.workload or ())
 
@@ -373,7 +393,7 @@ def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | No
     return None if pinned_s is None else min(pinned_s * slower, most_s)
 
 
-def _window(given: Given, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
+def _window(given: UserOptions, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
     """Return which durations may become longer: none in a brief profile or in virtual time, and not those
     that a figure pins. Guests are the exception: a figure without a rate pins durations that fit the rate
     of a machine, and guests run at a lower one."""
@@ -395,7 +415,7 @@ def _seeds(first: int, count: int) -> tuple[int, ...]:
     return tuple(range(first, first + count))
 
 
-def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> None:
+def _check_hosts(given: UserOptions, defaults: Defaults, engines: tuple[str, ...]) -> None:
     """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
     simulated = [name in SIMULATED_HOSTS for name in engines]
     none_simulated = not any(simulated) and MADE_UP not in engines
@@ -424,7 +444,7 @@ def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> 
             )
 
 
-def _ovs_host_queue(given: Given) -> str:
+def _ovs_host_queue(given: UserOptions) -> str:
     """Return the host queue for Open vSwitch, which uses the hosts' kernels and has no clock of its own.
 
     Raises UsageError for other choices.
@@ -439,7 +459,7 @@ def _ovs_host_queue(given: Given) -> str:
     return QDISC
 
 
-def _check_queues(given: Given, link: LinkSpec) -> None:
+def _check_queues(given: UserOptions, link: LinkSpec) -> None:
     """Raise UsageError if limit, marking threshold and random drop of a queue contradict each other."""
     if 0 < link.queue_pkts <= link.ecn_pkts:
         raise UsageError(

@@ -27,13 +27,13 @@ def rate_key(topology: TopologySpec) -> RateKey:
     return topology.kind, tuple(sorted(topology.params.items()))
 
 
-def itself(topology: TopologySpec) -> TopologySpec:
+def same_topology(topology: TopologySpec) -> TopologySpec:
     """Return the topology: the usual basis of a rate."""
     return topology
 
 
 @dataclass(frozen=True)
-class Auto:
+class AutoRate:
     """The meaning of `--rate auto` for a figure: `overload` times the rate that this machine carries on
     `basis(topology)`.
 
@@ -42,7 +42,7 @@ class Auto:
     """
 
     overload: float = 1.0
-    basis: Callable[[TopologySpec], TopologySpec] = itself
+    basis: Callable[[TopologySpec], TopologySpec] = same_topology
 
     def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
         """Return the rate for `topology`, given the rate `carried` on its basis."""
@@ -65,8 +65,8 @@ class RateChoice:
     begun: bool = False
 
 
-AUTO = Auto()
-UNTOLD = RateChoice(None, "")
+AUTO = AutoRate()
+UNKNOWN_RATE = RateChoice(None, "")
 
 
 def fixed(rate_mbps: float) -> RateChoice:

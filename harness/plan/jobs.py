@@ -1,21 +1,27 @@
-"""The jobs of a plan: its points with their expected wall time, and those that are still to run. Pure."""
+"""The plan of a sweep: its points as jobs with expected wall times, and which are still to run. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engines.dispatch import only
-from engines.engine import Engine
+from engines import registry as engines
+from harness.experiment import Figure
+from harness.options.options import SweepOptions
 from harness.options.profiles import Retries
-from harness.options.rates import UNTOLD, RateChoice
+from harness.options.rates import UNKNOWN_RATE, RateChoice, RateKey, rate_key
+from harness.plan.machines import Machines
+from harness.points import labels
 from harness.points.baseline import baseline_of, is_baseline
 from harness.results.store import StoredPoint, point_name
 from model.spec import RunSpec, TopologySpec
 
+NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
+NO_LINUX_HOSTS = "its hosts are simulated; leave --engine out"
+NOT_ITS_ENGINES = "it has no points for these engines; leave --engine out"
 PRIOR = 0.1
 """Weight of the expected times of remaining jobs beside observed times."""
 
@@ -26,7 +32,7 @@ class Job:
 
     spec: RunSpec
     estimate: Callable[[], float] = field(compare=False)
-    rate: RateChoice = UNTOLD
+    rate: RateChoice = UNKNOWN_RATE
     """How the link rate was chosen, stored with the result. If it is unknown, the spec has a placeholder."""
     cpu_bound: bool = False
     """Whether it overloads the machine on purpose (`Figure.cpu_bound`)."""
@@ -43,10 +49,83 @@ class Job:
         return self.estimate()
 
 
+@dataclass(frozen=True)
+class FigurePlan:
+    """A figure, or one of its variants, with its options, its points, and the link rate of each topology."""
+
+    figure: Figure
+    options: SweepOptions
+    topologies: tuple[TopologySpec, ...]
+    rates: Mapping[RateKey, RateChoice]
+    specs: tuple[RunSpec, ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether every rate is known. If not, names and hashes of its points are not final."""
+        return all(choice.rate_mbps is not None for choice in self.rates.values())
+
+    def rate_of(self, topology: TopologySpec) -> RateChoice:
+        return self.rates[rate_key(topology)]
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its points and of their baselines."""
+        return frozenset(point_name(s) for spec in self.specs for s in (spec, baseline_of(spec)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of an experiment, each once, and the plans of its figures."""
+
+    jobs: list[Job]
+    figures: tuple[FigurePlan, ...]
+    notes: tuple[str, ...] = ()
+    """Lines for the user on what is not run."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the rates of all figures are known."""
+        return all(each.certain for each in self.figures)
+
+    def of(self, figure: Figure) -> list[FigurePlan]:
+        """Return the plans of the variants of a figure."""
+        return [each for each in self.figures if each.figure is figure]
+
+    def rate_lines(self) -> list[str]:
+        """Return one line for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`.
+
+        A network without points has none, as k=48 of a figure that leaves it out.
+        """
+        alike: dict[str, list[str]] = {}
+        for each in self.figures:
+            for topology in each.topologies:
+                if any(spec.topology == topology for spec in each.specs):
+                    choice = each.rate_of(topology)
+                    how = choice.how
+                    if choice.rate_mbps is not None:
+                        how = f"{choice.rate_mbps:g} Mb/s ({how})"
+                    alike.setdefault(how, []).append(labels.named(topology))
+        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
+
+    def left_out(self) -> list[str]:
+        """Return lines on figures that an engine cannot show, and on windows that were shortened."""
+        idle: dict[str, list[str]] = {}
+        capped: list[str] = []
+        for each in self.figures:
+            if not each.specs:
+                linux = any(name in engines.LINUX_HOSTS for name in each.options.engines)
+                why = NO_LINUX_HOSTS if linux else NOT_ITS_ENGINES
+                why = NO_CPU_TO_SATURATE if each.figure.cpu_bound else why
+                idle.setdefault(why, []).append(each.figure.name)
+            rated = [spec for spec in each.specs if each.rate_of(spec.topology).rate_mbps is not None]
+            capped += each.options.window.capped(rated)
+        return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
+
+
 def jobs_of(
     specs: Iterable[RunSpec],
-    engine: Engine,
-    rate_of: Callable[[TopologySpec], RateChoice] = lambda _topology: UNTOLD,
+    machines: Machines,
+    rate_of: Callable[[TopologySpec], RateChoice] = lambda _topology: UNKNOWN_RATE,
     cpu_bound: bool = False,
     relative: bool = True,
 ) -> list[Job]:
@@ -55,18 +134,17 @@ def jobs_of(
     If goodput is relative to a baseline, the baselines come first. `rate_of` says how a topology's link rate
     was chosen.
     """
-    specs = list(specs)
     estimated: dict[str, float] = {}
 
     def estimate(spec: RunSpec) -> float:
         key = spec.content_hash()
         if key not in estimated:
-            estimated[key] = engine.expected_s(spec)
+            estimated[key] = machines.engine.expected_s(spec)
         return estimated[key]
 
     def job(spec: RunSpec, topology: TopologySpec) -> Job:
-        at_once = max(1, only(engine, {spec.engine}).parallel // engine.cpus(spec))
-        return Job(spec, functools.partial(estimate, spec), rate_of(topology), cpu_bound, at_once)
+        expected_s = functools.partial(estimate, spec)
+        return Job(spec, expected_s, rate_of(topology), cpu_bound, machines.at_once(spec))
 
     jobs, baselines = [], []
     for spec in specs:  # a point beside its baseline: both are on one network, which is then built once
@@ -81,19 +159,17 @@ def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
 
     A job is CPU-bound on purpose only if it is so in every plan.
     """
-    once: dict[str, Job] = {}
+    by_name: dict[str, Job] = {}
     for job in itertools.chain.from_iterable(plans):
-        earlier = once.setdefault(job.name, job)
-        if earlier is not job:
-            once[job.name] = _joined(earlier, job)
-    return list(once.values())
-
-
-def _joined(earlier: Job, job: Job) -> Job:
-    sampling = earlier.spec.sampling.joined(job.spec.sampling)
-    same = sampling == earlier.spec.sampling
-    spec = earlier.spec if same else dataclasses.replace(earlier.spec, sampling=sampling)
-    return dataclasses.replace(earlier, spec=spec, cpu_bound=earlier.cpu_bound and job.cpu_bound)
+        earlier = by_name.setdefault(job.name, job)
+        if earlier is job:
+            continue
+        spec, sampling = earlier.spec, earlier.spec.sampling.joined(job.spec.sampling)
+        if sampling != spec.sampling:
+            spec = dataclasses.replace(spec, sampling=sampling)
+        cpu_bound = earlier.cpu_bound and job.cpu_bound
+        by_name[job.name] = dataclasses.replace(earlier, spec=spec, cpu_bound=cpu_bound)
+    return list(by_name.values())
 
 
 def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:

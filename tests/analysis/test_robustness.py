@@ -11,7 +11,7 @@ import pytest
 from analysis import robustness
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from harness.plan.outages import core_failure
+from harness.plan.sweeps import core_failure
 from model.link_events import outage, words
 from model.result import FlowRow, PortRow, RunResult, Table
 from model.spec import (

@@ -15,7 +15,7 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.figures import FIGURES
 from experiments.command import main
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.result import RunResult
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/guide/congestion-control.md").read_text()
@@ -37,7 +37,7 @@ def run(
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    given = Given.of(engine="simulator", seconds=str(seconds), warmup=str(warmup))
+    given = UserOptions.of(engine="simulator", seconds=str(seconds), warmup=str(warmup))
     (spec, *_) = WINDOW.points(resolve(given, WINDOW.defaults), lambda _: 96.0)
     transport = dataclasses.replace(spec.transport, cc=OwnAlgorithm(name, text))
     agent = dataclasses.replace(spec.agent, delay_us=delay_us)

@@ -11,7 +11,7 @@ from docs.tools import pages
 from docs.tools.pfabric_page import EXPERIMENTS, PAGE, by_arm, completion, text
 from experiments.registry import CATALOGUE
 from harness.load import Shown
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.arms import MINTCP, TCP, arm_of
 from model.spec import RunSpec, TopologySpec
 from tests.support.judged_points import with_times_alone
@@ -32,7 +32,7 @@ def shown(*seeds: int) -> Shown:
 
 
 def planned(seed: int) -> list[RunSpec]:
-    given = Given.of(workload="pairs:80", seed=str(seed))
+    given = UserOptions.of(workload="pairs:80", seed=str(seed))
     return FIGURE.points(resolve(given, FIGURE.defaults), _rate)
 
 

@@ -12,8 +12,7 @@ from engines.registry import SIMULATOR
 from experiments.sigcomm11.robustness.statements import COST, FAILURES
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.outages import with_core_failure
-from harness.plan.sweeps import fat_trees, points_on
+from harness.plan.sweeps import fat_trees, points_on, with_core_failure
 from model.spec import RunSpec
 
 NAME = "robustness"

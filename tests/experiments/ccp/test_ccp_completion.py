@@ -10,7 +10,7 @@ import topos
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.completion import FIGURE, SERVERS, STATEMENTS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.result import RunResult
 from model.spec import RunSpec, sub_seed
 from workloads import matrices
@@ -18,7 +18,7 @@ from workloads.flow import Traffic
 
 
 def points(**given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given.of(**given), FIGURE.defaults), lambda _: 192.0)
+    return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 192.0)
 
 
 def test_both_get_the_same_flows() -> None:

@@ -9,13 +9,13 @@ import pytest
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.incast import FIGURE, REPORTS_US, STATEMENTS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.result import RunResult
 from model.spec import RunSpec
 
 
 def points(**given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given.of(**given), FIGURE.defaults), lambda _: 0.0)
+    return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 0.0)
 
 
 def test_reno_is_beside_every_interval_at_both_rates() -> None:

@@ -16,7 +16,7 @@ from experiments.coupled import wire
 from experiments.coupled.statements import SHARE_LOSS, SHIFT
 from harness.experiment import Figure
 from harness.metrics.published import Source
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.spec import StackSpec
 
 SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]
@@ -99,7 +99,7 @@ def test_statements_are_theory_and_about_one_algorithm_each() -> None:
 @pytest.mark.parametrize("figure", [*wire.FAIRNESS.figures, *wire.SHIFTED.figures])
 def test_only_simulated_replicas_are_kept_out_of_step(figure: Figure) -> None:
     specs = {
-        engine: figure.points(resolve(Given.of(engine=engine), figure.defaults), lambda _topology: 10.0)
+        engine: figure.points(resolve(UserOptions.of(engine=engine), figure.defaults), lambda _topology: 10.0)
         for engine in ("simulator", "mininet")
     }
     assert {(s.stack.start_spread_ms, s.link.random_pkts) for s in specs["simulator"]} == {(1000.0, 5)}

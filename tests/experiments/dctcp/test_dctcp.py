@@ -10,14 +10,14 @@ import topos
 from common.errors import UsageError
 from experiments.dctcp import queue
 from fabric.plan import FRAME_BITS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.baseline import baseline_of
 from model.spec import RunSpec, sub_seed
 from workloads import matrices
 
 
 def specs(**given: object) -> list[RunSpec]:
-    options = resolve(Given.of(**given), queue.DEFAULTS)
+    options = resolve(UserOptions.of(**given), queue.DEFAULTS)
     return queue.points(options, lambda _: options.rate_mbps or 1.0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import topos
 from experiments.registry import CATALOGUE
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model import tuning
 from model.spec import RunSpec
 
@@ -12,7 +12,7 @@ FIGURE = CATALOGUE.find("short-flows").figures[0]
 
 
 def points(**given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given.of(**given), FIGURE.defaults), lambda _: 1000.0)
+    return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 1000.0)
 
 
 def test_three_transports_meet_the_same_flows_at_every_load() -> None:
@@ -34,7 +34,7 @@ def test_sizes_and_loads_are_options() -> None:
 
 def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
     figure = CATALOGUE.find("short-beside-long").figures[0]
-    specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+    specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 100.0)
     assert [(s.transport.cc, s.transport.subflows) for s in specs] == [
         ("reno", 1),
         ("reno", 1),
@@ -51,7 +51,7 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
 
 def test_when_further_subflows_join_is_all_that_differs() -> None:
     figure = CATALOGUE.find("short-joins").figures[0]
-    specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+    specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 100.0)
     labels = [tuning.joins(s.transport) for s in specs]
     assert labels == ["", "after 1 MB", "after 100 kB", "after 100 ms", "after 10 ms", "at once"]
     assert len({s.content_hash() for s in specs}) == len(specs)

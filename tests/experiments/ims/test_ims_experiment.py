@@ -5,7 +5,7 @@ from __future__ import annotations
 from experiments.ims.figures import EXPERIMENT, FIGURES, KNEE_LOADS
 from experiments.ims.ladder import FIRST, LADDER, REAL_SCALE
 from experiments.ims.statements import PUBLISHED, STEP_BEFORE
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import workload_label
 from plots.registry import CHARTS
 from workloads.sip import POLICIES
@@ -13,13 +13,15 @@ from workloads.sip import POLICIES
 
 def test_every_figure_has_points_of_its_own_network() -> None:
     for figure in FIGURES:
-        options = resolve(Given(), figure.defaults)
+        options = resolve(UserOptions(), figure.defaults)
         specs = figure.points(options, lambda _: 100.0)
         assert len({spec.content_hash() for spec in specs}) == len(specs)
         assert {spec.topology.kind for spec in specs} == {"star"}
         assert {spec.transport.subflows for spec in specs} == {1}
         assert set(figure.charts) <= set(CHARTS)
-    assert len(figure.points(resolve(Given(), FIGURES[1].defaults), lambda _: 1.0)) == 3 * len(KNEE_LOADS)
+    assert len(figure.points(resolve(UserOptions(), FIGURES[1].defaults), lambda _: 1.0)) == 3 * len(
+        KNEE_LOADS
+    )
 
 
 def test_the_knee_chart_marks_the_loads_of_the_slides() -> None:
@@ -28,7 +30,9 @@ def test_the_knee_chart_marks_the_loads_of_the_slides() -> None:
 
 def test_every_statement_is_about_a_step_that_runs() -> None:
     ladder = FIGURES[0]
-    labels = {workload_label(s) for s in ladder.points(resolve(Given(), ladder.defaults), lambda _: 1.0)}
+    labels = {
+        workload_label(s) for s in ladder.points(resolve(UserOptions(), ladder.defaults), lambda _: 1.0)
+    }
     assert {row.workload for row in PUBLISHED} <= labels
     assert labels == {step.workload(scale) for step in LADDER for scale in (100, REAL_SCALE)}
     assert {step.workload() for step in LADDER[1:]} <= set(STEP_BEFORE)
@@ -37,7 +41,7 @@ def test_every_statement_is_about_a_step_that_runs() -> None:
 
 def test_a_smoke_run_keeps_its_seconds_and_has_one_seed() -> None:
     for figure in FIGURES:
-        options = resolve(Given(profile="smoke"), figure.defaults)
+        options = resolve(UserOptions(profile="smoke"), figure.defaults)
         assert options.base.seconds == figure.defaults.brief_s
         assert options.seeds == (1,)
 
@@ -51,6 +55,6 @@ def test_real_programs_run_every_policy_and_a_late_controller() -> None:
 
 
 def test_any_network_with_hosts_carries_an_ims() -> None:
-    given = Given.of(topology=("ft,4",))
+    given = UserOptions.of(topology=("ft,4",))
     specs = FIGURES[0].points(resolve(given, FIGURES[0].defaults), lambda _: 100.0)
     assert {spec.topology.kind for spec in specs} == {"fat_tree"}

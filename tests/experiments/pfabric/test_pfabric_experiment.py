@@ -18,7 +18,7 @@ from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import beside, label, shared
 from harness.results.point_results import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
@@ -30,7 +30,7 @@ FIGURES = {figure.name: figure for figure in CATALOGUE.find("pfabric").figures}
 
 def points(name: str, **given: str) -> list[RunSpec]:
     (figure,) = CATALOGUE.find(name).figures
-    return figure.points(resolve(Given.of(**given), figure.defaults), lambda _: 10_000.0)
+    return figure.points(resolve(UserOptions.of(**given), figure.defaults), lambda _: 10_000.0)
 
 
 def test_every_arm_meets_the_same_flows_at_every_load() -> None:

@@ -15,7 +15,7 @@ from engines.simulation.engine import SimulatorEngine
 from experiments.responsive_mptcp.assumptions import SCHEMES
 from experiments.responsive_mptcp.figures import FIGURES
 from experiments.responsive_mptcp.schemes import STACK, TABLE, scheme_of
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import workload_label
 from model.result import FlowRow, RunResult, Status
 from model.schedulers import check_scheduler, parse_scheduler, scheduler_words
@@ -43,7 +43,7 @@ def run(spec: RunSpec, raw: Path) -> RunResult:
 
 def test_every_scheme_of_the_table_runs_on_every_workload() -> None:
     for figure in FIGURES[:2]:
-        specs = figure.points(resolve(Given(), figure.defaults), lambda _: 1000.0)
+        specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 1000.0)
         workloads = {workload_label(spec) for spec in specs}
         assert len(specs) == len(TABLE) * 6 * len(workloads)
         assert {scheme_of(spec) for spec in specs} == set(TABLE)
@@ -54,7 +54,7 @@ def test_every_scheme_of_the_table_runs_on_every_workload() -> None:
 def test_assumptions_change_one_thing_of_a_scheme() -> None:
     """Seven changes of all four schemes; four more of the two with monitors, two more of Hedera."""
     figure = next(each for each in FIGURES if each.name == "responsive-mptcp-assumptions")
-    specs = figure.points(resolve(Given(seeds=1), figure.defaults), lambda _: 1000.0)
+    specs = figure.points(resolve(UserOptions(seeds=1), figure.defaults), lambda _: 1000.0)
     assert len(specs) == 4 * (1 + 7) + 2 * 4 + 2
     assert len({spec.content_hash() for spec in specs}) == len(specs)
     usual = [spec for spec in specs if scheme_of(spec) in SCHEMES and spec.stack == STACK]

@@ -15,7 +15,7 @@ from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.sigcomm11.congestion_controls import EXPERIMENT, NAME
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.spec import RunSpec
 
 FIGURE = EXPERIMENT.figures[0]
@@ -24,7 +24,7 @@ SCATTERED = ("reno", "scatter", 1)
 
 
 def transports(**given: str) -> list[tuple[str, str, int]]:
-    options = resolve(Given.of(**given), FIGURE.defaults)
+    options = resolve(UserOptions.of(**given), FIGURE.defaults)
     specs = FIGURE.points(options, lambda _topology: 5.0)
     return [(spec.transport.cc, spec.routing, spec.transport.subflows) for spec in specs]
 

@@ -13,14 +13,14 @@ from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack,
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.registry import CATALOGUE
-from harness.options.options import Defaults, Given, resolve
+from harness.options.options import Defaults, UserOptions, resolve
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 FIGURE = CATALOGUE.find("ec2").figures[0]
 
 
 def points(defaults: Defaults = FIGURE.defaults, **given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given.of(**given), defaults), lambda _: 100.0)
+    return FIGURE.points(resolve(UserOptions.of(**given), defaults), lambda _: 100.0)
 
 
 def test_forty_hosts_for_minutes_and_twelve_hours_in_the_papers_profile() -> None:

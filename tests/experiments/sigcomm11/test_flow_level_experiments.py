@@ -12,7 +12,7 @@ from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from experiments.sigcomm11.subflows_needed import ENOUGH_PCT, NETWORKS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 
 def points(name: str, **given: str) -> list[RunSpec]:
     figure = CATALOGUE.find(name).figures[0]
-    return figure.points(resolve(Given.of(**given), figure.defaults), lambda _: 100.0)
+    return figure.points(resolve(UserOptions.of(**given), figure.defaults), lambda _: 100.0)
 
 
 def test_every_packet_level_point_has_its_models_beside_it() -> None:

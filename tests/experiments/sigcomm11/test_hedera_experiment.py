@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from experiments.command import main
 from experiments.sigcomm11.hedera.figures import EXPERIMENT, INTERVALS_MS
 from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import names, routing, workload_label
 from model.schedulers import scheduler_words
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 def test_every_scheduler_runs_at_every_interval_beside_tcp_and_mptcp() -> None:
-    specs = FIGURE.points(resolve(Given(), FIGURE.defaults), lambda _: 100.0)
+    specs = FIGURE.points(resolve(UserOptions(), FIGURE.defaults), lambda _: 100.0)
     for workload in {workload_label(spec) for spec in specs}:
         here = [spec for spec in specs if workload_label(spec) == workload]
         led = [scheduler_words(spec.scheduler) for spec in here]
@@ -35,7 +35,7 @@ def test_every_scheduler_runs_at_every_interval_beside_tcp_and_mptcp() -> None:
 
 def test_real_hosts_run_what_they_can() -> None:
     assert FIGURE.emulated is not None
-    specs = FIGURE.points(resolve(Given(), FIGURE.emulated), lambda _: 20.0)
+    specs = FIGURE.points(resolve(UserOptions(), FIGURE.emulated), lambda _: 20.0)
     led = [spec.scheduler for spec in specs if scheduler_words(spec.scheduler)]
     assert len(specs) == 10 and len(led) == 6 and not any(each.ideal for each in led)
     assert {spec.engine for spec in specs} == {"mininet"} and {spec.topology.k for spec in specs} == {4}
@@ -61,7 +61,7 @@ def test_a_scheduler_is_an_option_of_any_sweep(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_all_points_have_is_named_once() -> None:
-    options = resolve(Given.of(scheduler="first_fit:50", engine="simulator"), FIGURE.defaults)
+    options = resolve(UserOptions.of(scheduler="first_fit:50", engine="simulator"), FIGURE.defaults)
     first, *_ = FIGURE.points(options, lambda _: 100.0)
     led = replace(first, scheduler=options.base.scheduler)
     assert routing([led, led]) == "hashed routing, first fit every 50 ms"

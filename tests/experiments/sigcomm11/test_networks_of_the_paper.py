@@ -15,7 +15,7 @@ from experiments.command import main
 from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
 from harness.claims.verdicts import AGREES
 from harness.experiment import Figure
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import workload_label
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -45,7 +45,7 @@ def test_a_host_takes_five_switch_ports_in_either_tree(
 
 def test_the_oversubscribed_tree_is_the_papers() -> None:
     figure = oversubscribed.FIGURES[0]
-    (network,) = figure.topologies(resolve(Given(), figure.defaults))
+    (network,) = figure.topologies(resolve(UserOptions(), figure.defaults))
     topology = topos.build(network.kind, network.params)
     below = Counter(link.b for link in topology.links if link.a in topology.hosts)
     assert len(topology.hosts) == 512 and set(below.values()) == {16}, "16 hosts share 4 uplinks"
@@ -53,7 +53,7 @@ def test_the_oversubscribed_tree_is_the_papers() -> None:
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
-    specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+    specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 100.0)
     for spec in specs:
         make(spec.engine).check(spec)
     assert figure.published

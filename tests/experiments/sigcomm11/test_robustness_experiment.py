@@ -8,14 +8,14 @@ import topos
 from experiments.registry import CATALOGUE
 from experiments.sigcomm11.robustness.figures import LINK_FAILURE, LOSS_AND_COST
 from harness.experiment import Figure
-from harness.options.options import Given, resolve
-from harness.plan.outages import core_failure
+from harness.options.options import UserOptions, resolve
+from harness.plan.sweeps import core_failure
 from model.link_events import check_events
 from model.spec import RunSpec, TopologySpec
 
 
 def points(figure: Figure, **given: object) -> list[RunSpec]:
-    return figure.points(resolve(Given.of(**given), figure.defaults), lambda _: 100.0)
+    return figure.points(resolve(UserOptions.of(**given), figure.defaults), lambda _: 100.0)
 
 
 def test_tcp_is_run_once_beside_both_congestion_controls() -> None:

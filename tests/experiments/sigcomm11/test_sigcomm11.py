@@ -20,11 +20,10 @@ from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11 import whole
 from harness.execute.point import hosts_of
-from harness.options.options import PINNED_PART, Given
+from harness.options.options import PINNED_PART, UserOptions
 from harness.plan import session
-from harness.plan.jobs import wall_s
-from harness.plan.parts import Plan
-from harness.plan.variants import NO_COUNTERPART
+from harness.plan.jobs import Plan, wall_s
+from harness.plan.session import NO_COUNTERPART
 from harness.results.store import load
 from model.result import RunResult
 from model.spec import RunSpec, TopologySpec
@@ -41,8 +40,8 @@ def results(tmp_path: Path) -> Path:
 
 
 def plan_of(name: str, **typed: object) -> Plan:
-    given = Given.of(**typed)
-    return session.make_plan(EXPERIMENTS[name], given, session.engine_for(EXPERIMENTS[name], given))
+    given = UserOptions.of(**typed)
+    return session.make_plan(EXPERIMENTS[name], given)
 
 
 def engines_of(plan: Plan) -> set[str]:
@@ -69,7 +68,7 @@ class TestTheWholePaper:
 
     @pytest.mark.parametrize("typed", [{}, {"profile": "paper"}, {"seed": 3}, {"seeds": 2}])
     def test_the_common_options_suit_all_figures(self, typed: dict[str, object]) -> None:
-        parts = plan_of("sigcomm11", engine="simulator", **typed).parts
+        parts = plan_of("sigcomm11", engine="simulator", **typed).figures
         assert parts and all(part.specs for part in parts)
 
     @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ class TestTheWholePaper:
         assert "\n" not in str(refused.value)
 
     def test_a_figure_alone_takes_what_it_always_took(self) -> None:
-        specs = plan_of("sigcomm11-throughput", k="4", subflows="2", seconds=1.0).parts[0].specs
+        specs = plan_of("sigcomm11-throughput", k="4", subflows="2", seconds=1.0).figures[0].specs
         assert [(s.topology.k, s.transport.subflows, s.seconds) for s in specs] == [(4, 2, 1.0)]
 
 
@@ -97,7 +96,7 @@ def test_traffic_of_real_hosts_lasts_less_than_19_minutes_in_quick() -> None:
 
 class TestSmoke:
     def test_every_figure_is_small_and_short(self) -> None:
-        for part in plan_of("sigcomm11", profile="smoke", engine="simulator").parts:
+        for part in plan_of("sigcomm11", profile="smoke", engine="simulator").figures:
             assert part.specs, part.figure.name
             for spec in part.specs:
                 assert spec.engine in VIRTUAL_TIME
@@ -135,11 +134,11 @@ class TestBothEngines:
         monkeypatch.setattr("os.geteuid", lambda: 0)
 
     def test_each_engine_has_its_own_size_rate_and_seconds(self) -> None:
-        parts = plan_of("sigcomm11-throughput").parts
+        parts = plan_of("sigcomm11-throughput").figures
         simulated, emulated = ({s.engine: s for s in part.specs} for part in parts)
         assert (simulated["simulator"].link.rate_mbps, simulated["simulator"].seconds) == (100.0, 4.0)
         assert (emulated["mininet"].link.rate_mbps, emulated["mininet"].seconds) == (5.0, 60.0)
-        sizes = {e: s.topology.k for p in plan_of("sigcomm11-congestion-controls").parts for e, s in
+        sizes = {e: s.topology.k for p in plan_of("sigcomm11-congestion-controls").figures for e, s in
                  ((s.engine, s) for s in p.specs)}  # fmt: skip
         assert sizes == {"simulator": 8, "mininet": 4}
 
@@ -175,7 +174,7 @@ class TestBothEngines:
         halved = plan_of(
             "sigcomm11-congestion-controls", engine="both", traffic="native", stack=("sack=off",)
         )
-        simulated, emulated = (part.specs[0] for part in halved.parts)
+        simulated, emulated = (part.specs[0] for part in halved.figures)
         assert (simulated.stack.sack, emulated.stack.sack) == (False, True)
         assert (simulated.traffic, emulated.traffic) == ("iperf3", "native")
 

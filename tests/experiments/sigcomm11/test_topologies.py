@@ -13,7 +13,7 @@ from common.errors import UsageError
 from experiments.command import main
 from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
 from harness.claims.verdicts import AGREES
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.spec import TopologySpec
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -28,7 +28,7 @@ def hosts(network: TopologySpec) -> int:
 @pytest.mark.parametrize("k", [4, 6, 8, 12])
 def test_sizes_are_comparable(k: int) -> None:
     """An oversubscribed tree has up to four times the hosts of the others."""
-    networks = all_networks(resolve(Given.of(k=str(k)), FIGURE.defaults))
+    networks = all_networks(resolve(UserOptions.of(k=str(k)), FIGURE.defaults))
     assert len({topos.identity(n.kind, n.params) for n in networks}) == len(networks) == 6
     sizes = [hosts(network) for network in networks]
     usual = k**3 // 4
@@ -38,13 +38,13 @@ def test_sizes_are_comparable(k: int) -> None:
 def test_what_emulated_hosts_cannot_do_has_a_twin_without_it() -> None:
     """BCube's hosts forward."""
     (twin,) = SWITCHED.figures
-    options = resolve(Given.of(engine="mininet"), twin.defaults)
+    options = resolve(UserOptions.of(engine="mininet"), twin.defaults)
     assert not any(topos.build(n.kind, n.params).hosts_forward for n in twin.topologies(options))
     assert any(topos.build(n.kind, n.params).hosts_forward for n in FIGURE.topologies(options))
 
 
 def test_statements_are_about_networks_that_are_run() -> None:
-    options = [resolve(Given(), figure.defaults) for figure in EXPERIMENT.figures]
+    options = [resolve(UserOptions(), figure.defaults) for figure in EXPERIMENT.figures]
     for figure, given in zip(EXPERIMENT.figures, options, strict=True):
         assert figure.published, figure.name
         for row in figure.published:
@@ -61,4 +61,4 @@ def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path) -> None:
 
 def test_an_unknown_network_is_refused() -> None:
     with pytest.raises(UsageError):
-        resolve(Given.of(k="7"), FIGURE.defaults)
+        resolve(UserOptions.of(k="7"), FIGURE.defaults)

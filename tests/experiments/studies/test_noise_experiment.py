@@ -11,7 +11,7 @@ from common.errors import UsageError
 from engines.fake import FakeEngine
 from engines.registry import SIMULATOR, make
 from experiments.registry import EXPERIMENTS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.plan import session
 from harness.points.baseline import baseline_of, is_baseline
 from model.noise import QUIET, lateness_ms, noisy
@@ -29,7 +29,7 @@ def specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
     (figure,) = EXPERIMENTS[name].figures
     defaults = figure.emulated if engine == "mininet" else figure.defaults
     assert defaults is not None
-    given = Given.of(engine=engine, profile=profile)
+    given = UserOptions.of(engine=engine, profile=profile)
     return figure.points(resolve(given, defaults), lambda _topology: 10.0)
 
 
@@ -75,12 +75,12 @@ def test_all_simulated_points_can_run(name: str) -> None:
 
 def test_it_has_networks_of_its_own() -> None:
     with pytest.raises(UsageError, match="noise fixes its own rate: leave out --rate"):
-        session.make_plan(EXPERIMENTS["noise"], Given.of(engine="fake", rate="5"), FakeEngine())
+        session.make_plan(EXPERIMENTS["noise"], UserOptions.of(engine="fake", rate="5"), FakeEngine())
 
 
 def test_stalls_and_clock_reach_every_point() -> None:
     (figure,) = EXPERIMENTS["cross-check"].figures
-    typed = Given.of(engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
+    typed = UserOptions.of(engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
     points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
     assert {(spec.noise, spec.clock) for spec in points} == {(NoiseSpec("all", 100, 2, 6), "strict")}
 
@@ -96,4 +96,4 @@ def test_stalls_and_clock_reach_every_point() -> None:
 )
 def test_unknown_stalls_and_clocks_are_refused(typed: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        resolve(Given.of(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)
+        resolve(UserOptions.of(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.registry import EXPERIMENTS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model import tuning
 from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 
@@ -13,7 +13,7 @@ from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 
 
 def specs(engine: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given.of(engine=engine), FIGURE.defaults), lambda _topology: 20.0)
+    return FIGURE.points(resolve(UserOptions.of(engine=engine), FIGURE.defaults), lambda _topology: 20.0)
 
 
 def test_real_hosts_by_sysctls_and_simulated_ones_by_buffers() -> None:

@@ -7,14 +7,14 @@ from experiments.registry import CATALOGUE
 from experiments.validation import htsim_reference
 from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
 from harness.metrics.published import Source, known_as
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 
 FIGURES = htsim_reference.EXPERIMENT.figures
 
 
 def test_points_are_set_up_as_htsim_is() -> None:
     for figure, acks in zip(FIGURES, ("routed", "at_once"), strict=True):
-        specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+        specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 100.0)
         assert {spec.engine for spec in specs} == {SIMULATOR}
         assert {spec.stack.acks for spec in specs} == {acks}
         assert {spec.link.queue_bytes for spec in specs} == {150_000}

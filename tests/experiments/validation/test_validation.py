@@ -18,7 +18,7 @@ from experiments.validation.metrics import SHORTFALL_BYTES
 from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
 from harness.claims.verdicts import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.options.rates import FIXED
 from harness.plan.session import make_plan
 from harness.results import point_results
@@ -42,7 +42,7 @@ def words_on(figure: str, results: Path, *options: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_a_brief_profile_does_not_cut_what_theory_needs(figure: Figure) -> None:
-    assert resolve(Given(profile="smoke"), figure.defaults) == resolve(Given(), figure.defaults)
+    assert resolve(UserOptions(profile="smoke"), figure.defaults) == resolve(UserOptions(), figure.defaults)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_points_are_those_asked_for_or_all() -> None:
 
 
 def specs_of(figure: Figure, **given: object) -> list[RunSpec]:
-    options = resolve(Given.of(**given), figure.defaults)
+    options = resolve(UserOptions.of(**given), figure.defaults)
     return figure.points(options, lambda _network: options.rate_mbps or 0.0)
 
 
@@ -88,9 +88,9 @@ def test_real_hosts_are_asked_for_no_more_than_they_carry() -> None:
 
 
 def test_no_baseline_is_run_for_figures_without_percentages() -> None:
-    plan = make_plan(CATALOGUE.find("validation-saw"), Given(), SimulatorEngine())
+    plan = make_plan(CATALOGUE.find("validation-saw"), UserOptions(), SimulatorEngine())
     assert [job.spec.workload.matrix for job in plan.jobs] == ["against_tcp"]
-    assert plan.parts[0].rate_of(plan.parts[0].topologies[0]).how == FIXED
+    assert plan.figures[0].rate_of(plan.figures[0].topologies[0]).how == FIXED
 
 
 def test_a_byte_too_few_is_found(tmp_path: Path) -> None:

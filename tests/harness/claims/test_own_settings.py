@@ -17,10 +17,9 @@ from harness.claims.verdicts import NOT_MEASURED, Verdict, verdicts
 from harness.experiment import Experiment, Figure
 from harness.metrics.published import Published
 from harness.options.fields import changed
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.own_experiment import experiment
 from harness.plan.sweeps import Variant
-from harness.plan.variants import engine_variants
 from harness.report.in_short import beside, elsewhere, sentences
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec
@@ -49,12 +48,12 @@ OVERRIDDEN: tuple[tuple[Mapping[str, str | tuple[str, ...]], str], ...] = (
 
 
 def points_of(
-    figure: Figure, given: Given, rate_mbps: float = 7.0, coupled_cc: str = COUPLED_DEFAULT
+    figure: Figure, given: UserOptions, rate_mbps: float = 7.0, coupled_cc: str = COUPLED_DEFAULT
 ) -> list[RunSpec]:
     """Return what a figure runs with these options."""
     found = []
-    for variant in engine_variants(figure, given):
-        options = resolve(variant.given, variant.defaults, coupled_cc)
+    for chosen, defaults in figure.variants(given):
+        options = resolve(chosen, defaults, coupled_cc)
         pinned = options.rate_mbps or rate_mbps
         specs = figure.points(options, lambda _network, mbps=pinned: mbps)  # type: ignore[misc]
         found += [options.window.of(spec) for spec in specs]
@@ -63,7 +62,7 @@ def points_of(
 
 def mptcp_with(figure: Figure, **texts: Any) -> RunSpec:
     """Return a simulated MPTCP point of a figure with these options."""
-    specs = points_of(figure, Given.of(engine=SIMULATOR, **texts))
+    specs = points_of(figure, UserOptions.of(engine=SIMULATOR, **texts))
     return next(spec for spec in specs if spec.transport.subflows == 8)
 
 
@@ -71,7 +70,7 @@ def mptcp_with(figure: Figure, **texts: Any) -> RunSpec:
 @pytest.mark.parametrize("engine", [None, SIMULATOR, MININET, LINUX])
 def test_no_point_that_a_figure_makes_by_itself_overrides_it(name: str, engine: str | None) -> None:
     figure = FIGURES[name]
-    given = Given(engine=None if engine is None else (engine,), seed=3, seeds=1, profile="paper")
+    given = UserOptions(engine=None if engine is None else (engine,), seed=3, seeds=1, profile="paper")
     try:
         specs = points_of(figure, given)
     except UsageError:  # it does not run in this engine
@@ -115,7 +114,7 @@ def test_values_of_two_curves_do_not_make_one() -> None:
     """PacketScatter is TCP over the routing `scatter`: MPTCP over it is no curve of the figure."""
     figure = FIGURES["sigcomm11-congestion-controls"]
     own = OwnSettings([figure])
-    scattered = [spec for spec in points_of(figure, Given()) if spec.routing == "scatter"]
+    scattered = [spec for spec in points_of(figure, UserOptions()) if spec.routing == "scatter"]
     assert scattered and all(own.overrides(spec) == () for spec in scattered)
     assert own.overrides(changed(mptcp_with(figure, subflows="8"), {"routing": "scatter"})) != ()
 
@@ -130,14 +129,14 @@ def test_events_of_another_size_and_duration_are_the_figures_own() -> None:
 
 def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
     own = OwnSettings([ONE_TO_ONE])
-    real = points_of(ONE_TO_ONE, Given(engine=(MININET,)), coupled_cc=BASELINE)
+    real = points_of(ONE_TO_ONE, UserOptions(engine=(MININET,)), coupled_cc=BASELINE)
     assert not own.together(real)
-    simulated = points_of(ONE_TO_ONE, Given(engine=(SIMULATOR,)), coupled_cc=BASELINE)
+    simulated = points_of(ONE_TO_ONE, UserOptions(engine=(SIMULATOR,)), coupled_cc=BASELINE)
     assert own.together(simulated)
 
 
 def test_plain_tcp_runs_the_same_under_every_coupled_algorithm() -> None:
-    tcp = points_of(ONE_TO_ONE, Given.of(engine=SIMULATOR, cc="olia", subflows="1"))
+    tcp = points_of(ONE_TO_ONE, UserOptions.of(engine=SIMULATOR, cc="olia", subflows="1"))
     assert not OwnSettings([ONE_TO_ONE]).together(tcp)
 
 
@@ -151,7 +150,7 @@ def test_a_file_of_the_users_has_settings_of_its_own() -> None:
     )
     (figure,) = mine.figures
     own = OwnSettings([figure])
-    assert not own.together(points_of(figure, Given()))
+    assert not own.together(points_of(figure, UserOptions()))
     assert own.overrides(mptcp_with(figure, loss="0")) == ("--loss 0",)
 
 
@@ -175,7 +174,7 @@ def test_nothing_is_judged_on_overriding_points() -> None:
 
 def test_plain_tcp_is_judged_beside_another_coupled_algorithm() -> None:
     """It runs the same. MPTCP is not measured, and not for want of points."""
-    specs = points_of(ONE_TO_ONE, Given.of(engine=SIMULATOR, cc="olia", subflows="1,8", k="8"))
+    specs = points_of(ONE_TO_ONE, UserOptions.of(engine=SIMULATOR, cc="olia", subflows="1,8", k="8"))
     for verdict in verdicts_on(*specs):
         assert (verdict.word == NOT_MEASURED) == (verdict.published.subflows == 8)
         assert verdict.overrides == (("OLIA",) if verdict.published.subflows == 8 else ())
@@ -208,6 +207,6 @@ def test_a_point_belongs_to_the_figure_that_it_is_most_similar_to() -> None:
     figures = CATALOGUE.find("cs244").figures
     own = OwnSettings(figures)
     for figure in figures:
-        specs = points_of(figure, Given(engine=(MININET,)))
+        specs = points_of(figure, UserOptions(engine=(MININET,)))
         assert not own.together(specs)
         assert all(set(figure.published) <= set(own.published(spec)) for spec in specs)

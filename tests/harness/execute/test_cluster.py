@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,10 @@ from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep
-from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Place
 from harness.options.profiles import Retries
 from harness.plan.jobs import Job, jobs_of
+from harness.plan.machines import ThisMachine
 from harness.points.baseline import is_baseline
 from harness.results.build import build
 from harness.results.point_results import Judged
@@ -38,7 +39,7 @@ from tests.support.waiting import until
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 
-from harness.execute.cluster.cluster import connected
+from harness.execute.dask_cluster import connected
 
 pytestmark = pytest.mark.builds
 
@@ -105,10 +106,10 @@ def specs(engine: str, *subflows: int) -> list[RunSpec]:
     ]  # fmt: skip
 
 
-def run(machines: Machines, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+def run(machines: Any, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
     where = Store.open(results, POST)
     assert machines.unfit(points) == {}
-    return sweep.run(jobs_of(points, machines.engine), machines.executor, where, where.read(), listener)
+    return sweep.run(jobs_of(points, machines), machines.executor, where, where.read(), listener)
 
 
 def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
@@ -147,7 +148,7 @@ def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> 
     (tmp_path / "counters").mkdir()
     engine = Flaky(parallel=2, counters=tmp_path / "counters")
     with connected(two.address, engine, insecure=True) as machines:
-        jobs = jobs_of(specs("fake", 1, 8), engine)
+        jobs = jobs_of(specs("fake", 1, 8), ThisMachine(engine))
         where = Store.open(tmp_path, POST)
         outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
     assert outcome.exit_code == 0

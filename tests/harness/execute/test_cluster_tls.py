@@ -17,7 +17,7 @@ from tests.support.dask_cluster import ROOT, Lab, cluster
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 
-from harness.execute.cluster.cluster import check_address
+from harness.execute.dask_cluster import check_address
 
 RECIPE = re.compile(r"<!-- tls recipe -->\n```\n(.*?)```\n<!-- end -->", re.DOTALL)
 SIMULATE = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "20", "--seconds", "0.2")

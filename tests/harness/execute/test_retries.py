@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from engines import registry as engines
 from experiments.command import main
 from harness.cli.progress import JsonProgress, RichProgress
 from harness.execute import sweep
-from harness.execute.machines import ThisMachine
+from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import Outcome
-from harness.options.options import Given, retries_of
+from harness.options.options import UserOptions, retries_of
 from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import session
-from harness.plan.jobs import jobs_of
-from harness.plan.parts import Plan
+from harness.plan.jobs import Plan, jobs_of
+from harness.plan.machines import ThisMachine
 from harness.points.baseline import baseline_of, expected_mbps, is_baseline
 from harness.results import run_json
 from harness.results.run_json import Attempt
@@ -60,9 +61,9 @@ def run(
     store: Store, engine: Flaky, retries: int, cpu_bound: bool = False, force: bool = False
 ) -> tuple[Outcome, SideBySide]:
     recorder = SideBySide()
-    jobs = jobs_of(SPECS, engine, cpu_bound=cpu_bound)
+    jobs = jobs_of(SPECS, ThisMachine(engine), cpu_bound=cpu_bound)
     outcome = sweep.run(
-        jobs, ThisMachine(engine).executor, store, store.read(), recorder, force, Retries.typed(retries)
+        jobs, partial(LocalExecutor, engine), store, store.read(), recorder, force, Retries.typed(retries)
     )
     assert leftovers(store.directory) == []
     return outcome, recorder
@@ -188,8 +189,8 @@ class TestBaselines:
 
     def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
         engine = dataclasses.replace(engine, name="mininet", falls_on=is_baseline)
-        jobs = jobs_of(self.SPECS, engine, cpu_bound=cpu_bound)
-        sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), SideBySide(), False, retries)
+        jobs = jobs_of(self.SPECS, ThisMachine(engine), cpu_bound=cpu_bound)
+        sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), SideBySide(), False, retries)
         (baseline,) = (point for point in load(store.directory) if is_baseline(point.spec))
         assert len(index(store.directory)) == 2
         return len(baseline.attempts)
@@ -200,11 +201,11 @@ class TestBaselines:
         self, store: Store, reason: Reason, cpu_bound: bool
     ) -> None:
         engine = flaky(store, noisy_runs=9, reason=reason)
-        assert self.tries(store, engine, retries_of(Given.of(profile="paper")), cpu_bound) == 3
+        assert self.tries(store, engine, retries_of(UserOptions.of(profile="paper")), cpu_bound) == 3
 
     def test_not_where_the_user_said_so(self, store: Store) -> None:
         engine = flaky(store, noisy_runs=9)
-        assert self.tries(store, engine, retries_of(Given(), 0)) == 1
+        assert self.tries(store, engine, retries_of(UserOptions(), 0)) == 1
 
     def test_one_that_is_ok_and_not_what_is_computed_is_tried_again(self, store: Store) -> None:
         baseline = dataclasses.replace(baseline_of(self.SPECS[0]))
@@ -230,8 +231,8 @@ def test_json_lines_name_their_attempt(store: Store) -> None:
     engine = flaky(store)
     progress = JsonProgress(stream, SideBySide(), EXPERIMENT)
     sweep.run(
-        jobs_of(SPECS, engine),
-        ThisMachine(engine).executor,
+        jobs_of(SPECS, ThisMachine(engine)),
+        partial(LocalExecutor, engine),
         store,
         store.read(),
         progress,
@@ -247,8 +248,8 @@ def test_json_lines_name_their_attempt(store: Store) -> None:
 def test_the_bar_grows_with_a_retry(store: Store) -> None:
     engine = flaky(store)
     bar = RichProgress(Console(file=StringIO()))
-    jobs = jobs_of(SPECS, engine)
-    sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), bar, False, Retries(1))
+    jobs = jobs_of(SPECS, ThisMachine(engine))
+    sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), bar, False, Retries(1))
     retried_s = next(job.expected_s for job in jobs if job.name == NOISY)
     assert bar._total_s == bar._done_s == pytest.approx(sum(j.expected_s for j in jobs) + retried_s)
 
@@ -306,7 +307,7 @@ class TestCommand:
 
         engine = flaky(store)
         run(store, engine, retries=0)
-        plan = Plan(jobs_of(SPECS, engine), ())
+        plan = Plan(jobs_of(SPECS, ThisMachine(engine)), ())
         unfit = ThisMachine(Unfit())
         left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
         assert (left, lines) == (NO_RETRIES, ["1 suspect point is not run again: needs root"])

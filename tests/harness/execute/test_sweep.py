@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from common.errors import BusyError, StoreError
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from harness.execute import sweep
-from harness.execute.machines import ThisMachine
+from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import Outcome
 from harness.metrics import columns
 from harness.plan.jobs import jobs_of
+from harness.plan.machines import ThisMachine
 from harness.results.store import Store, StoredPoint, load, point_name
 from model.reasons import texts
 from model.result import RunResult, Status
@@ -48,7 +50,12 @@ def store(tmp_path: Path) -> Store:
 def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outcome, Recorder]:
     recorder = Recorder()
     outcome = sweep.run(
-        jobs_of(SPECS, engine), ThisMachine(engine).executor, store, store.read(), recorder, force
+        jobs_of(SPECS, ThisMachine(engine)),
+        partial(LocalExecutor, engine),
+        store,
+        store.read(),
+        recorder,
+        force,
     )
     assert recorder.ended == 1
     assert leftovers(store.directory) == []

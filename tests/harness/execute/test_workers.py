@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ import pytest
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from engines.registry import make
-from harness.execute import sweep, workers
-from harness.execute.machines import ThisMachine
+from harness.execute import executors, sweep
+from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import Outcome, Place
 from harness.plan.jobs import Job, jobs_of
+from harness.plan.machines import ThisMachine
 from harness.points.baseline import is_baseline
 from harness.results.point_results import Judged
 from harness.results.run_json import PROVENANCE
@@ -88,8 +90,8 @@ def run(
 ) -> Outcome:
     where = Store.open(results, "test")
     return sweep.run(
-        jobs_of(asked or specs(), engine),
-        ThisMachine(engine).executor,
+        jobs_of(asked or specs(), ThisMachine(engine)),
+        partial(LocalExecutor, engine),
         where,
         where.read(),
         listener,
@@ -163,7 +165,7 @@ def test_points_run_at_once_and_are_reported_in_plan_order(tmp_path: Path) -> No
 def test_no_more_points_at_once_than_fit_into_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_mb: float, together: int
 ) -> None:
-    monkeypatch.setattr(workers, "free_memory_mb", lambda: free_mb)
+    monkeypatch.setattr(executors, "free_memory_mb", lambda: free_mb)
     listener = Listener()
     outcome = run(tmp_path, FakeEngine(sleep_s=0.1, parallel=4, each_mb=400.0), listener)
     assert outcome.exit_code == 0
@@ -177,7 +179,7 @@ def test_no_more_points_at_once_than_fit_into_memory(
 
 
 def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "free_memory_mb", lambda: 400.0)
+    monkeypatch.setattr(executors, "free_memory_mb", lambda: 400.0)
     listener = Listener()
     assert run(tmp_path, Uneven(sleep_s=0.1, parallel=5), listener).exit_code == 0
     assert [what for what, _ in listener.events[:3]] == ["start"] * 3
@@ -304,11 +306,11 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
         dataclasses.replace(job, rate=Job(job.spec, lambda: 0.0).rate)
         for job in jobs_of(
             [RunSpec.from_json(json.loads((p / "run.json").read_text())["spec"]) for p in sorted(made)],
-            engine,
+            ThisMachine(engine),
         )
     ]
     for job in jobs:
-        assert sweep.run([job], ThisMachine(engine).executor, here, here.read(), Listener()).exit_code == 0
+        assert sweep.run([job], partial(LocalExecutor, engine), here, here.read(), Listener()).exit_code == 0
     one, two, three = (files_of(tmp_path / name) for name in "abc")
     assert len(one) >= 4 * 8
     assert one == two
@@ -376,7 +378,7 @@ def test_a_worker_whose_parent_was_killed_ends_silently() -> None:
     ours, theirs = socket.socketpair()
     theirs.send(b"unread")
     ours.close()
-    program = "import sys; from harness.execute.workers import serve; serve(int(sys.argv[1]))"
+    program = "import sys; from harness.execute.executors import serve; serve(int(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", program, str(theirs.fileno())],
         pass_fds=[theirs.fileno()], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
@@ -390,7 +392,7 @@ import os, signal, sys, time
 from pathlib import Path
 from engines.fake import FakeEngine
 from harness.execute.point import Task
-from harness.execute.workers import Processes
+from harness.execute.executors import Processes
 from harness.results.store import Store
 from tests.support.stored_points import spec_of
 

@@ -15,7 +15,7 @@ from common.errors import UsageError
 from engines.emulation import calibrate
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
-from harness.options.options import Given, SweepOptions, resolve, sweep_workloads
+from harness.options.options import SweepOptions, UserOptions, resolve, sweep_workloads
 from harness.options.parsers import ints
 from harness.options.profiles import PROFILES
 from harness.points.baseline import baseline_of
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def options_of(**typed: Any) -> SweepOptions:
-    return resolve(Given.of(**typed), FIGURE.defaults)
+    return resolve(UserOptions.of(**typed), FIGURE.defaults)
 
 
 def specs_of(**typed: Any) -> list[RunSpec]:
@@ -156,7 +156,7 @@ def test_queues_and_events_reach_the_spec_but_no_event_its_baseline() -> None:
 
 
 def test_mptcp_is_coupled_where_the_machine_can_and_no_option_says_otherwise() -> None:
-    typed = [Given.of(subflows="1,8"), Given.of(subflows="1,8", cc="reno")]
+    typed = [UserOptions.of(subflows="1,8"), UserOptions.of(subflows="1,8", cc="reno")]
     (unsaid, given), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
     assert {s.transport.cc for s in FIGURE.points(unsaid, lambda _t: 5.0)} == {"lia"}
     assert {s.transport.cc for s in FIGURE.points(given, lambda _t: 5.0)} == {"reno"}
@@ -258,7 +258,7 @@ class TestScript:
 
 
 def test_every_field_of_given_has_an_option_and_every_option_a_place() -> None:
-    fields = {field.name for field in dataclasses.fields(Given)}
+    fields = {field.name for field in dataclasses.fields(UserOptions)}
     assert fields - {"settings", "qmon"} == {option.name for option in GRID_OPTIONS}
     assert not fields & BY_NAME.keys()
 

@@ -14,9 +14,9 @@ from experiments.command import main
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from experiments.registry import EXPERIMENTS
 from harness.options.fields import STACK_FIELDS, changed_texts, parse_stack, usual_stack
-from harness.options.options import Given, SweepOptions, resolve
+from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.rates import SIMULATED_MBPS
-from harness.plan import parts
+from harness.plan import jobs
 from harness.results.store import load
 from model.fields.words import stack_words
 from model.linux_stack import LINUX
@@ -47,7 +47,7 @@ def refabric(*arguments: str) -> Result:
 
 
 def options_of(**typed: Any) -> SweepOptions:
-    return resolve(Given.of(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
+    return resolve(UserOptions.of(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
 
 
 def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
@@ -88,7 +88,7 @@ def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figur
 def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chosen: dict[str, Any]) -> None:
     """Also to the value that is the usual one elsewhere."""
     (figure,) = EXPERIMENTS["cross-check"].figures
-    options = resolve(Given.of(engine="simulator", stack=(typed,)), figure.defaults)
+    options = resolve(UserOptions.of(engine="simulator", stack=(typed,)), figure.defaults)
     stacks = {spec.stack for spec in figure.points(options, lambda _: 10.0)}
     assert stacks == {dataclasses.replace(LINUX, **chosen)}
 
@@ -141,7 +141,7 @@ def test_durations_suit_virtual_time() -> None:
 def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
     (figure,) = EXPERIMENTS["coupled-fairness"].figures[:1]
     assert figure.defaults.traffic == "native"
-    simulated = resolve(Given.of(engine="simulator"), figure.defaults)
+    simulated = resolve(UserOptions.of(engine="simulator"), figure.defaults)
     assert simulated.base.traffic == options_of().base.traffic
     assert simulated.base.transport.sysctls == {}
 
@@ -166,7 +166,7 @@ def test_only_real_time_saturates_a_machine(engine: str, tmp_path: Path) -> None
     done = refabric("plan", "cs244-fig5", "--engine", engine, "--results", str(tmp_path))
     assert done.exit_code == 2
     assert "cs244-fig5: " in done.stderr
-    assert parts.NO_CPU_TO_SATURATE in done.stderr
+    assert jobs.NO_CPU_TO_SATURATE in done.stderr
 
 
 def test_a_sweep_leaves_out_figures_of_a_saturated_machine(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_sweep_leaves_out_figures_of_a_saturated_machine(tmp_path: Path) -> No
 def test_a_figure_of_simulated_hosts_says_so_where_real_ones_were_asked_for(tmp_path: Path) -> None:
     done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
     assert done.exit_code == 2
-    assert f"pfabric-overall: {parts.NO_LINUX_HOSTS}" in done.stderr
+    assert f"pfabric-overall: {jobs.NO_LINUX_HOSTS}" in done.stderr
 
 
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from engines.fake import FakeEngine
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
 from harness.plan import session
-from harness.plan.capabilities import LocalCapabilities
-from harness.plan.rate import TO_BE_MEASURED
+from harness.plan.machines import TO_BE_MEASURED, ThisMachine
 from model.spec import LinkSpec, RunSpec, TopologySpec
 
 BOTH = Window(warmup=True, seconds=True)
@@ -93,8 +92,8 @@ class TestPlans:
     """What `refabric plan` says and `refabric run` does."""
 
     def durations(self, name: str = "cs244-one-to-one", **typed: Any) -> set[tuple[float, float]]:
-        plan = session.make_plan(EXPERIMENTS[name], Given.of(**typed), FakeEngine(name="mininet"))
-        return {(spec.warmup_s, spec.seconds) for part in plan.parts for spec in part.specs}
+        plan = session.make_plan(EXPERIMENTS[name], UserOptions.of(**typed), FakeEngine(name="mininet"))
+        return {(spec.warmup_s, spec.seconds) for part in plan.figures for spec in part.specs}
 
     def test_the_rate_decides_unless_an_option_does(self) -> None:
         assert self.durations(rate="10") == {(20.0, 40.0)}
@@ -116,25 +115,25 @@ class TestPlans:
     def test_a_plan_takes_the_time_that_its_points_do(self) -> None:
         plans = [
             session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
-            for given in (Given.of(rate="5"), Given.of(rate="2"))
+            for given in (UserOptions.of(rate="5"), UserOptions.of(rate="2"))
         ]
         quick, slow = ({job.spec.seconds for job in plan.jobs} for plan in plans)
         assert max(slow) > max(quick)
 
     def test_a_rate_not_yet_known_is_taken_for_a_usual_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         unknown = RateChoice(None, TO_BE_MEASURED)
-        monkeypatch.setattr(LocalCapabilities, "known_rate", lambda *_: unknown)
+        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: unknown)
         assert self.durations(k="4") == {(20.0, 40.0)}
 
     def test_the_placeholder_of_a_rate_is_never_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(LocalCapabilities, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
-        given = Given.of(queue=2000)
+        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
+        given = UserOptions.of(queue=2000)
         plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
         assert plan.left_out() == []
 
     def test_the_cut_is_a_note_of_the_plan(self) -> None:
         plan = session.make_plan(
-            EXPERIMENTS["cs244-one-to-one"], Given.of(rate="0.5"), FakeEngine(name="mininet")
+            EXPERIMENTS["cs244-one-to-one"], UserOptions.of(rate="0.5"), FakeEngine(name="mininet")
         )
         (line,) = plan.left_out()
         assert "cut at 300 s" in line
@@ -146,5 +145,5 @@ class TestPlans:
 )
 def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool) -> None:
     figure = EXPERIMENTS["cs244-one-to-one"].figures[0]
-    options = resolve(Given.of(engine=engines, rate="1"), figure.defaults)
+    options = resolve(UserOptions.of(engine=engines, rate="1"), figure.defaults)
     assert (options.window != AS_CHOSEN) == grow

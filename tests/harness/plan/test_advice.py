@@ -18,7 +18,7 @@ from harness.cli import advice as advising
 from harness.options.rates import RateChoice, fixed
 from harness.plan.advice import Advice, Lesson, Machine, Severity, advise
 from harness.plan.jobs import Job
-from harness.plan.rate import TO_BE_MEASURED
+from harness.plan.machines import TO_BE_MEASURED
 from harness.points.baseline import baseline_of
 from model.machine.capacity import Capacity, Measured, demand, rate_carried, rounded_down
 from model.machine.idle_noise import MachineNoise

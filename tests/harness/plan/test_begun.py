@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,14 @@ from engines.engine import Observer, Silent
 from engines.fake import FakeEngine
 from engines.registry import VIRTUAL_TIME
 from experiments.registry import EXPERIMENTS
-from harness.execute.machines import ThisMachine
+from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import run
 from harness.experiment import Experiment
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.options.rates import RateChoice
-from harness.plan import rate, session
+from harness.plan import machines, session
 from harness.plan.jobs import Job
-from harness.plan.rate import MEASURED
+from harness.plan.machines import MEASURED, ThisMachine
 from harness.plan.session import PLACEHOLDER_MBPS, Session
 from harness.results import run_json
 from harness.results.store import Store, index
@@ -32,7 +33,7 @@ from tests.support.stored_points import put, result_of
 ENGINE = FakeEngine(name="mininet")
 PAPER = EXPERIMENTS["sigcomm11-throughput"]
 ONE = EXPERIMENTS["cs244-one-to-one"]
-SMALL = Given.of(k="4", subflows="1,8")
+SMALL = UserOptions.of(k="4", subflows="1,8")
 
 
 class Lab(ThisMachine):
@@ -48,7 +49,7 @@ class Lab(ThisMachine):
     ) -> RateChoice:
         if VIRTUAL_TIME.issuperset(names):
             return super().known_rate(topology, names, highest_mbps)
-        return RateChoice(None, rate.TO_BE_MEASURED)
+        return RateChoice(None, machines.TO_BE_MEASURED)
 
     def rate(
         self,
@@ -66,7 +67,9 @@ class Lab(ThisMachine):
         return RateChoice(self.carried[topology.number("k")], MEASURED)
 
 
-def prepared(experiment: Experiment, given: Given, lab: Lab, results: Path, force: bool = False) -> Session:
+def prepared(
+    experiment: Experiment, given: UserOptions, lab: Lab, results: Path, force: bool = False
+) -> Session:
     return session.prepare(experiment, given, lab, results, force, Silent())
 
 
@@ -75,7 +78,7 @@ def real(jobs: list[Job]) -> Iterator[float]:
 
 
 def test_finished_simulations_do_not_stand_for_a_rate_of_real_hosts(tmp_path: Path) -> None:
-    typed = Given.of(engine="both", profile="smoke")
+    typed = UserOptions.of(engine="both", profile="smoke")
     store = Store.open(tmp_path, PAPER.folder)
     for job in session.make_plan(PAPER, typed, ENGINE).jobs:
         if job.spec.engine in VIRTUAL_TIME:
@@ -91,8 +94,8 @@ def test_a_point_without_a_rate_never_reaches_the_sweep(tmp_path: Path) -> None:
 
 
 def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_path: Path) -> None:
-    first = prepared(ONE, Given.of(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
-    run(first.jobs, Lab({}).executor, first.store, first.found, Recorder())
+    first = prepared(ONE, UserOptions.of(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
+    run(first.jobs, partial(LocalExecutor, ENGINE), first.store, first.found, Recorder())
     assert {entry.rate_choice for entry in index(tmp_path / ONE.folder)} == {MEASURED}
     later = Lab({4: 50.0})
     assert set(real(prepared(ONE, SMALL, later, tmp_path).jobs)) == {10.0}
@@ -100,7 +103,7 @@ def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_
     stored = index(tmp_path / ONE.folder)
     assert set(real(session.make_plan(ONE, SMALL, ENGINE, stored).jobs)) == {10.0}
     assert set(real(prepared(ONE, SMALL, later, tmp_path, force=True).jobs)) == {50.0}
-    other = Given.of(k="4", subflows="1,8", seconds=7.0)
+    other = UserOptions.of(k="4", subflows="1,8", seconds=7.0)
     assert set(real(prepared(ONE, other, later, tmp_path).jobs)) == {50.0}, "another window, another sweep"
 
 
@@ -109,15 +112,15 @@ def test_the_newest_points_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         now = f"2026-01-0{day}T12:00:00Z"
         monkeypatch.setattr(run_json, "utc_now", lambda now=now: now)
         ready = prepared(ONE, SMALL, Lab({4: mbps}), tmp_path, force=True)
-        run(ready.jobs, Lab({}).executor, ready.store, ready.found, Recorder(), force=True)
+        run(ready.jobs, partial(LocalExecutor, ENGINE), ready.store, ready.found, Recorder(), force=True)
     assert set(real(prepared(ONE, SMALL, Lab({}), tmp_path).jobs)) == {10.0}
 
 
 def test_a_network_that_is_not_carried_is_left_out_and_the_others_run(tmp_path: Path) -> None:
-    ready = prepared(ONE, Given.of(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
+    ready = prepared(ONE, UserOptions.of(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
     assert {job.spec.topology.k for job in ready.jobs} == {4}
     assert ready.lacking == ["not run: 2 points, because this machine does not carry k=8"]
-    outcome = run(ready.jobs, Lab({}).executor, ready.store, ready.found, Recorder())
+    outcome = run(ready.jobs, partial(LocalExecutor, ENGINE), ready.store, ready.found, Recorder())
     assert len(ready.plan.jobs) > len(outcome.points) == 3
 
 

@@ -11,7 +11,7 @@ from common.errors import BusyError, HostUnfitError, NoKernelError, UsageError
 from engines.dispatch import Dispatch
 from engines.engine import Observer
 from engines.fake import FakeEngine
-from harness.plan.capabilities import LocalCapabilities, unfit_here
+from harness.plan.machines import ThisMachine, unfit_here
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec
 
@@ -43,7 +43,7 @@ class Guests(FakeEngine):
 
 def test_a_missing_kernel_is_built_once() -> None:
     engine = Guests()
-    machine = LocalCapabilities(engine, engine.build)
+    machine = ThisMachine(engine, engine.build)
     assert machine.unfit(SPECS) == {}
     assert machine.unfit(SPECS) == {}
     assert engine.builds == 1
@@ -52,7 +52,7 @@ def test_a_missing_kernel_is_built_once() -> None:
 def test_bad_input_is_refused_before_the_build() -> None:
     engine = Guests(bad=True)
     with pytest.raises(UsageError):
-        LocalCapabilities(engine, engine.build).unfit(SPECS)
+        ThisMachine(engine, engine.build).unfit(SPECS)
     assert engine.builds == 0
 
 
@@ -60,12 +60,12 @@ def test_a_machine_that_cannot_build_it_says_why() -> None:
     def refuse() -> None:
         raise HostUnfitError("needs packages that are missing")
 
-    found = LocalCapabilities(Guests(), refuse).unfit(SPECS)
+    found = ThisMachine(Guests(), refuse).unfit(SPECS)
     assert str(found["linux"]) == "needs packages that are missing"
 
 
 def test_without_a_builder_the_advice_stays() -> None:
-    assert isinstance(LocalCapabilities(Guests()).unfit(SPECS)["linux"], NoKernelError)
+    assert isinstance(ThisMachine(Guests()).unfit(SPECS)["linux"], NoKernelError)
 
 
 class Alone(FakeEngine):
@@ -86,13 +86,13 @@ def test_a_run_takes_the_machine_and_a_plan_does_not() -> None:
     specs = [RunSpec(LinkSpec(10), TREE, engine="mininet", seed=seed) for seed in (1, 2)]
     assert unfit_here(engine, specs) == {}
     assert engine.taken == 0
-    assert LocalCapabilities(engine).unfit(specs) == {}
+    assert ThisMachine(engine).unfit(specs) == {}
     assert engine.taken == 1
 
 
 def test_a_machine_that_is_taken_is_unfit_for_the_points_that_need_it() -> None:
     engine = Dispatch({"mininet": Alone("pid 7 emulates"), "fake": FakeEngine()})
     specs = [RunSpec(LinkSpec(10), TREE, engine=name) for name in ("mininet", "fake")]
-    assert {name: str(error) for name, error in LocalCapabilities(engine).unfit(specs).items()} == {
+    assert {name: str(error) for name, error in ThisMachine(engine).unfit(specs).items()} == {
         "mininet": "pid 7 emulates"
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from harness.plan.parts import Plan
 
 from common.errors import UsageError
 from engines import registry as engines
@@ -20,12 +21,13 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from harness.cli.progress import PlainProgress
-from harness.execute.machines import ThisMachine
 from harness.load import load
-from harness.options.options import Given, SweepOptions, resolve
+from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.plan import session
-from harness.plan.parts import Plan
+from harness.plan.jobs import Plan
+from harness.plan.machines import ThisMachine
 from harness.results import store
+from model.reasons import of_text
 from model.result import RunResult, Status
 from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
 from plots.registry import CHARTS
@@ -74,16 +76,16 @@ def objects(done: Result, event: str) -> list[dict[str, Any]]:
 
 
 def plan_of(experiment: str, **typed: Any) -> Plan:
-    return session.make_plan(EXPERIMENTS[experiment], Given.of(engine="fake", **typed), FakeEngine())
+    return session.make_plan(EXPERIMENTS[experiment], UserOptions.of(engine="fake", **typed), FakeEngine())
 
 
 def options_of(experiment: str, **typed: Any) -> SweepOptions:
     (figure,) = EXPERIMENTS[experiment].figures
-    return resolve(Given.of(**typed), figure.defaults)
+    return resolve(UserOptions.of(**typed), figure.defaults)
 
 
 def specs_of(experiment: str, **typed: Any) -> list[RunSpec]:
-    (part,) = plan_of(experiment, **typed).parts
+    (part,) = plan_of(experiment, **typed).figures
     return list(part.specs)
 
 
@@ -99,13 +101,13 @@ class TestThePost:
         whole = plan_of("cs244")
         names = [job.name for job in whole.jobs]
         assert len(names) == len(set(names))
-        assert set(names) == set().union(*(part.names for part in whole.parts))
-        one, three, four = (plan_of(f"cs244-fig{n}").parts[0].names for n in (1, 3, 4))
+        assert set(names) == set().union(*(part.names for part in whole.figures))
+        one, three, four = (plan_of(f"cs244-fig{n}").figures[0].names for n in (1, 3, 4))
         assert one == three > four
 
     def test_a_shared_point_samples_what_any_of_its_figures_asks_for(self) -> None:
         jobs = {job.name: job for job in plan_of("cs244").jobs}
-        for name in plan_of("cs244-fig12").parts[0].names:
+        for name in plan_of("cs244-fig12").figures[0].names:
             asked = jobs[name].spec
             if asked.workload.matrix != "reference":
                 assert asked.sampling.covers(SamplingSpec(100, 200, 1000))
@@ -174,7 +176,7 @@ class TestPrecedence:
             plan = plan_of(
                 name, k="4" if sized else None, rate="7", seconds=3.0, queue=90, subflows="1,3", seeds=2
             )
-            for part in plan.parts:
+            for part in plan.figures:
                 assert {(s.link.rate_mbps, s.seconds, s.link.queue_pkts) for s in part.specs} == {
                     (7.0, 3.0, 90)
                 }
@@ -192,7 +194,7 @@ class TestPrecedence:
 
     def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calibrate, "cached", lambda *_: None)
-        unknown = session.make_plan(POST, Given(), FakeEngine(name="mininet"))
+        unknown = session.make_plan(POST, UserOptions(), FakeEngine(name="mininet"))
         assert not unknown.certain
         assert len(unknown.jobs) == len(plan_of("cs244").jobs)
 
@@ -208,10 +210,15 @@ def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: 
     monkeypatch.setattr(calibrate, "calibrate", measure)
     monkeypatch.setitem(engines.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
     ready = session.prepare(
-        POST, Given(), ThisMachine(FakeEngine(name="mininet")), results, False, PlainProgress(StringIO())
+        POST,
+        UserOptions(),
+        ThisMachine(FakeEngine(name="mininet")),
+        results,
+        False,
+        PlainProgress(StringIO()),
     )
     assert sorted(measured) == [4, 6, 8]
-    assert {part.rate_of(t).rate_mbps for part in ready.plan.parts for t in part.topologies} == {
+    assert {part.rate_of(t).rate_mbps for part in ready.plan.figures for t in part.topologies} == {
         1.0, 10.0, 20.0, 40.0, 1000.0,
     }  # fmt: skip
 
@@ -296,7 +303,7 @@ class TestCpuBound:
         plan = plan_of("cs244", rate="10")
         meant = {job.name for job in plan.jobs if job.cpu_bound}
         strict = {job.name for job in plan.jobs if job.spec.clock == STRICT}
-        names = {part.figure.name: part.names for part in plan.parts}
+        names = {part.figure.name: part.names for part in plan.figures}
         overloaded = set().union(*(names[f"cs244-fig{n}"] for n in (5, 6, 7, 8)))
         shared = overloaded & set().union(*(names[f"cs244-fig{n}"] for n in (1, 2, 3, 4, 13)))
         assert shared and not shared & meant, "baselines"
@@ -372,7 +379,7 @@ def test_unbounded_queues_are_simulated_with_a_receivers_buffer() -> None:
 
 def test_a_size_is_for_the_figures_that_have_a_choice() -> None:
     """BCube's figure has one network; this does not keep the other figures from a choice of size."""
-    sizes = {spec.topology.k for part in plan_of("topologies", k="4").parts for spec in part.specs}
+    sizes = {spec.topology.k for part in plan_of("topologies", k="4").figures for spec in part.specs}
     assert 4 in sizes and 8 not in sizes
     with pytest.raises(UsageError, match="leave out --k"):
         plan_of("topologies-bcube", k="4")

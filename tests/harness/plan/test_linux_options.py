@@ -8,10 +8,9 @@ from common.errors import UsageError
 from engines.registry import ENGINES, LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, VIRTUAL_TIME, real_time
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
-from harness.options.options import Given, SweepOptions, resolve
+from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
 from harness.options.rates import GUEST_MBPS, SETTLING_MBIT, SIMULATED_MBPS, WINDOW_MBIT, RateChoice
-from harness.plan import rate
-from harness.plan.variants import engine_variants, has_variants
+from harness.plan import machines
 from model.spec import SchedulerSpec, TopologySpec, TransportSpec
 
 (FIGURE,) = (
@@ -24,7 +23,7 @@ TREE = TopologySpec("fat_tree", {"k": 4})
 
 
 def resolved(**typed: str) -> SweepOptions:
-    return resolve(Given.of(**{"engine": LINUX, **typed}), FIGURE.defaults)
+    return resolve(UserOptions.of(**{"engine": LINUX, **typed}), FIGURE.defaults)
 
 
 def test_it_is_an_engine_with_linux_hosts_in_virtual_time() -> None:
@@ -37,9 +36,9 @@ def test_it_is_an_engine_with_linux_hosts_in_virtual_time() -> None:
 
 
 def test_its_rate_is_not_measured_and_points_last_as_long_as_in_real_time() -> None:
-    assert rate.known_rate(TREE, (LINUX,)) == RateChoice(GUEST_MBPS, rate.GUEST)
-    assert rate.known_rate(TREE, (LINUX, "simulator")).rate_mbps == GUEST_MBPS
-    assert rate.known_rate(TREE, ("simulator",)).rate_mbps == SIMULATED_MBPS
+    assert machines.known_rate(TREE, (LINUX,)) == RateChoice(GUEST_MBPS, machines.GUEST)
+    assert machines.known_rate(TREE, (LINUX, "simulator")).rate_mbps == GUEST_MBPS
+    assert machines.known_rate(TREE, ("simulator",)).rate_mbps == SIMULATED_MBPS
     ours, real = resolved(), resolved(engine=MININET)
     assert (ours.base.warmup_s, ours.base.seconds) == (real.base.warmup_s, real.base.seconds)
 
@@ -54,7 +53,7 @@ def test_options_of_real_hosts_are_taken_and_those_of_simulated_hosts_refused() 
     assert base.traffic == "iperf3"
     assert resolved().on(LINUX).traffic == "native"
     with pytest.raises(UsageError, match="the stacks of linux's hosts are their own"):
-        resolve(Given.of(engine=LINUX, stack=("min_rto_ms=10",)), FIGURE.defaults)
+        resolve(UserOptions.of(engine=LINUX, stack=("min_rto_ms=10",)), FIGURE.defaults)
 
 
 def with_variants() -> list[Figure]:
@@ -62,29 +61,27 @@ def with_variants() -> list[Figure]:
         figure
         for experiment in EXPERIMENTS.values()
         for figure in experiment.figures
-        if has_variants(figure) and figure.emulated is not None
+        if figure.has_variants and figure.emulated is not None
     ]
 
 
 def test_a_figure_for_real_hosts_runs_in_it_as_it_does_in_real_time() -> None:
     figure = next(found for found in with_variants() if found.guests is None)
-    (variant,) = engine_variants(figure, Given.of(engine=LINUX))
-    assert variant.defaults is figure.emulated
-    assert variant.engines == (LINUX,)
-    both = engine_variants(figure, Given.of(engine=f"simulator,{LINUX}"))
-    assert [found.defaults for found in both] == [figure.defaults, figure.emulated]
-    assert LINUX not in both[0].engines
+    assert variants(figure, LINUX) == {(LINUX,): figure.emulated}
+    both = variants(figure, f"simulator,{LINUX}")
+    assert list(both.values()) == [figure.defaults, figure.emulated]
+    assert LINUX not in (next(iter(both)) or ())
+
+
+def variants(figure: Figure, engines: str) -> dict[tuple[str, ...] | None, Defaults]:
+    return {chosen.engine: own for chosen, own in figure.variants(UserOptions.of(engine=engines))}
 
 
 def test_a_figure_may_have_settings_of_its_own_for_virtual_time() -> None:
     figure = next(found for found in with_variants() if found.guests is not None)
-    variants = engine_variants(figure, Given.of(engine=f"simulator,{MININET},{LINUX}"))
-    found = {variant.engines: variant.defaults for variant in variants}
-    assert found[(MININET,)] is figure.emulated
-    assert found[(LINUX,)] is figure.guests
-    assert found[("simulator",)] is figure.defaults
-    (alone,) = engine_variants(figure, Given.of(engine=MININET))
-    assert alone.defaults is figure.emulated
+    found = variants(figure, f"simulator,{MININET},{LINUX}")
+    assert found == {("simulator",): figure.defaults, (MININET,): figure.emulated, (LINUX,): figure.guests}
+    assert variants(figure, MININET) == {(MININET,): figure.emulated}
 
 
 @pytest.mark.parametrize("name", ["hedera", "subflow-idle"])
@@ -92,7 +89,7 @@ def test_guests_get_what_real_hosts_get_and_not_what_simulated_hosts_do(name: st
     (figure,) = (found for found in EXPERIMENTS[name].figures if found.name == name)
 
     def settings(engine: str) -> list[tuple[TransportSpec, SchedulerSpec]]:
-        options = resolve(Given.of(engine=engine, rate="20"), figure.emulated or figure.defaults)
+        options = resolve(UserOptions.of(engine=engine, rate="20"), figure.emulated or figure.defaults)
         return [(point.transport, point.scheduler) for point in figure.points(options, lambda _: 20.0)]
 
     assert settings(LINUX) == settings(MININET)
@@ -104,7 +101,7 @@ def test_guests_measure_as_long_as_their_rate_needs() -> None:
     assert defaults is not None
 
     def durations(engine: str, **typed: str) -> tuple[float, float]:
-        options = resolve(Given.of(engine=engine, **typed), defaults)
+        options = resolve(UserOptions.of(engine=engine, **typed), defaults)
         point = options.window.of(figure.points(options, lambda _: GUEST_MBPS)[0])
         return point.warmup_s, point.seconds
 

@@ -13,10 +13,10 @@ from engines.engine import Silent
 from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
-from harness.plan.capabilities import LocalCapabilities
 from harness.plan.jobs import Job
+from harness.plan.machines import ThisMachine
 from model.spec import RunSpec
 
 WHOLE, REFUSED = EXPERIMENTS["ccp"], "ccp-completion"
@@ -51,8 +51,8 @@ def engine(of: FakeEngine) -> Dispatch:
     return Dispatch({"fake": of})
 
 
-def asked(**typed: str) -> Given:
-    return Given.of(engine="fake", **typed)
+def asked(**typed: str) -> UserOptions:
+    return UserOptions.of(engine="fake", **typed)
 
 
 def names(jobs: list[Job]) -> list[str]:
@@ -62,7 +62,7 @@ def names(jobs: list[Job]) -> list[str]:
 def test_a_figure_that_does_not_suit_is_left_out_with_the_reason() -> None:
     plan = session.checked_plan(WHOLE, asked(), engine(Small()))
     assert f"{REFUSED}: not run in fake: too many flows" in plan.left_out()
-    assert {part.figure.name for part in plan.parts} == {f.name for f in WHOLE.figures} - {REFUSED}
+    assert {part.figure.name for part in plan.figures} == {f.name for f in WHOLE.figures} - {REFUSED}
     everything = session.make_plan(WHOLE, asked(), engine(Small()))
     own = session.make_plan(EXPERIMENTS[REFUSED], asked(), engine(Small()))
     assert names(plan.jobs) == [name for name in names(everything.jobs) if name not in names(own.jobs)]
@@ -71,7 +71,7 @@ def test_a_figure_that_does_not_suit_is_left_out_with_the_reason() -> None:
 def test_run_leaves_out_what_plan_leaves_out(tmp_path: Path) -> None:
     small = engine(Small())
     plan = session.checked_plan(WHOLE, asked(), small)
-    ready = session.prepare(WHOLE, asked(), LocalCapabilities(small), tmp_path, False, Silent())
+    ready = session.prepare(WHOLE, asked(), ThisMachine(small), tmp_path, False, Silent())
     assert names(ready.jobs) == names(plan.jobs)
     assert ready.plan.left_out() == plan.left_out()
 
@@ -81,7 +81,7 @@ def test_alone_it_is_an_error_in_plan_and_in_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="too many flows"):
         session.checked_plan(figure, asked(), small)
     with pytest.raises(UsageError, match="too many flows"):
-        session.prepare(figure, asked(), LocalCapabilities(small), tmp_path, False, Silent())
+        session.prepare(figure, asked(), ThisMachine(small), tmp_path, False, Silent())
 
 
 def test_if_no_figure_suits_the_first_reason_is_the_error() -> None:
@@ -91,8 +91,8 @@ def test_if_no_figure_suits_the_first_reason_is_the_error() -> None:
 
 def test_of_several_engines_only_the_one_that_refuses_is_left_out() -> None:
     both = Dispatch({"fake": Small(), "simulator": Large()})
-    plan = session.checked_plan(WHOLE, Given.of(engine="fake,simulator"), both)
-    (part,) = (part for part in plan.parts if part.figure.name == REFUSED)
+    plan = session.checked_plan(WHOLE, UserOptions.of(engine="fake,simulator"), both)
+    (part,) = (part for part in plan.figures if part.figure.name == REFUSED)
     assert {spec.engine for spec in part.specs} == {"simulator"}
     assert f"{REFUSED}: not run in fake: too many flows" in plan.left_out()
 
@@ -116,7 +116,7 @@ def test_finished_points_are_not_checked_again(tmp_path: Path) -> None:
     figure = EXPERIMENTS["ccp-window"]
     done = CliRunner().invoke(main, ["run", "ccp-window", "--engine", "fake", "--results", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    ready = session.prepare(figure, asked(), LocalCapabilities(engine(Tiny())), tmp_path, False, Silent())
+    ready = session.prepare(figure, asked(), ThisMachine(engine(Tiny())), tmp_path, False, Silent())
     assert {point.name for point in ready.found.points} == set(names(ready.jobs))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engines.registry import SIMULATOR
 from experiments.registry import CATALOGUE
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.report.figures import Wanted, draw
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import EXPERIMENT
@@ -16,7 +16,7 @@ FIGURE = dataclasses.replace(CATALOGUE.find(EXPERIMENT).figures[0], charts=("thr
 PLAIN = "throughput-fat_tree-k4-one_to_one"
 
 
-def drawn(folder: Path, *options: Given) -> set[str]:
+def drawn(folder: Path, *options: UserOptions) -> set[str]:
     """Draw what the figure runs with each of these options; return the names of all charts in its folder."""
     specs = [
         spec
@@ -29,8 +29,8 @@ def drawn(folder: Path, *options: Given) -> set[str]:
     return {path.stem for path in there}
 
 
-def with_options(**texts: str) -> Given:
-    return Given.of(engine=SIMULATOR, k="4", subflows="1,2", **texts)
+def with_options(**texts: str) -> UserOptions:
+    return UserOptions.of(engine=SIMULATOR, k="4", subflows="1,2", **texts)
 
 
 def test_names_of_charts_say_which_setting_they_show(tmp_path: Path) -> None:

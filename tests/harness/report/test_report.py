@@ -23,7 +23,7 @@ from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
 from harness.load import Loaded, Shown
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.report import report, words
 from harness.report.points import commands, missing
 from harness.results import point_results
@@ -334,7 +334,7 @@ def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> Non
     """Those of `noise` run exactly its points, of which some are shorter by a fixed part."""
     noise = CATALOGUE.find("noise")
     (figure,) = noise.figures
-    typed = Given.of(seeds=2)
+    typed = UserOptions.of(seeds=2)
     specs = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
     given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]), noise.shared_options)
     again: set[str] = set()
@@ -343,7 +343,7 @@ def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> Non
         asked = {name[2:]: value for name, value in zip(words_of[::2], words_of[1::2], strict=True)}
         assert asked.keys() <= set(noise.shared_options or ())
         numbers = {"seconds": float, "warmup": float, "seed": int, "seeds": int}
-        typed = Given.of(**{name: numbers.get(name, str)(value) for name, value in asked.items()})
+        typed = UserOptions.of(**{name: numbers.get(name, str)(value) for name, value in asked.items()})
         points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
         again |= {spec.content_hash() for spec in points}
     assert again == {spec.content_hash() for spec in specs}
@@ -387,7 +387,7 @@ def test_points_of_before_the_kernel_was_recorded_say_so() -> None:
 @pytest.mark.parametrize("name", ["star", "dctcp"])
 def test_commands_ask_for_the_k_that_makes_the_network(name: str) -> None:
     figure = CATALOGUE.find(name).figures[0]
-    specs = figure.points(resolve(Given.of(k="6"), figure.defaults), lambda _topology: 5.0)
+    specs = figure.points(resolve(UserOptions.of(k="6"), figure.defaults), lambda _topology: 5.0)
     given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]))
     assert given
     assert all("--k 6 " in command for command in given)

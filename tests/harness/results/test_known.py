@@ -9,7 +9,7 @@ import pytest
 from common.errors import UsageError
 from experiments.registry import EXPERIMENTS
 from harness.options.fields import SPEC_FIELDS, changed
-from harness.options.options import Given
+from harness.options.options import UserOptions
 from harness.plan import session
 from harness.results import run_json
 from model.spec import LinkEvent, NoiseSpec, OpenFlowSpec, RunSpec, SchedulerSpec, StackSpec
@@ -20,8 +20,8 @@ from tests.support.stored_points import spec_of
 def test_every_planned_point_is_known_and_comes_back_from_json() -> None:
     checked = 0
     for experiment in EXPERIMENTS.values():
-        asked = Given.of(profile="paper", seeds=1)
-        made = session.make_plan(experiment, asked, session.engine_for(experiment, asked))
+        asked = UserOptions.of(profile="paper", seeds=1)
+        made = session.make_plan(experiment, asked)
         for spec in (job.spec for job in made.jobs if job.spec.link.rate_mbps > 0):
             run_json.check_known(spec)
             assert RunSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec

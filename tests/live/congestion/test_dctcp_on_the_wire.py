@@ -12,7 +12,7 @@ from engines.emulation.engine import MininetEngine
 from engines.emulation.machine import bpf_support
 from engines.engine import Silent
 from experiments.dctcp import queue as experiment
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.reasons import texts
 from model.result import RunResult
 from model.spec import RunSpec
@@ -29,7 +29,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunResult]:
     if not bpf_support().ok:
         pytest.skip(bpf_support().text)
     raw = tmp_path_factory.mktemp("raw")
-    options = resolve(Given.of(seconds=SECONDS, warmup=3.0, traffic="native"), experiment.DEFAULTS)
+    options = resolve(UserOptions.of(seconds=SECONDS, warmup=3.0, traffic="native"), experiment.DEFAULTS)
     drop_tail, _, marked = experiment.points(options, lambda _: options.rate_mbps or 0.0)
     return {"drop-tail": run(drop_tail, raw), "dctcp": run(marked, raw)}
 

@@ -11,7 +11,7 @@ import pytest
 from analysis.completion import ALL
 from experiments.registry import CATALOGUE
 from harness.options.fields import changed
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
 from plots.charts import normalised_times
@@ -26,7 +26,7 @@ MEAN = normalised_times.value_of(ALL, lambda times: times.mean)
 
 def specs() -> list[RunSpec]:
     (figure,) = CATALOGUE.find("cs244-2017-hosts").figures
-    options = resolve(Given.of(workload="pairs:40", engine="both"), figure.defaults)
+    options = resolve(UserOptions.of(workload="pairs:40", engine="both"), figure.defaults)
     return figure.points(options, lambda _: 10.0)
 
 

@@ -17,7 +17,7 @@ from engines.emulation.dataplanes.ovs.daemons import Bridge, configuration, list
 from engines.emulation.dataplanes.ovs.wires import bridge_ports
 from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from experiments.cs244_2013.one_to_one import EXPERIMENT
-from harness.options.options import Given, openflow_of, resolve
+from harness.options.options import UserOptions, openflow_of, resolve
 from model.openflow import CONTROLLERS, openflow_words
 from model.spec import (
     PORT,
@@ -119,31 +119,31 @@ def test_points_from_before_there_was_openflow_are_found_again() -> None:
 
 
 def test_openflow_options_need_open_vswitch() -> None:
-    assert openflow_of(Given()) == OpenFlowSpec()
-    chosen = openflow_of(Given.of(dataplane="ovs", mode="proactive"))
+    assert openflow_of(UserOptions()) == OpenFlowSpec()
+    chosen = openflow_of(UserOptions.of(dataplane="ovs", mode="proactive"))
     assert openflow_words(chosen) == "--mode proactive"
     with pytest.raises(UsageError, match="--mode proactive: only Open vSwitch has one: add --dataplane ovs"):
-        openflow_of(Given.of(mode="proactive"))
+        openflow_of(UserOptions.of(mode="proactive"))
     with pytest.raises(UsageError, match=f"choose from: {', '.join(CONTROLLERS)}"):
-        openflow_of(Given.of(dataplane="ovs", controller="ryu"))
+        openflow_of(UserOptions.of(dataplane="ovs", controller="ryu"))
 
 
 def test_auto_is_the_fabrics_rate() -> None:
     (figure,) = EXPERIMENT.figures
     with pytest.raises(UsageError, match="--dataplane ovs: --rate auto is what the fabric carries here"):
-        resolve(Given.of(dataplane="ovs"), figure.defaults)
-    assert resolve(Given.of(dataplane="ovs", rate="1"), figure.defaults).base.dataplane == "ovs"
+        resolve(UserOptions.of(dataplane="ovs"), figure.defaults)
+    assert resolve(UserOptions.of(dataplane="ovs", rate="1"), figure.defaults).base.dataplane == "ovs"
 
 
 def test_hosts_queues_are_the_fabrics_unless_asked_and_the_kernels_under_open_vswitch() -> None:
     defaults = EXPERIMENT.figures[0].defaults
-    assert resolve(Given(), defaults).base.link.host_queue == PORT
-    assert resolve(Given.of(host_queue=QDISC), defaults).base.link.host_queue == QDISC
-    assert resolve(Given.of(dataplane="ovs", rate="1"), defaults).base.link.host_queue == QDISC
+    assert resolve(UserOptions(), defaults).base.link.host_queue == PORT
+    assert resolve(UserOptions.of(host_queue=QDISC), defaults).base.link.host_queue == QDISC
+    assert resolve(UserOptions.of(dataplane="ovs", rate="1"), defaults).base.link.host_queue == QDISC
     with pytest.raises(UsageError, match="--host-queue port is the fabric's: leave it out"):
-        resolve(Given.of(dataplane="ovs", rate="1", host_queue=PORT), defaults)
+        resolve(UserOptions.of(dataplane="ovs", rate="1", host_queue=PORT), defaults)
     with pytest.raises(UsageError, match="simulated hosts have no kernel"):
-        resolve(Given.of(engine="simulator", host_queue=QDISC), defaults)
+        resolve(UserOptions.of(engine="simulator", host_queue=QDISC), defaults)
 
 
 def test_a_socket_that_is_bound_and_does_not_listen_yet_is_not_an_answer(tmp_path: Path) -> None:

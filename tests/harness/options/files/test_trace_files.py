@@ -8,7 +8,7 @@ import pytest
 
 import topos
 from common.errors import UsageError
-from harness.options.options import Defaults, Given, resolve
+from harness.options.options import Defaults, UserOptions, resolve
 from harness.options.user_files import trace_of
 from workloads import matrices
 from workloads.flow import Flow, Traffic
@@ -46,10 +46,10 @@ def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
     text = f"trace:{tmp_path / 'flows.csv'}"
     defaults = Defaults((4,), ("one_to_one",), (1,))
     for engine in ("simulator", "mininet"):
-        options = resolve(Given.of(workload=text, engine=engine), defaults)
+        options = resolve(UserOptions.of(workload=text, engine=engine), defaults)
         assert options.base.warmup_s == 0
         assert not options.window.warmup
-    assert resolve(Given.of(workload=text, warmup="3"), defaults).base.warmup_s == 3
+    assert resolve(UserOptions.of(workload=text, warmup="3"), defaults).base.warmup_s == 3
 
 
 BAD = [

@@ -1,20 +1,32 @@
-"""Capabilities of the machines that run a sweep's points, as planning asks for them."""
+"""The machines that run a sweep's points, as planning asks for them, and the link rates that they carry."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from common.errors import BusyError, HostUnfitError, NoKernelError
 from engines.dispatch import only
 from engines.engine import Engine, NeedsMachine, Observer
-from harness.options.rates import RateChoice
-from harness.plan import rate
+from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
+from harness.options.rates import RateChoice, virtual_mbps
+from harness.points.labels import named
 from model.spec import RunSpec, TopologySpec
 
+FAKE_MBPS = 10.0
+FAKE = "auto, fake"
+UNMEASURED_MBPS = 10.0
+UNMEASURED = "auto, not measured: nothing here runs in real time"
+SIMULATED = "auto, the paper's: any will do in virtual time"
+GUEST = "auto: guests run at any rate, and at this one in about real time"
+MEASURED = "auto, measured on this machine"
+TO_BE_MEASURED = "auto: will be measured first"
+BEGUN = "auto, as at the points that are finished"
+NOT_CARRIED = "auto, this machine carries none now"
 
-class MachineCapabilities(Protocol):
+
+class Machines(Protocol):
     """What planning asks of the machines that run points."""
 
     engine: Engine
@@ -47,8 +59,8 @@ class MachineCapabilities(Protocol):
         """
 
 
-class LocalCapabilities:
-    """Those of this machine.
+class ThisMachine:
+    """This machine alone.
 
     `build_kernel` is called if points need the engine linux and lack only its kernel; it raises
     HostUnfitError if this machine cannot build it.
@@ -70,7 +82,7 @@ class LocalCapabilities:
         self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
     ) -> RateChoice:
         """Return the rate of an earlier calibration of this machine."""
-        return rate.known_rate(topology, names, highest_mbps)
+        return known_rate(topology, names, highest_mbps)
 
     def rate(
         self,
@@ -80,7 +92,7 @@ class LocalCapabilities:
         highest_mbps: float = math.inf,
     ) -> RateChoice:
         """Return the calibrated rate; calibrate now if no earlier calibration is valid."""
-        return rate.choose_rate(topology, names, self.engine, observer, highest_mbps)
+        return choose_rate(topology, names, self.engine, observer, highest_mbps)
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
         """Check every point with its engine on this machine, and build the kernel that guests lack. Take the
@@ -117,3 +129,48 @@ def unfit_here(engine: Engine, specs: Iterable[RunSpec]) -> dict[str, HostUnfitE
         except HostUnfitError as error:
             unfit.setdefault(spec.engine, error)
     return unfit
+
+
+def known_rate(
+    topology: TopologySpec, engines: Collection[str], highest_mbps: float = math.inf
+) -> RateChoice:
+    """Return the rate that this machine carries where these engines share a rate, as far as it is known.
+
+    Needs no root and starts nothing. `highest_mbps` is the upper limit of the search.
+    """
+    if MADE_UP in engines:
+        return RateChoice(FAKE_MBPS, FAKE)
+    if VIRTUAL_TIME.issuperset(engines):
+        how = GUEST if LINUX in engines else SIMULATED
+        return RateChoice(virtual_mbps(engines), how)
+    from engines.emulation.calibration import calibrate  # noqa: PLC0415
+
+    cached = calibrate.cached(topology, highest_mbps)
+    if cached is None:
+        return RateChoice(None, TO_BE_MEASURED)
+    return RateChoice(float(cached), MEASURED)
+
+
+def choose_rate(
+    topology: TopologySpec,
+    engines: Collection[str],
+    engine: Engine,
+    observer: Observer,
+    highest_mbps: float = math.inf,
+) -> RateChoice:
+    """Return the rate that this machine carries for `topology`.
+
+    It is measured now, unless it was measured within the last day with similar noise. Raises HostUnfitError
+    if calibration needs what this machine or user lacks.
+    """
+    choice = known_rate(topology, engines, highest_mbps)
+    if choice.rate_mbps is not None and choice.how != MEASURED:
+        return choice
+    from engines.emulation.calibration import calibrate  # noqa: PLC0415
+
+    why = calibrate.outdated(topology, highest_mbps)
+    if choice.rate_mbps is not None and not why:
+        return choice
+    again = f" again: {why}" if why else ""
+    observer.note(f"measuring which link rate this machine carries at {named(topology)}{again}")
+    return RateChoice(float(calibrate.calibrate(topology, observer, engine, highest_mbps)), MEASURED)

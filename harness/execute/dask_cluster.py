@@ -1,8 +1,7 @@
 """A Dask cluster as the machines of a sweep (docs/clusters.md).
 
 Each worker thread runs one simulated point at a time. A worker that offers emulation runs one emulated point
-at a time.
-All checks of the cluster happen here, before a point starts.
+at a time. `Cluster` checks all of this before a point starts, `DaskExecutor` then runs the points.
 """
 
 from __future__ import annotations
@@ -10,43 +9,57 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import queue
+import secrets
+import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import dask.config
 from dask.utils import parse_timedelta
-from distributed import Client
+from distributed import Client, Future, KilledWorker, Scheduler
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
 
-from common.errors import HostUnfitError, RefabricError, UsageError
+from common.errors import HostUnfitError, RefabricError, RunError, UsageError
+from engines.dispatch import only
 from engines.emulation.sandbox.client import available
 from engines.engine import Engine, Observer
 from engines.registry import real_time
-from harness.execute.cluster.capabilities import Capabilities, capabilities, check
-from harness.execute.cluster.executor import (
-    RESOURCE,
-    DaskExecutor,
-    call,
-    identity,
-    limit_losses,
-    needs_machine,
-    offers,
+from harness.execute.dask_worker import (
+    REPLY_S,
+    Capabilities,
+    Reply,
+    capabilities,
+    check,
+    in_new_process,
+    run_on_worker,
 )
-from harness.execute.cluster.worker import in_new_process
-from harness.execute.executor import Executor
-from harness.execute.point import one_line
-from harness.execute.workers import MemoryNeeds
+from harness.execute.executors import Event, Executor, TaskNote, TaskStart, memory_needs
+from harness.execute.point import Task, TaskEnd, fail, one_line
 from harness.options.rates import RateChoice
-from harness.plan import rate
+from harness.plan.machines import TO_BE_MEASURED, known_rate
 from harness.points.labels import named
-from harness.results.build import build
+from harness.results.build import Build, build
 from harness.results.store import Store
+from model.reasons import BUG, ENDED, Reason
 from model.spec import RunSpec, TopologySpec
 
 CONNECT_S = 10.0
 """How long a connection may take, unless Dask's own configuration allows less."""
 _MB = 1e6
+RESOURCE = "emulation"
+"""The Dask resource of a worker (`--resources emulation=1`) whose machine may run points in real time."""
+TICK_S = 1.0
+CHECK_EVERY_S = 2.0
+MAX_IDLE_S = 60.0
+"""How long points wait for a worker to come back."""
+MAX_LOST_WORKERS = 3
+"""A point fails after this many workers were lost while they ran it."""
 
 
 @contextlib.contextmanager
@@ -113,7 +126,7 @@ def _check_certificate(address: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Worker:
+class Worker:
     """A worker: the scheduler's record of it and its capabilities."""
 
     address: str
@@ -155,11 +168,11 @@ class Cluster:
     ) -> RateChoice:
         """Return, in real time, the minimum of the rates that the machines measured by calibration."""
         if not real_time(names):
-            return rate.known_rate(topology, names)
+            return known_rate(topology, names)
         rates = [worker.rate(topology) for worker in self._concerned(names)]
         known = [mbps for mbps in rates if mbps is not None]
         if len(known) < len(rates):
-            return RateChoice(None, rate.TO_BE_MEASURED)
+            return RateChoice(None, TO_BE_MEASURED)
         return RateChoice(
             min(*known, highest_mbps), f"auto, the minimum of what {len(known)} machines measured"
         )
@@ -177,9 +190,12 @@ class Cluster:
         if choice.rate_mbps is not None:
             return choice
         missing = next(worker for worker in self._concerned(names) if worker.rate(topology) is None)
+        how = "give --rate"
+        if topology == TopologySpec("fat_tree", {"k": topology.k}):
+            how = f"run `sudo .venv/bin/refabric calibrate --k {topology.k}` there, or give --rate"
         raise HostUnfitError(
             f"worker {missing.address} has not measured which link rate its machine carries at "
-            f"{named(topology)}: {_how_to_measure(topology)}"
+            f"{named(topology)}: {how}"
         )
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
@@ -202,12 +218,12 @@ class Cluster:
         observer.note(f"points run on {self._address} (workers: {len(self._workers)}, threads: {threads})")
         return DaskExecutor(self._client, self._address, self.engine, where, self._build)
 
-    def _concerned(self, names: Collection[str]) -> list[_Worker]:
+    def _concerned(self, names: Collection[str]) -> list[Worker]:
         """Return the workers whose kernel may run points of these engines."""
         offering = [worker for worker in self._workers if worker.offers]
         return offering if offering and real_time(names) else self._workers
 
-    def _checked_workers(self) -> list[_Worker]:
+    def _checked_workers(self) -> list[Worker]:
         known = identity(self._client, self._address)["workers"]
         if not known:
             raise HostUnfitError(
@@ -222,7 +238,12 @@ class Cluster:
                     f"worker {address} runs another build of refabric: {difference}. Bring its checkout to "
                     "the state of this one, run setup/install.sh there, and start it again"
                 )
-        return [_worker(address, known[address], each) for address, each in found.items()]
+        workers = []
+        for address, each in found.items():
+            record = known[address]
+            limit_mb = record["memory_limit"] / _MB or math.inf
+            workers.append(Worker(address, record["nthreads"], limit_mb, offers(record), each))
+        return workers
 
     def _compare_scheduler(self) -> None:
         try:
@@ -258,7 +279,7 @@ class Cluster:
                 raise HostUnfitError(_not_refabric(f"worker {address}", "worker", result)) from result
         return dict(found)
 
-    def _unfit_among(self, specs: Sequence[RunSpec], workers: Sequence[_Worker]) -> dict[str, HostUnfitError]:
+    def _unfit_among(self, specs: Sequence[RunSpec], workers: Sequence[Worker]) -> dict[str, HostUnfitError]:
         """Return the engines that one of these workers cannot run; each machine is checked once."""
         if not specs:
             return {}
@@ -267,15 +288,20 @@ class Cluster:
         for address, found in self._run_on(list(of_machine.values()), check, self.engine, specs).items():
             for name, error in found.items():
                 unfit.setdefault(name, HostUnfitError(f"worker {address}: {error}"))
-        needs = MemoryNeeds(self.engine)
+        memory_mb = memory_needs(self.engine)
         for spec in specs:
-            needs_mb = needs.mb(spec)
+            needs_mb = memory_mb(spec)
             small = next((w for w in workers if needs_mb > w.thread_mb), None)
             if small is not None:
-                unfit.setdefault(spec.engine, HostUnfitError(_too_small(small, needs_mb)))
+                why = (
+                    f"a point needs up to {needs_mb:.0f} MB, a thread of worker {small.address} has "
+                    f"{small.thread_mb:.0f} MB: start that worker with fewer --nthreads or a larger "
+                    "--memory-limit, or leave it out"
+                )
+                unfit.setdefault(spec.engine, HostUnfitError(why))
         return unfit
 
-    def _why_unsuited(self, offering: Sequence[_Worker]) -> str:
+    def _why_unsuited(self, offering: Sequence[Worker]) -> str:
         """Return why these workers cannot run points in real time; empty if they can."""
         how = f"`sudo .venv/bin/refabric worker {self._address} --host ADDRESS --real-hosts`"
         if not offering:
@@ -300,11 +326,6 @@ class Cluster:
         return ""
 
 
-def _worker(address: str, known: Mapping[str, Any], found: Capabilities) -> _Worker:
-    limit_mb = known["memory_limit"] / _MB or float("inf")
-    return _Worker(address, known["nthreads"], limit_mb, offers(known), found)
-
-
 def _not_refabric(who: str, what: str, error: BaseException) -> str:
     cause = one_line(f"{type(error).__name__}: {error}")[:200]
     return (
@@ -313,15 +334,197 @@ def _not_refabric(who: str, what: str, error: BaseException) -> str:
     )
 
 
-def _how_to_measure(topology: TopologySpec) -> str:
-    if topology != TopologySpec("fat_tree", {"k": topology.k}):
-        return "give --rate"
-    return f"run `sudo .venv/bin/refabric calibrate --k {topology.k}` there, or give --rate"
+def needs_machine(engine: Engine, spec: RunSpec) -> bool:
+    """Return whether the point needs a machine to itself."""
+    return only(engine, {spec.engine}).parallel == 1
 
 
-def _too_small(worker: _Worker, needs_mb: float) -> str:
-    return (
-        f"a point needs up to {needs_mb:.0f} MB, a thread of worker {worker.address} has "
-        f"{worker.thread_mb:.0f} MB: start that worker with fewer --nthreads or a larger --memory-limit, or "
-        "leave it out"
+def offers(known: Mapping[str, Any]) -> bool:
+    """Return whether a worker offers its machine for points in real time, by the scheduler's record of it."""
+    return bool(known["resources"].get(RESOURCE, 0) >= 1)
+
+
+def identity(client: Client, address: str) -> dict[str, Any]:
+    """Return the scheduler's record of itself and its workers. Raises RunError if it is gone."""
+    try:
+        if client.scheduler is None:
+            raise gone(address)
+        return dict(call(client, client.scheduler.identity, n_workers=-1))
+    except (OSError, TimeoutError) as error:
+        raise gone(address) from error
+
+
+def call(client: Client, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call an asynchronous method of the client or its scheduler in the client's event loop."""
+
+    async def awaited() -> Any:
+        return await method(*args, **options)
+
+    return client.sync(awaited, callback_timeout=REPLY_S + 10.0)
+
+
+def limit_losses(dask_scheduler: Scheduler) -> None:
+    """Make the scheduler give up a point after `MAX_LOST_WORKERS`; by default it allows one more."""
+    dask_scheduler.allowed_failures = MAX_LOST_WORKERS - 1
+
+
+def gone(address: str) -> RunError:
+    """Return the error for a scheduler that does not reply any more."""
+    return RunError(
+        f"the Dask scheduler at {address} is gone: finished points are kept; start it and its workers, then "
+        "run the same command again"
     )
+
+
+@dataclass
+class _RemoteTask:
+    """A submitted point; `workers` are the addresses of those that started it, in order."""
+
+    task: Task
+    alone: bool
+    future: Future[Reply]
+    since: float
+    workers: list[str] = field(default_factory=list)
+
+
+class DaskExecutor:
+    """The Executor of a Dask cluster: submits points, receives their events and fetches their files.
+
+    Dask chooses the worker and runs the points of a lost worker again on another one. At most as many points
+    are submitted as the workers can run at once. So a lost worker repeats few points, and Dask counts the
+    loss against few points that were only waiting there.
+    """
+
+    def __init__(self, client: Client, address: str, engine: Engine, where: Store, build: Build) -> None:
+        self._client, self._address, self._engine, self._store = client, address, engine, where
+        self._build = build
+        self._topic = f"refabric-{secrets.token_hex(4)}"
+        self._messages: queue.SimpleQueue[Mapping[str, str]] = queue.SimpleQueue()
+        self._points: dict[str, _RemoteTask] = {}
+        self._submitted = 0
+        self._threads, self._offers = self._room()
+        self._checked = self._had_workers = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._client.subscribe_topic(self._topic, self._logged)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError, TimeoutError, ValueError):  # the scheduler may be gone
+            self._client.cancel([point.future for point in self._points.values()])
+            self._client.unsubscribe_topic(self._topic)
+        self._points.clear()
+        self._store.clean_up()
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
+        """Run the tasks as `Executor.run` does."""
+        waiting: dict[bool, deque[Task]] = {True: deque(), False: deque()}
+        for task in tasks:
+            waiting[needs_machine(self._engine, task.spec)].append(task)
+        while self._points or any(waiting.values()):
+            for alone, those in waiting.items():
+                while those and self._has_room(alone):
+                    self._submit(those.popleft(), alone)
+            with contextlib.suppress(queue.Empty):
+                yield from self._receive(self._messages.get(timeout=TICK_S))
+            self._check_workers([alone for alone, those in waiting.items() if those])
+
+    def _logged(self, event: tuple[float, Mapping[str, str]]) -> None:
+        self._messages.put(event[1])
+
+    def _has_room(self, alone: bool) -> bool:
+        if alone:
+            return sum(point.alone for point in self._points.values()) < self._offers
+        return len(self._points) < self._threads
+
+    def _submit(self, task: Task, alone: bool) -> None:
+        self._submitted += 1
+        key = f"{self._topic}-{self._submitted}"
+        future = self._client.submit(
+            run_on_worker, task, self._engine, self._build, self._topic,
+            key=key, pure=False, resources={RESOURCE: 1} if alone else None,
+        )  # fmt: skip
+        self._points[key] = _RemoteTask(task, alone, future, time.monotonic())
+        self._listen(key, future)
+
+    def _listen(self, key: str, future: Future[Reply]) -> None:
+        future.add_done_callback(lambda _: self._messages.put({"key": key, "what": "done"}))
+
+    def _receive(self, message: Mapping[str, str]) -> Iterator[Event]:
+        point = self._points.get(message["key"])
+        if point is None:
+            return  # the point has ended
+        if message["what"] == "done":
+            end = self._end(point, message["key"])
+            if end is not None:
+                del self._points[message["key"]]
+                if not point.workers:
+                    yield TaskStart(point.task)
+                yield end
+            return
+        worker = message["worker"]
+        if message["what"] == "note":
+            yield TaskNote(point.task, f"{message['text']} (on {worker})")
+            return
+        before, point.workers = point.workers, [*point.workers, worker]
+        if not before:
+            yield TaskStart(point.task, worker)
+        else:
+            yield TaskNote(point.task, f"started again on {worker}: {before[-1]} was lost")
+
+    def _end(self, point: _RemoteTask, key: str) -> TaskEnd | None:
+        """Return the end of a task; None if its files were lost with their worker and the point runs again.
+
+        Raises RunError if the scheduler is gone, and the errors of a worker that end a sweep.
+        """
+        if point.future.status == "cancelled":  # by the scheduler: its own are not in self._points
+            raise gone(self._address)
+        if point.future.status != "error":
+            try:
+                packed, attempt = point.future.result(timeout=REPLY_S)
+            except TimeoutError:
+                self._listen(key, point.future)
+                return None
+            except (CommClosedError, FutureCancelledError) as error:
+                raise gone(self._address) from error
+            if packed is None:
+                return TaskEnd(point.task, None, attempt)
+            with self._store.writing(point.task.spec) as writer:
+                return TaskEnd(point.task, writer.adopt(packed), attempt)
+        raised = point.future.exception(timeout=REPLY_S)
+        if isinstance(raised, KilledWorker):
+            last = raised.last_worker.address
+            reason = Reason(ENDED, f"{MAX_LOST_WORKERS} workers were lost while running it, last {last}")
+        elif isinstance(raised, RefabricError):
+            raise raised
+        else:
+            where = ", ".join(point.workers[-1:]) or "a worker"
+            reason = Reason(BUG, one_line(f"a bug on {where}: {type(raised).__name__}: {raised}"))
+        return fail(point.task, reason, self._store, time.monotonic() - point.since)
+
+    def _room(self) -> tuple[int, int]:
+        """Return the number of threads, and of workers that offer emulation. Raises RunError."""
+        workers = identity(self._client, self._address)["workers"].values()
+        threads = sum(worker["nthreads"] for worker in workers)
+        return threads, sum(map(offers, workers))
+
+    def _check_workers(self, waiting: Sequence[bool]) -> None:
+        """Update the workers every CHECK_EVERY_S. Raises RunError if points lack one for MAX_IDLE_S."""
+        now = time.monotonic()
+        if now - self._checked < CHECK_EVERY_S:
+            return
+        self._checked = now
+        if self._client.status != "running":
+            raise gone(self._address)
+        self._threads, self._offers = self._room()
+        kinds = {*waiting, *(point.alone for point in self._points.values())}
+        if self._threads and (self._offers or True not in kinds):
+            self._had_workers = now
+        elif now - self._had_workers > MAX_IDLE_S:
+            what = f"that offers {RESOURCE} " if self._threads else ""
+            raise RunError(
+                f"{self._address} has had no worker {what}for {MAX_IDLE_S:.0f} s: finished points are kept; "
+                "start workers again, then run the same command again"
+            )

@@ -9,30 +9,35 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distributed import Reschedule, Worker, get_worker
-
 from common import programs
 from common.errors import HostUnfitError, RefabricError, RunError
+from engines.dispatch import only
 from engines.emulation.sandbox import client
 from engines.engine import Engine
-from harness.execute.executor import Finished, Noted
-from harness.execute.point import Done, Task
+from engines.registry import real_time
+from harness.execute.executors import Processes, TaskNote
+from harness.execute.point import Task, TaskEnd
 from harness.execute.workers import Processes
+from harness.plan.machines import ThisMachine
+from harness.results.attempts import Attempt
 from harness.results.build import Build, build
 from harness.results.run_json import Attempt
 from harness.results.store import Store, pack
+from model.spec import RunSpec, TopologySpec
 
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 REPLY_S = 60.0
 """Deadline for a reply. A check of the largest points takes some seconds."""
 _PROGRAM = (
     "import gc, json, sys; gc.disable(); sys.path[:] = json.loads(sys.argv[1]); "
-    "from harness.execute.cluster.capabilities import main; gc.freeze(); gc.enable(); main()"
+    "from harness.execute.dask_worker import main; gc.freeze(); gc.enable(); main()"
 )
 
 
@@ -64,12 +69,8 @@ async def in_new_process(function: Callable[..., Any], *args: Any) -> Any:
     return result
 
 
-@dataclass(frozen=True)
-class Reply:
-    """The outcome of a task, as `Done`, with the files of the point's folder instead of the stored point."""
-
-    packed: Mapping[str, bytes] | None
-    attempt: Attempt
+Reply = tuple[Mapping[str, bytes] | None, Attempt]
+"""The attempt at a task, and the files of the point's folder, or None if an earlier result stays."""
 
 
 def run_on_worker(task: Task, engine: Engine, expected: Build, topic: str) -> Reply:
@@ -77,37 +78,74 @@ def run_on_worker(task: Task, engine: Engine, expected: Build, topic: str) -> Re
 
     Raises HostUnfitError and StoreError, which end the sweep, with the worker's address.
     """
+    from distributed import Reschedule, get_worker  # noqa: PLC0415 -- checks run without it
+
     worker = get_worker()
     key = str(worker.get_current_task())
 
     def publish(what: str, text: str = "") -> None:
         worker.log_event(topic, {"key": key, "what": what, "text": text, "worker": worker.address})
 
+    def wanted() -> bool:
+        """Return whether the sweep still waits for the task and the worker is not shutting down."""
+        known = worker.state.tasks.get(key)
+        running = worker.status.name in {"running", "paused"}
+        return known is not None and known.state != "cancelled" and running
+
     publish("started")
     try:
         if difference := expected.difference(build()):
             raise HostUnfitError(f"it now runs another build of refabric: {difference}")
-        with tempfile.TemporaryDirectory(prefix="refabric-", dir=worker.local_directory) as folder:
-            done = _run(task, engine, Path(folder), lambda: _wanted(worker, key), publish)
-            packed = None if done.point is None else pack(done.point.path)
+        with (
+            tempfile.TemporaryDirectory(prefix="refabric-", dir=worker.local_directory) as folder,
+            Processes(1, engine, Store.open(Path(folder), "points")) as executor,
+        ):
+            for event in executor.run([task], wanted):
+                if isinstance(event, TaskNote):
+                    publish("note", event.text)
+                elif isinstance(event, TaskEnd):
+                    return None if event.point is None else pack(event.point.path), event.attempt
     except RefabricError as error:
         raise type(error)(f"worker {worker.address}: {error}") from error
-    return Reply(packed, done.attempt)
-
-
-def _run(
-    task: Task, engine: Engine, folder: Path, wanted: Callable[[], bool], publish: Callable[[str, str], None]
-) -> Done:
-    with Processes(1, engine, Store.open(folder, "points")) as executor:
-        for event in executor.run([task], wanted):
-            if isinstance(event, Noted):
-                publish("note", event.text)
-            elif isinstance(event, Finished):
-                return event.done
     raise Reschedule
 
 
-def _wanted(worker: Worker, key: str) -> bool:
-    """Return whether the sweep still waits for the task and the worker is not shutting down."""
-    task = worker.state.tasks.get(key)
-    return task is not None and task.state != "cancelled" and worker.status.name in {"running", "paused"}
+@dataclass(frozen=True)
+class Capabilities:
+    """Capabilities of a worker's machine.
+
+    `machine` identifies the running kernel: workers of one machine have the same. `coupled_cc` is by engine.
+    `rates` are the link rates (Mb/s) that the machine is known to carry in real time, by topology.
+    """
+
+    build: Build
+    machine: str
+    coupled_cc: Mapping[str, tuple[str, str]]
+    rates: tuple[tuple[TopologySpec, float], ...]
+
+
+def capabilities(engine: Engine) -> Capabilities:
+    """Return the capabilities of this machine."""
+    names = engine.name.split(",")
+    coupled_cc = {name: only(engine, {name}).coupled_cc() for name in names}
+    rates: tuple[tuple[TopologySpec, float], ...] = ()
+    if real_time(names):
+        from engines.emulation.calibration import calibrate  # noqa: PLC0415
+
+        rates = tuple(calibrate.rates())
+    return Capabilities(build(), BOOT.read_text().strip(), coupled_cc, rates)
+
+
+def check(engine: Engine, specs: Sequence[RunSpec]) -> dict[str, HostUnfitError]:
+    """Return the engines that cannot run these points on this machine now. Raises UsageError."""
+    return ThisMachine(engine).unfit(specs)
+
+
+def main() -> None:
+    """Read a function and its arguments from stdin (pickled), write its result or its error to stdout."""
+    function, args = pickle.load(sys.stdin.buffer)
+    try:
+        result = function(*args)
+    except RefabricError as error:
+        result = error
+    sys.stdout.buffer.write(pickle.dumps(result))

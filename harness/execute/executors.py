@@ -1,4 +1,4 @@
-"""Runs the points of a sweep in worker processes of this machine.
+"""Runs the points of a sweep: tasks go in, events come out. Here in worker processes of this machine.
 
 The parent sends a task to a worker. The worker runs and stores the point and sends back the outcome. If
 a worker dies, its point fails with the cause. Workers end with the process that started them (prctl(2),
@@ -9,6 +9,7 @@ a fork, so that it has none of the parent's threads.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import json
 import math
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from common import files, programs
 from common.errors import RefabricError
@@ -32,28 +33,55 @@ from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb
 from engines.registry import real_time
-from harness.execute.executor import (
-    Event,
-    Executor,
-    Finished,
-    Noted,
-    SequentialExecutor,
-    Started,
-)
-from harness.execute.point import Task, fail, run_task
+from harness.execute.point import Task, TaskEnd, fail, run_task
 from harness.results.store import Store
 from model.reasons import ENDED, Reason
 from model.spec import RunSpec
 
 _PROGRAM = (
     "import gc, json, sys; gc.disable(); sys.path[:] = json.loads(sys.argv[2]); "
-    "from harness.execute.workers import serve; gc.freeze(); gc.enable(); serve(int(sys.argv[1]))"
+    "from harness.execute.executors import serve; gc.freeze(); gc.enable(); serve(int(sys.argv[1]))"
 )
 """Imported objects stay. Searching them for garbage would take a fifth of the time of a start."""
 GRACE_S = 2.0
 """Time from SIGTERM to SIGKILL. A worker has nothing to tidy up: the parent removes its unfinished files."""
 POLL_S = 0.2
 """How often the parent checks whether the points are still wanted, where they may be cancelled."""
+
+
+@dataclass(frozen=True)
+class TaskStart:
+    """A point has started; `worker` names the machine, and is empty for this one."""
+
+    task: Task
+    worker: str = ""
+
+
+@dataclass(frozen=True)
+class TaskNote:
+    """A line for the user, from the engine or the executor."""
+
+    task: Task
+    text: str
+
+
+Event = TaskStart | TaskNote | TaskEnd
+
+
+class Executor(Protocol):
+    """Runs points. Leaving the context ends what still runs and removes what is unfinished."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
+        """Run all tasks. Each has one TaskStart and then one TaskEnd.
+
+        Raises the errors that end a sweep: StoreError, HostUnfitError, RunError.
+        """
 
 
 class _PipeObserver:
@@ -79,19 +107,17 @@ class _Worker:
     started: float = 0.0
 
 
-class MemoryNeeds:
-    """The engine's estimates of the memory of points, made once for all seeds of a point."""
+def memory_needs(engine: Engine) -> Callable[[RunSpec], float]:
+    """Return the engine's estimates of the memory of points in MB, made once for all seeds of a point."""
+    known: dict[str, float] = {}
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._known: dict[str, float] = {}
-
-    def mb(self, spec: RunSpec) -> float:
-        """Return the estimate for this point in MB."""
+    def needs_mb(spec: RunSpec) -> float:
         point = spec.key(ignoring=("seed",))
-        if point not in self._known:
-            self._known[point] = self._engine.memory_mb(spec)
-        return self._known[point]
+        if point not in known:
+            known[point] = engine.memory_mb(spec)
+        return known[point]
+
+    return needs_mb
 
 
 class Processes:
@@ -107,11 +133,11 @@ class Processes:
         engine: Engine,
         where: Store,
         memory_mb: float = math.inf,
-        needs: MemoryNeeds | None = None,
+        needs_mb: Callable[[RunSpec], float] | None = None,
     ) -> None:
         self._at_once, self._memory_mb = at_once, memory_mb
         self._engine, self._store = engine, where
-        self._needs = MemoryNeeds(engine) if needs is None else needs
+        self._needs_mb = needs_mb or memory_needs(engine)
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
@@ -148,41 +174,42 @@ class Processes:
         busy = self._busy
         if not busy:
             return True
-        needs_mb = sum(worker.needs_mb for worker in busy) + self._needs.mb(spec)
+        needs_mb = sum(worker.needs_mb for worker in busy) + self._needs_mb(spec)
         cpus = sum(worker.cpus for worker in busy) + self._engine.cpus(spec)
         return len(busy) < self._at_once and cpus <= self._engine.parallel and needs_mb <= self._memory_mb
 
-    def _assign(self, task: Task) -> Started:
+    def _assign(self, task: Task) -> TaskStart:
         worker = next((w for w in self._workers if w.task is None), None) or self._start()
         worker.task, worker.started = task, time.monotonic()
-        worker.needs_mb, worker.cpus = self._needs.mb(task.spec), self._engine.cpus(task.spec)
+        worker.needs_mb, worker.cpus = self._needs_mb(task.spec), self._engine.cpus(task.spec)
         with contextlib.suppress(BrokenPipeError):  # it died: `_receive` finds out
             worker.pipe.send(task)
-        return Started(task)
+        return TaskStart(task)
 
-    def _receive(self, worker: _Worker) -> Noted | Finished:
+    def _receive(self, worker: _Worker) -> TaskNote | TaskEnd:
         task = worker.task
         if task is None:
             raise AssertionError("received a message from a worker without a task")
         try:
-            message = worker.pipe.recv()
+            message: RefabricError | str | TaskEnd = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             return self._lost(worker, task)
         if isinstance(message, RefabricError):  # it ends the sweep, with the exit code of its class
             raise message
         if isinstance(message, str):
-            return Noted(task, message)
+            return TaskNote(task, message)
         worker.task = None
-        return Finished(task, message)
+        return dataclasses.replace(message, task=task)
 
-    def _lost(self, worker: _Worker, task: Task) -> Finished:
+    def _lost(self, worker: _Worker, task: Task) -> TaskEnd:
         """Store the point of a dead worker as failed and remove the worker's unfinished files."""
         self._workers.remove(worker)
         _end(worker, GRACE_S)
         files.remove_abandoned(self._store.directory)
-        cause = _cause(worker.process.returncode)
+        code = worker.process.returncode
+        cause = f"{signal.Signals(-code).name}, perhaps out of memory" if code < 0 else f"exit code {code}"
         reason = Reason(ENDED, f"its process died ({cause}): run the same command again to repeat it")
-        return Finished(task, fail(task, reason, self._store, time.monotonic() - worker.started))
+        return fail(task, reason, self._store, time.monotonic() - worker.started)
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
@@ -217,12 +244,6 @@ def _end(worker: _Worker, grace_s: float) -> None:
         worker.process.kill()
         worker.process.wait()
     worker.pipe.close()
-
-
-def _cause(exit_code: int) -> str:
-    if exit_code < 0:
-        return f"{signal.Signals(-exit_code).name}, perhaps out of memory"
-    return f"exit code {exit_code}"
 
 
 def serve(handle: int) -> None:
@@ -262,17 +283,18 @@ class LocalExecutor:
         tasks = list(tasks)
         for engine in waves(self._engine):
             wave = [task for task in tasks if runs(engine, task.spec.engine)]
-            yield from self._running.enter_context(self._executor(engine, wave)).run(wave)
+            count = min(engine.parallel, len(wave))
+            if count <= 1:
+                for task in wave:
+                    yield TaskStart(task)
+                    yield run_task(task, engine, self._store, self._observer)
+                continue
+            free_mb, needs_mb = free_memory_mb(), memory_needs(engine)
+            if text := too_large_together([needs_mb(task.spec) for task in wave], count, free_mb):
+                self._observer.note(text)
+            processes = Processes(count, engine, self._store, free_mb, needs_mb)
+            yield from self._running.enter_context(processes).run(wave)
             self._running.close()
-
-    def _executor(self, engine: Engine, tasks: Sequence[Task]) -> Executor:
-        count = min(engine.parallel, len(tasks))
-        if count <= 1:
-            return SequentialExecutor(engine, self._store, self._observer)
-        free_mb, needs = free_memory_mb(), MemoryNeeds(engine)
-        if text := too_large_together([needs.mb(task.spec) for task in tasks], count, free_mb):
-            self._observer.note(text)
-        return Processes(count, engine, self._store, free_mb, needs)
 
 
 def too_large_together(needs_mb: Sequence[float], at_once: int, free_mb: float) -> str:
