@@ -13,7 +13,6 @@ from harness.claims.noted import MeasureOf, anew, noting
 from harness.claims.verdicts import Verdict, verdicts
 from harness.experiment import Experiment, Figure
 from harness.plan.jobs import Plan
-from harness.plan.parts import Plan
 from harness.results import point_results, store
 from harness.results.point_results import Judged
 from harness.results.store import Scan

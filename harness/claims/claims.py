@@ -29,7 +29,6 @@ from harness.claims.verdicts import (
 from harness.experiment import Figure
 from harness.metrics.published import Published, Relation, Source
 from harness.results.point_results import Judged
-from harness.results.summary import Judged
 
 OTHER_SIZE = "another size"
 """Measured on a network of another size, which the statement is not about."""

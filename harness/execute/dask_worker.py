@@ -24,9 +24,7 @@ from engines.engine import Engine
 from engines.registry import real_time
 from harness.execute.executors import Processes, TaskNote
 from harness.execute.point import Task, TaskEnd
-from harness.execute.workers import Processes
 from harness.plan.machines import ThisMachine
-from harness.results.attempts import Attempt
 from harness.results.build import Build, build
 from harness.results.run_json import Attempt
 from harness.results.store import Store, pack

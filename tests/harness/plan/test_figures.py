@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from harness.plan.parts import Plan
 
 from common.errors import UsageError
 from engines import registry as engines
@@ -27,7 +26,6 @@ from harness.plan import session
 from harness.plan.jobs import Plan
 from harness.plan.machines import ThisMachine
 from harness.results import store
-from model.reasons import of_text
 from model.result import RunResult, Status
 from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
 from plots.registry import CHARTS
