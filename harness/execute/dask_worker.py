@@ -128,7 +128,7 @@ def capabilities(engine: Engine) -> Capabilities:
     coupled_cc = {name: only(engine, {name}).coupled_cc() for name in names}
     rates: tuple[tuple[TopologySpec, float], ...] = ()
     if real_time(names):
-        from engines.emulation.calibration import calibrate  # noqa: PLC0415
+        from engines.emulation import calibrate  # noqa: PLC0415
 
         rates = tuple(calibrate.rates())
     return Capabilities(build(), BOOT.read_text().strip(), coupled_cc, rates)

@@ -143,7 +143,7 @@ def known_rate(
     if VIRTUAL_TIME.issuperset(engines):
         how = GUEST if LINUX in engines else SIMULATED
         return RateChoice(virtual_mbps(engines), how)
-    from engines.emulation.calibration import calibrate  # noqa: PLC0415
+    from engines.emulation import calibrate  # noqa: PLC0415
 
     cached = calibrate.cached(topology, highest_mbps)
     if cached is None:
@@ -166,7 +166,7 @@ def choose_rate(
     choice = known_rate(topology, engines, highest_mbps)
     if choice.rate_mbps is not None and choice.how != MEASURED:
         return choice
-    from engines.emulation.calibration import calibrate  # noqa: PLC0415
+    from engines.emulation import calibrate  # noqa: PLC0415
 
     why = calibrate.outdated(topology, highest_mbps)
     if choice.rate_mbps is not None and not why:
