@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from model.result import FlowRow
-from model.rows import array, chosen
+from model.result import FlowRow, array, chosen
 
 COUNTED_SHARE = 0.6
 SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000

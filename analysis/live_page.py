@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from model.instant import Instant
-from model.result import Table
+from model.result import Instant, Table
 from topos.topology import Layer, Topology
 
 Floats = npt.NDArray[np.float64]

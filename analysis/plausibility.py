@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.machine.effects import DRIFT_POINTS
+from model.machine import DRIFT_POINTS
 from model.reasons import DRIFT, IMPOSSIBLE, JAIN, SETTLING, SLOWEST, STARVED, UNSTEADY, Reason
 from model.result import UDP, FlowRow, PortRow
 from topos.topology import Topology

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.laws import SEGMENT_BYTES
-from model.result import UDP, FlowRow, PortRow, Table
-from model.rows import distinct
+from model.result import UDP, FlowRow, PortRow, Table, distinct
 
 Series = npt.NDArray[np.float64]
 

@@ -38,7 +38,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from common.errors import RefabricError
 from engines.engine import Silent
 from engines.registry import LINUX, SIMULATOR, make
-from model.linux_stack import LINUX as LINUX_STACK
+from model.spec import LINUX as LINUX_STACK
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 Goodputs = npt.NDArray[np.float64]

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from model.instant import Instant
-from model.result import RunResult
+from model.result import Instant, RunResult
 from model.spec import RunSpec
 
 

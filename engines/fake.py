@@ -20,7 +20,6 @@ from common.errors import RunError, UsageError
 from engines.engine import Observer
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
-from model.fields.limits import check_limits
 from model.flows import drawn_flows
 from model.reasons import OTHER, Reason
 from model.result import (
@@ -32,7 +31,7 @@ from model.result import (
     Status,
     Table,
 )
-from model.spec import RunSpec, sub_seed
+from model.spec import RunSpec, check_limits, sub_seed
 from topos import Topology
 from workloads.flow import Flow
 

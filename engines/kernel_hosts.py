@@ -14,12 +14,12 @@ from common.errors import UsageError
 from controllers.routing import check_routing
 from model import tuning
 from model.congestion import CONGESTION_CONTROLS
-from model.fields.words import stack_words
 from model.flows import PlannedFlow, check_ports, planned_flows
-from model.link_events import check_events
+from model.links import check_events
 from model.network_plan import by_rank, check_discipline, check_trace
 from model.schedulers import check_scheduler, scheduled, scheduler_words
 from model.spec import HOST_QUEUES, PORT, LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec
+from model.words import stack_words
 from topos.topology import Topology
 
 TRAFFIC = ("iperf3", "native")

@@ -15,9 +15,8 @@ import numpy as np
 
 from common.errors import RunError
 from engines.engine import Observer, follower
-from model.instant import Instant
 from model.reasons import Reason
-from model.result import FlowRow, PortRow, RunResult, Status, Table
+from model.result import FlowRow, Instant, PortRow, RunResult, Status, Table
 
 Parts = Iterable[tuple[str, Table]]
 """Names of tables and some of their rows. The parts of a table are in order."""

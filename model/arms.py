@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from model.congestion import BASELINE
-from model.linux_stack import LINUX
-from model.spec import FIFO, NEW, PERSISTENT, SENT, RunSpec, StackSpec
+from model.spec import FIFO, LINUX, NEW, PERSISTENT, SENT, RunSpec, StackSpec
 from model.transports import SCATTER, USUAL_ROUTING
 
 BDP_PKTS = 12

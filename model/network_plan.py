@@ -20,7 +20,7 @@ from controllers.groups import EcmpTables, ecmp_groups, leftmost, rightmost
 from controllers.routing import DIGITS
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
-from model.link_traces import link_trace
+from model.links import downlink, link_trace, uplink
 from model.spec import LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
@@ -58,16 +58,6 @@ def _traced(topology: Topology) -> npt.NDArray[np.intp]:
 def by_rank(discipline: str) -> bool:
     """Return whether the discipline sorts packets by the rank that senders give them."""
     return discipline.startswith("pfabric")
-
-
-def uplink(link: int) -> int:
-    """Return the port that transmits from a link's lower-layer end (on a host link, the host's NIC queue)."""
-    return 2 * link
-
-
-def downlink(link: int) -> int:
-    """Return the port that transmits towards a link's lower-layer end."""
-    return 2 * link + 1
 
 
 def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:

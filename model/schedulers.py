@@ -1,4 +1,4 @@
-"""Central flow schedulers in a point: their options, the driver that runs them, and their cost."""
+"""Central flow schedulers and responsive multipath TCP in a point: options, checks, driver and cost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,35 @@ from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
 from controllers.hedera.candidates import check_steerable
+from controllers.responsive.controller import Controller
+from controllers.responsive.loop import LOOK_NS, Loop, News
 from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES
+from controllers.responsive.settings import Settings
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
-from model import responsive
-from model.spec import NO_SCHEDULER, PERSISTENT, RunSpec, SchedulerSpec, sub_seed
+from model.links import ports_of
+from model.spec import LIMITS, NO_SCHEDULER, PERSISTENT, RunSpec, SchedulerSpec, sub_seed, typed
 from topos.topology import Topology
 
-NAMES = (NO_SCHEDULER, *schedulers.SCHEDULERS, responsive.NAME)
+RESPONSIVE = "responsive"
+RESPONSIVE_TITLE = "responsive multipath"
+FLAGS = {"printed": "one_per_tick", "close": "closes"}
+"""Options typed without a value, and their fields: monitors serve one flow per tick, as the slides print
+their loop; the controller closes subflows that are not needed any more."""
+OPTIONS = {
+    "gap": "demand_gap",
+    "variation": "rate_variation",
+    "checks": "checks",
+    "change": "demand_change",
+    "message": "message_ms",
+    "loss": "message_loss",
+    "down_at": "down_at_s",
+    "down_for": "down_for_s",
+    "monitors": "down_monitors",
+    "links": "links_ms",
+}
+"""Options after the interval, as typed, and their fields of SchedulerSpec."""
+NAMES = (NO_SCHEDULER, *schedulers.SCHEDULERS, RESPONSIVE)
 IDEAL = "ideal"
 MIN_MS, MAX_MS = 1.0, 60_000.0
 USUAL_MS = 100.0
@@ -37,8 +58,8 @@ def scheduler_words(chosen: SchedulerSpec) -> str:
     """Return the scheduler in the syntax of --scheduler: `first_fit:100`, `annealing:ideal`; else empty."""
     if chosen.name == NO_SCHEDULER:
         return ""
-    if responsive.is_responsive(chosen):
-        words = responsive.option_words(chosen)
+    if is_responsive(chosen):
+        words = option_words(chosen)
         return f"{chosen.name}:{chosen.interval_ms:g}" + (f":{words}" if words else "")
     return f"{chosen.name}:{IDEAL if chosen.ideal else f'{chosen.interval_ms:g}'}"
 
@@ -47,8 +68,8 @@ def scheduler_title(chosen: SchedulerSpec) -> str:
     """Return the scheduler's name for tables: `first fit every 100 ms`, `ideal annealing`; else empty."""
     if chosen.name == NO_SCHEDULER:
         return ""
-    if responsive.is_responsive(chosen):
-        return responsive.title(chosen)
+    if is_responsive(chosen):
+        return _responsive_title(chosen)
     title = schedulers.SCHEDULERS[chosen.name].title
     return f"ideal {title}" if chosen.ideal else f"{title} every {chosen.interval_ms:g} ms"
 
@@ -62,10 +83,10 @@ def parse_scheduler(text: str) -> SchedulerSpec:
         raise UsageError(f"--scheduler {text}: unknown; choose from: {', '.join(NAMES)}")
     if name == NO_SCHEDULER and colon:
         raise UsageError(f"--scheduler {text}: 'none' takes no interval")
-    if name == responsive.NAME:
+    if name == RESPONSIVE:
         interval, _, options = rest.partition(":")
         interval_ms = _interval_ms(text, name, interval) if colon else RESPONSIVE_MS
-        return responsive.parse_options(interval_ms, options)
+        return parse_options(interval_ms, options)
     if name == NO_SCHEDULER or rest == IDEAL:
         return SchedulerSpec(name)
     return SchedulerSpec(name, _interval_ms(text, name, rest) if colon else USUAL_MS)
@@ -82,7 +103,7 @@ def _interval_ms(text: str, name: str, interval: str) -> float:
 
 def _check_interval(text: str, name: str, interval_ms: float) -> None:
     if not MIN_MS <= interval_ms <= MAX_MS:
-        ideal = "" if name == responsive.NAME else f", or NAME:{IDEAL}"
+        ideal = "" if name == RESPONSIVE else f", or NAME:{IDEAL}"
         raise UsageError(
             f"--scheduler {text}: write NAME:MS with an interval of {MIN_MS:g} to {MAX_MS:g} ms{ideal}"
         )
@@ -95,9 +116,9 @@ def check_chosen(chosen: SchedulerSpec) -> None:
         raise UsageError(f"--scheduler {words}: unknown; choose from: {', '.join(NAMES)}")
     if chosen.name == NO_SCHEDULER:
         return
-    if not (chosen.ideal and chosen.name != responsive.NAME):
+    if not (chosen.ideal and chosen.name != RESPONSIVE):
         _check_interval(words, chosen.name, chosen.interval_ms)
-    responsive.check_outage(chosen)
+    check_outage(chosen)
 
 
 def check_scheduler(spec: RunSpec, topology: Topology) -> None:
@@ -107,16 +128,16 @@ def check_scheduler(spec: RunSpec, topology: Topology) -> None:
     words = scheduler_words(spec.scheduler)
     if spec.scheduler.name not in NAMES:
         raise UsageError(f"scheduler '{spec.scheduler.name}': choose one of {', '.join(NAMES)}")
-    if spec.events and not responsive.is_responsive(spec.scheduler):
+    if spec.events and not is_responsive(spec.scheduler):
         raise UsageError(f"--scheduler {words}: schedulers do not handle link failures; omit --event")
     if per_packet(spec.routing):
         raise UsageError(
             f"--scheduler {words} with routing '{spec.routing}': each packet chooses its own path there; "
             "choose --routing hashed"
         )
-    if responsive.is_responsive(spec.scheduler):
+    if is_responsive(spec.scheduler):
         _check_responsive(spec, words)
-        responsive.loop_of(spec, topology)
+        loop_of(spec, topology)
     else:
         check_steerable(topology)
 
@@ -124,7 +145,7 @@ def check_scheduler(spec: RunSpec, topology: Topology) -> None:
 def _check_responsive(spec: RunSpec, words: str) -> None:
     """Raise UsageError for what connections that get subflows one by one cannot have."""
     if spec.scheduler.ideal:
-        raise UsageError(f"--scheduler {words}: monitors need an interval, e.g. {responsive.NAME}:2")
+        raise UsageError(f"--scheduler {words}: monitors need an interval, e.g. {RESPONSIVE}:2")
     if spec.transport.joins_late:
         raise UsageError(f"--scheduler {words}: the controller decides when subflows join; omit --join-after")
     if spec.scheduler.closes and is_agents(spec.transport.cc):
@@ -144,7 +165,7 @@ def ticking_s(spec: RunSpec) -> float:
     ticks depend on the flows."""
     if not scheduled(spec) or spec.scheduler.ideal:
         return 0.0
-    if responsive.is_responsive(spec.scheduler):
+    if is_responsive(spec.scheduler):
         return (spec.warmup_s + spec.seconds) * CONTROLLED_S
     ticks = (spec.warmup_s + spec.seconds) * 1000 / spec.scheduler.interval_ms
     return ticks * schedulers.SCHEDULERS[spec.scheduler.name].tick_s
@@ -221,3 +242,129 @@ class _Counted:
         self._network.set_path(flow, path)
         self._account.moves += 1
         self._account.rules += len(path) - 2
+
+
+def is_responsive(chosen: SchedulerSpec) -> bool:
+    return chosen.name == RESPONSIVE
+
+
+def opens_subflows(spec: RunSpec) -> bool:
+    """Return whether connections start with one subflow, and a controller opens the others."""
+    return is_responsive(spec.scheduler)
+
+
+def parse_options(interval_ms: float, text: str) -> SchedulerSpec:
+    """Parse what follows the interval: `gap=0.25:checks=5:printed`. Raises UsageError."""
+    values: dict[str, float | int | bool] = {}
+    for part in filter(None, text.split(":")):
+        word, equals, value = (each.strip() for each in part.partition("="))
+        if part.strip() in FLAGS:
+            values[FLAGS[part.strip()]] = True
+        elif word in OPTIONS and equals:
+            values[OPTIONS[word]] = _number(word, value)
+        else:
+            known = ", ".join([*(f"{each}=VALUE" for each in OPTIONS), *FLAGS])
+            raise UsageError(f"--scheduler {RESPONSIVE}: unknown option '{part}'; choose from: {known}")
+    chosen = SchedulerSpec(RESPONSIVE, interval_ms, **values)  # type: ignore[arg-type]
+    check_outage(chosen)
+    return chosen
+
+
+def check_outage(chosen: SchedulerSpec) -> None:
+    """Raise UsageError if monitors go down for no time."""
+    if chosen.down_monitors and not chosen.down_for_s:
+        raise UsageError(
+            f"--scheduler {RESPONSIVE}: monitors={typed(chosen.down_monitors)} says which monitors go down; "
+            "add down_for=S, the time for which they do"
+        )
+
+
+def _number(word: str, value: str) -> float | int:
+    limits = LIMITS[f"scheduler.{OPTIONS[word]}"]
+    try:
+        number = int(value) if limits.whole else float(value)
+    except ValueError:
+        kind = "a whole number" if limits.whole else "a number"
+        raise UsageError(f"--scheduler {RESPONSIVE}: {word}={value} must be {kind}") from None
+    if wrong := limits.problem(number):
+        raise UsageError(f"--scheduler {RESPONSIVE}: {word}={value} {wrong}")
+    return number
+
+
+def option_words(chosen: SchedulerSpec) -> str:
+    """Return the options that differ from the defaults, as typed: `gap=0.25:printed`, or empty."""
+    usual = SchedulerSpec()
+    words = [
+        f"{word}={typed(getattr(chosen, name))}"
+        for word, name in OPTIONS.items()
+        if getattr(chosen, name) != getattr(usual, name)
+    ]
+    return ":".join([*words, *(word for word, name in FLAGS.items() if getattr(chosen, name))])
+
+
+def _responsive_title(chosen: SchedulerSpec) -> str:
+    """Return the name for tables: `responsive multipath every 2 ms (gap=0.25)`."""
+    words = option_words(chosen)
+    return f"{RESPONSIVE_TITLE} every {chosen.interval_ms:g} ms" + (
+        f" ({words.replace(':', ', ')})" if words else ""
+    )
+
+
+def settings_of(spec: RunSpec) -> Settings:
+    """Return the settings of the monitors and the controller."""
+    chosen = spec.scheduler
+    return Settings(
+        monitor_s=chosen.interval_ms / 1000,
+        demand_gap=chosen.demand_gap,
+        rate_variation=chosen.rate_variation,
+        checks=chosen.checks,
+        demand_change=chosen.demand_change,
+        max_subflows=spec.transport.subflows,
+        message_s=chosen.message_ms / 1000,
+        message_loss=chosen.message_loss,
+        one_per_tick=chosen.one_per_tick,
+        down_at_s=chosen.down_at_s,
+        down_for_s=chosen.down_for_s,
+        down_monitors=chosen.down_monitors,
+        closes=chosen.closes,
+        links_s=chosen.links_ms / 1000,
+    )
+
+
+def loop_of(spec: RunSpec, topology: Topology, *, look_ns: int = LOOK_NS) -> Loop:
+    """Return monitors and controller of the spec. Raises UsageError for an unsuitable network."""
+    settings = settings_of(spec)
+    seed = sub_seed(spec.seed, "scheduler")
+    controller = Controller(topology, spec.link.rate_mbps, settings, seed)
+    news = link_news(spec, topology) if settings.links_s else ()
+    return Loop(settings, controller, sub_seed(spec.seed, "messages"), look_ns=look_ns, news=news)
+
+
+def link_news(spec: RunSpec, topology: Topology) -> list[News]:
+    """Return what the controller learns of the spec's link events. A link that is cut has failed in both
+    directions; a link with any rate has not failed."""
+    failed: set[int] = set()
+    news = []
+    for t_s in sorted({event.t_s for event in spec.events}):
+        for event in spec.events:
+            if event.t_s == t_s:
+                ways = ports_of(event, topology)
+                failed = failed - set(ways) if event.share else failed | set(ways)
+        news.append(News(round(t_s * 1e9 + spec.scheduler.links_ms * 1e6), frozenset(failed)))
+    return news
+
+
+def loop_metrics(loop: Loop, seconds: float) -> dict[str, float]:
+    """Return what monitors and controller did in a run of `seconds`."""
+    counts = loop.channel.counts
+    return {
+        "controller_messages": counts.messages,
+        "controller_messages_lost": counts.lost,
+        "controller_messages_unheard": loop.unheard,
+        "controller_rules": counts.rules,
+        "controller_kbps": 8e-3 * counts.octets / seconds,
+        "subflow_requests": loop.requests,
+        "subflows_opened": sum(each.number > 0 for each in loop.opened),
+        "subflows_closed": len(loop.closed),
+        "subflows_moved": loop.moved,
+    }

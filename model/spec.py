@@ -2,9 +2,8 @@
 
 A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a stored result can
 be found by its spec. Names contain units: Mb/s, microseconds, packets, seconds. There is one root `seed`;
-every random decision derives its own generator from it by name (`sub_seed`). Every number states its range
-(`within`), which model/fields/limits.py checks, and fields that labels name state their words (`called`),
-which model/fields/words.py reads.
+every random decision derives its own generator from it by name (`sub_seed`). A field states its range
+(`within`), which `check_limits` checks, and its words in labels (`called`; model/words.py).
 """
 
 from __future__ import annotations
@@ -13,25 +12,17 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
+import operator
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.records import as_floats, default_of, plain, record
-from model.fields.ranges import (
-    MAX_FRAME_BYTES,
-    MAX_QUEUE_BYTES,
-    MAX_QUEUE_PKTS,
-    MAX_RTO_MS,
-    MAX_SEGMENTS,
-    MAX_TIME_S,
-    MIN_QUEUE_BYTES,
-    called,
-    within,
-)
+from model.congestion import BASELINE, CONGESTION_CONTROLS
 
 MAX_SUBFLOWS = 32
 MAX_PARTS = 64
@@ -55,6 +46,63 @@ late. No option selects it."""
 _SIZES = ("n", "k", "first", "da", "leaves")
 _LATER = {"later": True}
 """Metadata of fields that were added after the first results: at their defaults they are not in the hash."""
+RANGE, WORDS = "range", "words"
+"""The keys of a field's range and of its words in its metadata."""
+MAX_TIME_S = 1e6
+"""11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
+MAX_SEGMENTS = 10**9
+"""Largest window, buffer and threshold: the core counts them in 32 bits."""
+MAX_QUEUE_PKTS = 1_000_000
+MIN_QUEUE_BYTES, MAX_QUEUE_BYTES = 1514, 1 << 40
+MAX_FRAME_BYTES = 9000
+MAX_RTO_MS = 120_000.0
+"""The longest timeout (Linux: include/net/tcp.h, TCP_RTO_MAX)."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The smallest and the largest value of a field, both allowed, in `unit`.
+
+    `whole` fields are integers. With `zero`, 0 is allowed too, below `least`.
+    """
+
+    least: float
+    most: float
+    unit: str = ""
+    whole: bool = False
+    zero: bool = False
+
+    def problem(self, value: object) -> str:
+        """Return what is wrong with the value, `must be at most 9000 bytes`; empty if it is valid."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return "must be a number"
+        if self.whole and not isinstance(value, int):
+            return "must be a whole number"
+        if self.zero and value == 0:
+            return ""
+        if not math.isfinite(value) or value < self.least:
+            least = f"{'0 or ' if self.zero else ''}at least {exact_digits(self.least)}"
+            return f"must be {least} {self.unit}".rstrip()
+        if value > self.most:
+            return f"must be at most {exact_digits(self.most)} {self.unit}".rstrip()
+        return ""
+
+
+def within(least: float, most: float, unit: str = "", *, zero: bool = False) -> dict[str, Limits]:
+    """Return the metadata of a field with this range. Its type determines whether numbers are whole."""
+    return {RANGE: Limits(least, most, unit, zero=zero)}
+
+
+def called(words: Callable[[Any], str]) -> dict[str, Callable[[Any], str]]:
+    """Return the metadata of a field whose unusual values have these words (model/words.py)."""
+    return {WORDS: words}
+
+
+def exact_digits(value: float) -> str:
+    """Return the number as a user types it: whole numbers in full."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:g}"
+
+
 _TIME_MS = within(0, 1000 * MAX_TIME_S, "ms")
 _RTO_MS = within(0, MAX_RTO_MS, "ms")
 _SEGMENTS = within(0, MAX_SEGMENTS, "segments")
@@ -98,7 +146,7 @@ class LinkSpec:
     fabric/core/disciplines/registry.hpp; hosts' queues are FIFOs, except where it sorts by rank.
     `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
     the delay of hosts' links, in each direction: the time that hosts themselves take. With a `trace`
-    (model/link_traces.py) links between switches carry packets at its delivery opportunities instead of at
+    (model/links.py) links between switches carry packets at its delivery opportunities instead of at
     their rate. The transmit clock of each node is off by a random share of up to `clock_ppm` millionths; IEEE
     802.3 allows 100. So two nodes that send all the time do not keep their phase.
     """
@@ -282,6 +330,30 @@ class StackSpec:
         as_floats(self)
 
 
+LINUX = StackSpec(
+    mptcp_bytes=24,
+    mptcp_ack_bytes=12,
+    ack_gaps=True,
+    nic_waits=False,
+    recovery="linux",
+    scheduler="burst",
+    send_buffer=2945,
+    subflow_buffer=198,
+)
+"""Linux's stack in the simulator, for comparisons with real hosts.
+
+Measured on Linux 6.18 by capturing one connection of each kind: a full TCP segment has 1448 bytes in a frame
+of 1514, an acknowledgement 66 bytes. With MPTCP's DSS option (RFC 8684, section 3.3; 64-bit data sequence
+number and acknowledgement) these are 1424 and 78. Frames leave an emulated host's kernel at once, because a
+veth has no queue and does not make senders wait. The host's queue, a port of the fabric, therefore drops
+packets when it is full. Real receivers acknowledge nearly every packet of MPTCP (0.97 per packet with 8
+subflows), and every second packet of TCP.
+
+The buffers are those of `model/tuning.py` in full segments. They are a reserve of 4 MB and, per subflow,
+256 kB, with about 300 bytes of overhead per segment, plus the burst of 64 kB that may exceed it. A real
+subflow was measured to hold 197 segments."""
+
+
 def typed(value: object) -> str:
     """Return a field's value as the user types it."""
     if isinstance(value, bool):
@@ -293,7 +365,7 @@ def typed(value: object) -> str:
 class OpenFlowSpec:
     """Options of the data plane `ovs`: the controller, when it installs rules, and the datapath.
 
-    All are names of model/openflow.py.
+    All are names of CONTROLLERS, MODES and DATAPATHS.
     """
 
     controller: str = field(
@@ -311,7 +383,7 @@ class SchedulerSpec:
     flows as large (engines/simulation/scheduled.py).
 
     The other fields are those of responsive multipath TCP, whose interval is that of its monitors
-    (controllers/responsive/settings.py); model/responsive.py names them on the command line.
+    (controllers/responsive/settings.py); model/schedulers.py names them on the command line.
     """
 
     name: str = NO_SCHEDULER
@@ -504,3 +576,113 @@ def _later(kind: Any) -> dict[str, Any]:
 def sub_seed(seed: int, name: str) -> int:
     """Return a 32-bit seed for the decision called `name`, independent of the seeds of other names."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:4], "big")
+
+
+def _ranges(part: Any, prefix: str = "") -> Iterator[tuple[str, Limits]]:
+    for each in dataclasses.fields(part):
+        value = getattr(part, each.name)
+        if dataclasses.is_dataclass(value):
+            yield from _ranges(value, f"{prefix}{each.name}.")
+        elif limits := each.metadata.get(RANGE):
+            yield prefix + each.name, dataclasses.replace(limits, whole=each.type in ("int", int))
+
+
+LIMITS: Mapping[str, Limits] = dict(_ranges(RunSpec(LinkSpec(1.0))))
+"""Limits by the field's path in the spec, from the field's metadata. Events, topologies and workloads check
+their own numbers."""
+
+
+def check_limits(spec: RunSpec) -> None:
+    """Raise UsageError, in one line, for a number outside the range of its field."""
+    for path, limits in LIMITS.items():
+        value = operator.attrgetter(path)(spec)
+        if wrong := limits.problem(value):
+            raise UsageError(f"{path} of {value_words(value)}: {wrong}")
+    stack = spec.stack
+    if stack.mptcp_bytes >= stack.payload_bytes:
+        raise UsageError(
+            f"stack.mptcp_bytes of {stack.mptcp_bytes}: leaves no payload of {stack.payload_bytes} bytes; "
+            "choose fewer"
+        )
+
+
+def check_marks(spec: RunSpec) -> None:
+    """Raise UsageError for a congestion control that needs marks if no queue marks: it would run as Reno.
+
+    The baseline is exempt: its flow is alone, so no queue would mark its packets.
+    """
+    known = CONGESTION_CONTROLS.get(spec.transport.cc)
+    if known is None or not known.ecn or spec.link.ecn_pkts or spec.workload.matrix == "reference":
+        return
+    raise UsageError(
+        f"--cc {spec.transport.cc}: it reacts to marks, but no queue marks packets, so it would run as "
+        f"{BASELINE}: add --ecn PKTS, e.g. --ecn 20"
+    )
+
+
+def value_words(value: Any) -> str:
+    """Return a field's value for a message; numbers of more than 15 digits are shortened."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number:
+        return repr(value)
+    return exact_digits(value) if abs(value) < 1e15 else f"{value:g}"
+
+
+CONTROLLERS: Mapping[str, str] = {
+    "osken": "OpenFlow 1.3 with os-ken's encoder, in a process of the run",
+    "pox": "the same logic as a component of POX, OpenFlow 1.0",
+}
+REMOTE, COMMAND = "remote:", "cmd:"
+OWN = f"{REMOTE}PORT (your controller on this machine) or {COMMAND}'PROGRAM ...' (run inside, at port 6653)"
+"""The user's own controllers, which make all decisions."""
+MAX_PORT = 65535
+MODES: Mapping[str, str] = {
+    "reactive": "the controller installs a flow's rules when its first packet arrives",
+    "proactive": "the controller installs tables and groups before any flow",
+    "hybrid": "tables towards hosts in advance, rules of each flow towards the core",
+}
+DATAPATHS: Mapping[str, str] = {
+    "auto": "the kernel's datapath if there is one, else user space",
+    "kernel": "the kernel module openvswitch",
+    "user": "Open vSwitch's datapath in user space",
+}
+
+
+def check_openflow(chosen: OpenFlowSpec) -> None:
+    """Raise UsageError for an unknown name; the message lists the known ones."""
+    known = {"controller": CONTROLLERS, "mode": MODES, "datapath": DATAPATHS}
+    if is_own(chosen.controller):
+        del known["controller"]
+        if chosen.mode != OpenFlowSpec().mode:
+            raise UsageError(
+                f"--mode {chosen.mode}: --controller {chosen.controller} decides itself; leave --mode out"
+            )
+    for name, words in known.items():
+        word = getattr(chosen, name)
+        if word not in words:
+            raise UsageError(f"--{name} {word}: unknown; choose from: {', '.join(words)}")
+
+
+def is_own(controller: str) -> bool:
+    """Return whether it is the user's own controller. Raises UsageError for an invalid one."""
+    if controller.startswith(COMMAND):
+        try:
+            words = shlex.split(controller.removeprefix(COMMAND))
+        except ValueError as error:
+            raise UsageError(f"--controller {controller}: {error}") from error
+        if not words:
+            raise UsageError(
+                f"--controller {controller}: name a program, e.g. {COMMAND}'PROGRAM --port 6653'"
+            )
+        return True
+    return remote_port(controller) is not None
+
+
+def remote_port(controller: str) -> int | None:
+    """Return the port of `remote:PORT`; None for any other controller. Raises UsageError for a bad port."""
+    if not controller.startswith(REMOTE):
+        return None
+    text = controller.removeprefix(REMOTE)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PORT):
+        raise UsageError(f"--controller {controller}: give a port from 1 to {MAX_PORT}, e.g. {REMOTE}6633")
+    return int(text)

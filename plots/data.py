@@ -21,8 +21,7 @@ from analysis.stats import Spread, mean_interval
 from fabric.plan import FRAME_BITS
 from model import transports
 from model.reasons import Reason
-from model.result import FlowRow, PortRow, Status, Table
-from model.rows import array
+from model.result import FlowRow, PortRow, Status, Table, array
 from model.spec import RunSpec
 from plots.shared.naming import setting_order
 from workloads import matrices

@@ -32,17 +32,18 @@ from engines.kernel_hosts import MINTCP
 from engines.linux.kernel import store as kernels
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model.congestion import CONGESTION_CONTROLS
-from model.machine.capacity import (
+from model.machine import (
     FIT_PCT,
     MIN_RATE_MBPS,
     Capacity,
-    Measured,
+    MachineNoise,
+    Utilisation,
     demand,
+    frame_us,
+    rate_by_noise,
     rate_carried,
     rounded_down,
 )
-from model.machine.frame_cost import frame_us, rate_by_noise
-from model.machine.idle_noise import MachineNoise
 from model.result import RunResult
 from model.spec import (
     LinkSpec,
@@ -259,7 +260,7 @@ def _noise(engine: Engine) -> Check:
     def judge(result: RunResult) -> Check:
         metrics = result.metrics
         cost_us = frame_us(metrics, cpus, idle_pct, demand(spec).hops)
-        seen = Measured(metrics["packet_hops_per_s"], metrics["cpu_busy_pct"])
+        seen = Utilisation(metrics["packet_hops_per_s"], metrics["cpu_busy_pct"])
         return noise_check(noise, cost_us, Capacity((seen,), cpus))
 
     return replace(_judged(name, engine, spec, judge), needed=False)

@@ -43,8 +43,7 @@ from engines.core_setup.setup import built, plan_of
 from engines.core_setup.stack import PS_PER_S, stack_of
 from engines.provenance import machine
 from model.flows import planned_flows
-from model.linux_stack import LINUX
-from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from model.spec import LINUX, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 CORE, FOLD, AGENT = "reno", "fold", f"{PREFIX}reno"
 VARIANTS = (CORE, FOLD, AGENT)

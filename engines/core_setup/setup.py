@@ -16,11 +16,10 @@ from engines.core_setup.stack import PS_PER_S, Stack, datagram_tuples, flow_tupl
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.congestion import BASELINE
-from model.fields.limits import check_limits
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import network_plan
 from model.result import NO_VALUE
-from model.spec import RunSpec, sub_seed
+from model.spec import RunSpec, check_limits, sub_seed
 from topos.parts import parts_of
 from topos.topology import Topology
 

@@ -13,12 +13,24 @@ from controllers.hashing import PROTO_TCP, PROTO_UDP
 from fabric._core import congestion_controls, flow_hash, schedulers
 from fabric.plan import PS_PER_US
 from model.congestion import CONGESTION_CONTROLS, core_name
-from model.fields.limits import check_limits, check_marks
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.network_plan import check_discipline
 from model.noise import check_clock, check_noise, noisy
-from model.responsive import opens_subflows
-from model.spec import ELASTIC, NEW, OF_ALL, OF_FABRIC, PERSISTENT, PORT, REMAINING, SENT, RunSpec, sub_seed
+from model.schedulers import opens_subflows
+from model.spec import (
+    ELASTIC,
+    NEW,
+    OF_ALL,
+    OF_FABRIC,
+    PERSISTENT,
+    PORT,
+    REMAINING,
+    SENT,
+    RunSpec,
+    check_limits,
+    check_marks,
+    sub_seed,
+)
 from topos.topology import Topology
 
 NO_WAITING = 2**32 - 1

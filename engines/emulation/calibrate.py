@@ -28,6 +28,7 @@ from engines.engine import Engine, NeedsMachine, Observer, Silent
 from engines.provenance import machine
 from model.machine.capacity import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Capacity, Measured
 from model.machine.idle_noise import MachineNoise, differs
+from model.machine import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Utilisation, differs
 from model.noise import queue_us
 from model.reasons import CONTROL, DRIFT, FALLBACK, REPAIRS, UNSTEADY, texts
 from model.result import RunResult, Status
@@ -60,7 +61,7 @@ class Trial:
     wrong: str
     busy_pct: float = math.nan
     late_p99_us: float = math.nan
-    seen: Measured | None = None
+    seen: Utilisation | None = None
 
     @property
     def hopeless(self) -> bool:
@@ -84,7 +85,7 @@ def rates() -> list[tuple[TopologySpec, float]]:
     return [(topology, rate) for topology, rate in known if rate is not None]
 
 
-def measured() -> tuple[Measured, ...]:
+def measured() -> tuple[Utilisation, ...]:
     """Return the loads of all trials on this machine and kernel, and how busy they kept it."""
     return tuple(trial for entry in entries() for trial in entry.trials)
 
@@ -193,7 +194,7 @@ def _try(spec: RunSpec, engine: Engine) -> Trial:
     busy_pct = metrics["cpu_busy_pct"]
     late_us = metrics.get("late_p99_us", math.nan)
     return Trial(
-        rate_mbps, wrong(result), busy_pct, late_us, Measured(metrics["packet_hops_per_s"], busy_pct)
+        rate_mbps, wrong(result), busy_pct, late_us, Utilisation(metrics["packet_hops_per_s"], busy_pct)
     )
 
 

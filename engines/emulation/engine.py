@@ -32,13 +32,15 @@ from engines.provenance import free_memory_mb, origin, output
 from engines.wire import ResultReader
 from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from model.fields.limits import check_limits, check_marks
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import MAX_PACKETS, by_rank
 from model.responsive import opens_subflows
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec
 from topos.topology import Topology
+from model.network_plan import by_rank
+from model.schedulers import opens_subflows
+from model.spec import RunSpec, check_limits, check_marks
 
 UNKEPT = Path("/tmp")
 """Value of `raw` if the output of tools is not needed: the run's private /tmp, which ends with it."""

@@ -52,9 +52,8 @@ from engines.kernel_hosts import MINTCP, connect_s, route_metrics
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import by_rank, port_rates_bps
-from model.responsive import loop_of, opens_subflows
 from model.result import RunResult
-from model.schedulers import Driver, application_of, scheduled
+from model.schedulers import Driver, application_of, loop_of, opens_subflows, scheduled
 from model.spec import SENT, VIRTUAL, RunSpec
 
 SLACK_S = 30.0

@@ -25,14 +25,14 @@ from engines.flow_level.models import RATE_LAWS, Floats, FluidNetwork, equilibri
 from engines.provenance import free_memory_mb, origin
 from fabric._core import crossings
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.fields.words import beyond
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows
-from model.machine.capacity import demand
+from model.machine import demand
 from model.network_plan import port_names, port_rates_bps
 from model.noise import noisy
 from model.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from model.schedulers import scheduled
 from model.spec import ELASTIC, FIFO, PORT, RunSpec, StackSpec
+from model.words import beyond
 from topos.topology import Topology
 from workloads.flow import Flow
 

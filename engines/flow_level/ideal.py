@@ -22,8 +22,8 @@ from engines.provenance import origin
 from fabric._core import srpt_ends
 from model.congestion import COUPLED_DEFAULT
 from model.flows import PlannedFlow, drawn_flows, planned_flows
-from model.link_events import check_events
-from model.machine.capacity import demand
+from model.links import check_events
+from model.machine import demand
 from model.network_plan import port_rates_bps
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, RunResult, Status, Table
 from model.spec import RunSpec

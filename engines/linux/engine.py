@@ -25,13 +25,12 @@ from engines.linux.kernel.store import Kernel, current
 from engines.provenance import free_memory_mb, origin
 from engines.wire import ResultReader
 from model.congestion import BASELINE, COUPLED_DEFAULT, kernel_name
-from model.fields.limits import check_limits, check_marks
 from model.flows import PlannedFlow, planned_flows
-from model.machine.capacity import demand
+from model.machine import demand
 from model.network_plan import by_rank
 from model.noise import noisy
 from model.result import RunResult
-from model.spec import ELASTIC, VIRTUAL, RunSpec, sub_seed
+from model.spec import ELASTIC, VIRTUAL, RunSpec, check_limits, check_marks, sub_seed
 from topos.topology import Topology
 
 TARGET = "engines.emulation.point:run_point"

@@ -32,16 +32,14 @@ from engines.simulation.summarise import summarise
 from fabric._core import COMPILER, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import COUPLED_DEFAULT, DATAPATH, core_name
-from model.fields.limits import check_limits
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows, subflow_counts
-from model.link_events import check_events
-from model.machine.capacity import demand
+from model.links import check_events
+from model.machine import demand
 from model.network_plan import check_trace
 from model.noise import noisy
-from model.responsive import opens_subflows
 from model.result import RunResult
-from model.schedulers import check_scheduler, ticking_s
-from model.spec import FIFO, LinkSpec, RunSpec
+from model.schedulers import check_scheduler, opens_subflows, ticking_s
+from model.spec import FIFO, LinkSpec, RunSpec, check_limits
 from topos.parts import parts_of
 from topos.topology import Topology
 from workloads.flow import Flow

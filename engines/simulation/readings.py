@@ -22,10 +22,10 @@ from engines.simulation.scheduled import Clock
 from fabric._core import Simulation
 from fabric.readings import DatagramReadings, FlowReadings, NoiseReadings, SimulatedCounters, SubflowReadings
 from model.flows import PlannedFlow
-from model.instant import Instant, Windows
-from model.link_events import ports_of
+from model.links import ports_of
 from model.network_plan import port_rates_bps
-from model.responsive import opens_subflows
+from model.result import Instant, Windows
+from model.schedulers import opens_subflows
 from model.spec import RunSpec
 from topos.topology import Topology
 

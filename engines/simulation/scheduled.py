@@ -21,8 +21,7 @@ from engines.scheduling import SimulatedNetwork
 from fabric._core import Simulation
 from model.flows import PlannedFlow, subflow_pairs
 from model.network_plan import ports_along
-from model.responsive import loop_metrics, loop_of, opens_subflows
-from model.schedulers import Driver, application_of, scheduled
+from model.schedulers import Driver, application_of, loop_metrics, loop_of, opens_subflows, scheduled
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 

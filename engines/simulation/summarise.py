@@ -17,12 +17,12 @@ from engines.core_setup.stack import NEVER_PS, PS_PER_MS, PS_PER_S, elastic
 from engines.simulation.readings import Ints, Reading, Recording, owners, payload_bytes
 from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow
-from model.link_events import changes_in_window
+from model.links import changes_in_window
 from model.network_plan import port_names, port_rates_bps
 from model.noise import noisy
 from model.reasons import GOODPUT
-from model.responsive import opens_subflows
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
+from model.schedulers import opens_subflows
 from model.spec import FIFO, RunSpec
 from topos.topology import Topology
 

@@ -22,7 +22,7 @@ from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.point_results import Judged
-from model.linux_stack import LINUX as LINUX_STACK
+from model.spec import LINUX as LINUX_STACK
 from model.spec import RunSpec, TopologySpec
 
 ALGORITHMS = ("reno", "cubic")

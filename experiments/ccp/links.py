@@ -2,7 +2,7 @@
 
 Parameters are those of the authors' code: 10 ms each way; 96 Mb/s with 160 packets; an LTE trace with 100
 packets; 96 Mb/s with a random loss of 0.01 % and an unlimited queue. We may not ship their trace. A synthetic
-one that fits its description replaces it (model/link_traces.py), a different one for each seed.
+one that fits its description replaces it (model/links.py), a different one for each seed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from experiments.ccp.network import LINK, bottleneck, compared
 from experiments.ccp.statements import NEARLY
 from harness.experiment import Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
-from model.link_traces import CELL, DROP, FIXED, LINK_KINDS, LTE
+from model.links import CELL, DROP, FIXED, LINK_KINDS, LTE
 from model.spec import LinkSpec, RunSpec, SamplingSpec
 
 CCS = ("reno", f"{PREFIX}reno", "cubic", f"{PREFIX}cubic")

@@ -15,7 +15,7 @@ from harness.metrics.measures import Measured, Subject, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.results.point_results import Judged
-from model.link_traces import LINK_KINDS, link_kind
+from model.links import LINK_KINDS, link_kind
 from model.result import under_test
 from model.spec import RunSpec
 

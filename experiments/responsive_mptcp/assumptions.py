@@ -12,7 +12,7 @@ from experiments.responsive_mptcp.schemes import ECMP4, HEDERA, R2, R8, WITH_HED
 from harness.experiment import RateOf
 from harness.options.options import SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
-from model.responsive import is_responsive
+from model.schedulers import is_responsive
 from model.spec import RunSpec, SchedulerSpec
 
 SCHEMES = (R2, R8, ECMP4, WITH_HEDERA)

@@ -20,9 +20,8 @@ from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.point_results import Pair, alike
-from model.linux_stack import LINUX
 from model.result import FlowRow, under_test
-from model.spec import RunSpec, SamplingSpec
+from model.spec import LINUX, RunSpec, SamplingSpec
 
 NAME = "responsive-mptcp-real"
 K, RATE_MBPS, REPETITIONS = 4, 10.0, 3

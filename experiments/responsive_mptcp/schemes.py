@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from harness.options.options import UNSCHEDULED
 from harness.plan.sweeps import Variant
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.responsive import NAME as RESPONSIVE
+from model.schedulers import RESPONSIVE
 from model.spec import RunSpec, SchedulerSpec, StackSpec
 
 MAX_SUBFLOWS = 4

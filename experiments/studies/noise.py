@@ -16,10 +16,10 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.congestion import BASELINE
-from model.linux_stack import LINUX
 from model.noise import QUIET, stalls_of
 from model.spec import (
     CLOCKS,
+    LINUX,
     OF_ALL,
     OF_FABRIC,
     OF_HOSTS,

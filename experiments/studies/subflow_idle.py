@@ -13,8 +13,7 @@ from engines.registry import SIMULATED_HOSTS
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
-from model.linux_stack import LINUX
-from model.spec import RunSpec, SamplingSpec
+from model.spec import LINUX, RunSpec, SamplingSpec
 from model.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
 
 NAME = "subflow-idle"

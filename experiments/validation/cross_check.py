@@ -1,7 +1,7 @@
 """cross-check: the same points on real Linux stacks and in the simulator, compared flow by flow.
 
 Network, permutation, five-tuples, tables and hash are the same in both, and so is every subflow's path. Only
-the end hosts differ. Simulated hosts use the stack that is closest to Linux: `model.linux_stack`.
+the end hosts differ. Simulated hosts use the stack that is closest to Linux: `model.spec`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_by
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.linux_stack import LINUX
+from model.spec import LINUX
 
 NAME = "cross-check"
 SIZES = (4, 8)

@@ -26,9 +26,9 @@ from harness.plan.sweeps import fat_trees
 from harness.points.baseline import is_baseline
 from harness.points.labels import queue_label, workload_label
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
-from model.fields.words import RELATIONS, WORDS
 from model.spec import LinkSpec, RunSpec, TopologySpec, typed
 from model.transports import title
+from model.words import RELATIONS, WORDS
 
 _RATE = "link.rate_mbps"
 _GRID = frozenset({

@@ -1,7 +1,7 @@
 """One record for each option of a sweep. Pure.
 
 An option that sets a field of the spec names the field, and says how comparisons and commands write its
-value. The words of labels and charts belong to the field (model/fields/words.py). Everything outside the
+value. The words of labels and charts belong to the field (model/words.py). Everything outside the
 engines that handles such a field uses its record.
 """
 
@@ -25,17 +25,29 @@ from harness.options import parsers, user_files
 from harness.options.parsers import Parser
 from harness.options.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from model.fields.limits import LIMITS
-from model.fields.words import USUAL_OF_REAL_HOSTS, WORDS, stack_texts
-from model.link_events import event_text
-from model.link_traces import FORMS as TRACE_FORMS
-from model.linux_stack import LINUX
+from model.links import FORMS as TRACE_FORMS
+from model.links import event_text
 from model.noise import check_noise, parse_stalls, stalls_words
-from model.openflow import CONTROLLERS, DATAPATHS, MODES, OWN, is_own
 from model.schedulers import NAMES as SCHEDULERS
 from model.schedulers import check_chosen, parse_scheduler, scheduler_words
-from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec, StackSpec, typed
+from model.spec import (
+    CLOCKS,
+    CONTROLLERS,
+    DATAPATHS,
+    HOST_QUEUES,
+    LIMITS,
+    LINUX,
+    MODES,
+    OWN,
+    LinkSpec,
+    OpenFlowSpec,
+    RunSpec,
+    StackSpec,
+    is_own,
+    typed,
+)
 from model.transports import SCATTER
+from model.words import USUAL_OF_REAL_HOSTS, WORDS, stack_texts
 
 Text = str | tuple[str, ...]
 TRAFFIC = ("iperf3", "native")
@@ -182,7 +194,7 @@ def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
 
 
 def known_stack(option: str, stack: StackSpec) -> None:
-    """Check names in the stack of a spec; model/fields/limits.py checks its numbers. Raises UsageError."""
+    """Check names in the stack of a spec; model/spec.py checks its numbers. Raises UsageError."""
     for name, known in CHOICES.items():
         if (value := getattr(stack, name)) not in known:
             raise UsageError(f"{option} {name}={value}: unknown; choose from: {', '.join(known)}")

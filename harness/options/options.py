@@ -25,9 +25,9 @@ from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workl
 from harness.options.profiles import DEFAULT, PROFILES, Profile, Retries
 from harness.options.rates import AS_CHOSEN, AUTO, AutoRate, Window, virtual_mbps
 from model.congestion import COUPLED_DEFAULT
-from model.fields.ranges import MIN_QUEUE_BYTES
 from model.spec import (
     ELASTIC,
+    MIN_QUEUE_BYTES,
     QDISC,
     LinkSpec,
     OpenFlowSpec,

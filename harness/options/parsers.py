@@ -19,10 +19,8 @@ from harness.options import user_files
 from harness.options.user_files import expanded, trace_of
 from harness.points.baseline import MATRIX
 from model.congestion import CONGESTION_CONTROLS
-from model.fields.limits import LIMITS, shown
-from model.fields.ranges import Limits
-from model.link_events import event_text
-from model.spec import MAX_SUBFLOWS, LinkEvent, WorkloadSpec
+from model.links import event_text
+from model.spec import LIMITS, MAX_SUBFLOWS, Limits, LinkEvent, WorkloadSpec, value_words
 from workloads import matrices, trace
 
 Parser = Callable[[str, Any], Any]
@@ -57,7 +55,7 @@ def at_least(option: str, value: float, minimum: float, unit: str, maximum: floa
 
 def _within(option: str, limits: Limits, value: float) -> float:
     if wrong := limits.problem(value):
-        raise UsageError(f"{option} {shown(value)}: {wrong}")
+        raise UsageError(f"{option} {value_words(value)}: {wrong}")
     return value
 
 

@@ -1,7 +1,7 @@
 """The lessons of the CS244 2013 post as advice on a plan, before it runs. Pure.
 
 * scale: as many hosts and processes as the machine has memory for;
-* rate: as many packet-hops per second as its CPUs carry (model/machine/capacity.py);
+* rate: as many packet-hops per second as its CPUs carry (model/machine.py);
 * queues: sized to rate and delay: a packet takes 12 ms at 1 Mb/s, so 100 of them take 1.2 s.
 
 Only advice that matters for this plan is given, with numbers of this machine; one line if everything fits.
@@ -20,12 +20,12 @@ from harness.plan.jobs import Job
 from harness.points import labels
 from harness.points.baseline import is_baseline
 from harness.points.labels import named
-from model.machine.capacity import (
+from model.machine import (
     FIT_PCT,
     FULL_PCT,
     MIN_RATE_MBPS,
     Capacity,
-    Demand,
+    PointLoad,
     demand,
     rounded_down,
 )
@@ -138,12 +138,12 @@ def _on_purpose(bound: Sequence[Job], capacity: Capacity) -> Iterator[Advice]:
     yield Advice(Lesson.RATE, Severity.NOTE, f"{text}: they are meant to be suspect", urgent=True)
 
 
-def _worst(specs: Sequence[RunSpec]) -> tuple[RunSpec, Demand]:
+def _worst(specs: Sequence[RunSpec]) -> tuple[RunSpec, PointLoad]:
     asked = ((spec, demand(spec)) for spec in specs)
     return max(asked, key=lambda pair: (pair[1].hops_per_s, pair[0].transport.subflows))
 
 
-def _carried(capacity: Capacity, needs: Demand) -> str:
+def _carried(capacity: Capacity, needs: PointLoad) -> str:
     """Return this machine's capacity as text, to compare with a demand."""
     if capacity.estimated:
         return (
@@ -154,7 +154,7 @@ def _carried(capacity: Capacity, needs: Demand) -> str:
     return f"this machine carried {_millions(seen.hops_per_s)} at {seen.busy_pct:.0f} % busy"
 
 
-def _remedy(spec: RunSpec, needs: Demand, capacity: Capacity) -> str:
+def _remedy(spec: RunSpec, needs: PointLoad, capacity: Capacity) -> str:
     """Return a smaller tree or a lower rate that would fit, or virtual time; simulated hosts if that rate
     would be too low."""
     part = capacity.hops_per_s / needs.hops_per_s
@@ -267,7 +267,7 @@ def _point(spec: RunSpec) -> str:
     return f"{named(spec.topology)} {spec.workload.matrix} with {how} at {spec.link.rate_mbps:g} Mb/s"
 
 
-def _hops(needs: Demand) -> str:
+def _hops(needs: PointLoad) -> str:
     return f"{_millions(needs.hops_per_s)} packet-hops/s"
 
 

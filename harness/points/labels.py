@@ -11,10 +11,10 @@ from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
 from harness.points.baseline import is_baseline
 from model import arms, transports, tuning
 from model.congestion import described
-from model.fields.words import unusual
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
+from model.words import unusual
 from topos import TOPOLOGIES, size_words
 from workloads import matrices
 

@@ -27,8 +27,7 @@ from common import files, records, stored_json
 from harness.results.build import DECIDING, digest_of
 from harness.results.contents import MAX_DEPTH
 from harness.results.run_json import RAW
-from model.result import FlowRow, PortRow, under_test
-from model.rows import array
+from model.result import FlowRow, PortRow, array, under_test
 
 if TYPE_CHECKING:
     from harness.results.store import StoredPoint

@@ -20,11 +20,10 @@ from harness.options.parsers import one_of
 from harness.points.baseline import is_baseline
 from harness.results.tables import UnreadableError
 from model.congestion import CONGESTION_CONTROLS, is_known
-from model.fields.limits import check_limits
 from model.flows import drawn_flows
 from model.reasons import Reason, texts
 from model.result import RunResult, Status, under_test
-from model.spec import RunSpec
+from model.spec import RunSpec, check_limits
 from topos import from_file
 from workloads import matrices
 

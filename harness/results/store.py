@@ -52,8 +52,7 @@ from harness.results.run_json import (
 from harness.results.tables import UnreadableError
 from model.congestion import in_force
 from model.reasons import blames_machine
-from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
-from model.rows import array
+from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table, array
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING
 from workloads import matrices

@@ -24,7 +24,7 @@ from engines.engine import Observer
 from harness.results import run_json
 from harness.results.store import Store, point_name
 from harness.watch.scene import scene_of
-from model.instant import Instant
+from model.result import Instant
 from model.spec import RunSpec
 from workloads.matrices import has_flows
 

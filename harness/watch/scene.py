@@ -19,10 +19,9 @@ from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.registry import STEADY_STATE
 from harness.points import labels
 from model.flows import PlannedFlow, planned_flows
-from model.link_events import ports_of
+from model.links import ports_of
 from model.network_plan import port_rates_bps
-from model.responsive import opens_subflows
-from model.schedulers import scheduled
+from model.schedulers import opens_subflows, scheduled
 from model.spec import RunSpec
 from topos.topology import Topology
 

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis import robustness
-from model.link_events import outage
+from model.links import outage
 from model.result import Table
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, Point, interval_pct
 from plots.shared import axis_labels, ranks, saving, style

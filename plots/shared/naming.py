@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import topos
 from engines.registry import SIMULATED_HOSTS
-from model.fields.words import unusual
 from model.spec import RunSpec
+from model.words import unusual
 
 MAX_STEM = 160
 """Characters of a chart's file name without its ending; file systems take 255 bytes."""

@@ -10,8 +10,7 @@ import pytest
 
 import topos
 from analysis.live_page import MAX_NODES, Drawing, View, between, draw, encode, pods_of, short_floats, stored
-from model.instant import Instant, Windows
-from model.result import SAMPLE_COLUMNS, Table
+from model.result import SAMPLE_COLUMNS, Instant, Table, Windows
 from topos.topology import Layer, Topology
 
 SMALL = ["ft,4", "ft,8", "dhft,4", "ls,4", "star,6", "db,3", "vl2,4", "bcube,4", "two,4"]

@@ -13,6 +13,8 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.plan.sweeps import core_failure
 from model.link_events import outage, words
+from harness.plan.outages import core_failure
+from model.links import events_words, outage
 from model.result import FlowRow, PortRow, RunResult, Table
 from model.spec import (
     LinkEvent,
@@ -89,10 +91,10 @@ def test_an_outage_lasts_from_the_first_cut_until_all_is_as_before() -> None:
 
 def test_many_events_have_short_texts_that_differ() -> None:
     few = (LinkEvent(3.0, "p0a0", "c0", 0.5),)
-    assert words(few) == "events 3:p0a0-c0:0.5"
+    assert events_words(few) == "events 3:p0a0-c0:0.5"
     many, later = core_failure(TREE, 6.0, 8.0), core_failure(TREE, 6.0, 8.5)
-    assert words(many).startswith("8 link events from 6 to 8 s (")
-    assert words(many)[-5:] != words(later)[-5:]
+    assert events_words(many).startswith("8 link events from 6 to 8 s (")
+    assert events_words(many)[-5:] != events_words(later)[-5:]
 
 
 @functools.cache

@@ -6,9 +6,7 @@ import dataclasses
 
 import pytest
 
-from model.machine.effects import BEARINGS
-from model.machine.frame_cost import frame_us, rate_by_noise
-from model.machine.idle_noise import MachineNoise
+from model.machine import BEARINGS, MachineNoise, frame_us, rate_by_noise
 from model.reasons import SLOWEST
 
 QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))

@@ -14,8 +14,7 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.options.fields import SPEC_FIELDS, changed
 from harness.options.parsers import limited
-from model.fields.limits import LIMITS, check_limits
-from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from model.spec import LIMITS, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, check_limits
 
 SPEC = RunSpec(
     LinkSpec(10.0, 100.0),

@@ -13,7 +13,7 @@ from common.errors import UsageError
 from engines.simulation.engine import SimulatorEngine
 from fabric.plan import FRAME_BITS
 from harness.options import user_files
-from model.link_traces import LTE_MEAN_MBPS, LinkTrace, link_trace, lte, packed, words
+from model.links import LTE_MEAN_MBPS, LinkTrace, link_trace, lte, packed, trace_words
 from model.network_plan import plan_for, port_names
 from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, WorkloadSpec
 
@@ -48,7 +48,7 @@ def test_a_file_becomes_part_of_the_spec(tmp_path: Path) -> None:
     assert trace.per_ms.tolist() == [3, 0, 0, 1]
     assert (trace.opportunities_ps() / 1e9).tolist() == [1, 1, 1, 4]
     assert trace.mean_mbps == pytest.approx(4 * FRAME_BITS / 4000)
-    assert words(packed(trace)) == "a trace of 0.004 s, 12.1 Mb/s"
+    assert trace_words(packed(trace)) == "a trace of 0.004 s, 12.1 Mb/s"
 
 
 @pytest.mark.parametrize(

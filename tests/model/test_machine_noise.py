@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.machine.idle_noise import FLOOR_US, MachineNoise, differs
+from model.machine import FLOOR_US, MachineNoise, differs
 
 QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))
 NOISY = dataclasses.replace(QUIET, late_p99_us=4100.0, longest_us=9300.0)

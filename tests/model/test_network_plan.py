@@ -14,13 +14,12 @@ from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
 from controllers.routing import path
 from fabric import _core
+from model.links import downlink, uplink
 from model.network_plan import (
     NO_PORT,
-    downlink,
     network_plan,
     plan_for,
     port_names,
-    uplink,
 )
 from model.spec import LinkSpec, RunSpec, TopologySpec
 from topos.topology import Builder, Layer, Topology

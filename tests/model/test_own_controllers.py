@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import UsageError
-from model.openflow import check_openflow, is_own, openflow_words, remote_port
-from model.spec import OpenFlowSpec
+from model.spec import OpenFlowSpec, check_openflow, is_own, remote_port
 
 
 def test_own_controllers_are_distinguished_from_names() -> None:
@@ -29,7 +28,3 @@ def test_what_cannot_be_is_refused(controller: str) -> None:
 def test_a_mode_is_for_our_controllers() -> None:
     with pytest.raises(UsageError, match="decides itself"):
         check_openflow(OpenFlowSpec("remote:6633", mode="proactive"))
-
-
-def test_the_command_is_quoted() -> None:
-    assert openflow_words(OpenFlowSpec("cmd:a b")) == "--controller 'cmd:a b'"

@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 
 from harness.results import tables
-from model.result import NO_VALUE, UDP, FlowRow, under_test
-from model.rows import MAX_KEPT, Column, RowTable, array, chosen, distinct
+from model.result import (
+    MAX_KEPT,
+    NO_VALUE,
+    UDP,
+    Column,
+    FlowRow,
+    RowTable,
+    array,
+    chosen,
+    distinct,
+    under_test,
+)
 from tests.support.chart_points import flow_row
 
 SIZES = (0, 1, MAX_KEPT, MAX_KEPT + 1, 3000)

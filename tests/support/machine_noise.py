@@ -19,7 +19,7 @@ from engines.emulation.measure.summarise import percentile_us
 from engines.emulation.noise import PERIOD_US, PRIORITY
 from engines.engine import Engine, Silent
 from fabric import _core
-from model.machine.idle_noise import FLOOR_STEAL_PCT, FLOOR_US
+from model.machine import FLOOR_STEAL_PCT, FLOOR_US
 from model.reasons import DRIFT, REPAIRS, SETTLING, STALLED, UNSTEADY, Reason
 from model.result import RunResult
 from model.spec import RunSpec

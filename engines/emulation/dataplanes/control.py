@@ -27,6 +27,7 @@ from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.responsive import loop_metrics
 from model.schedulers import Driver
 from model.spec import LinkEvent
+from model.schedulers import loop_metrics
 from topos.topology import Topology
 
 

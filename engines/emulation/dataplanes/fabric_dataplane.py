@@ -28,8 +28,8 @@ from engines.scheduling import FabricNetwork, FiveTupleNumbers
 from fabric._core import RealtimeFabric
 from fabric.plan import FRAME_BITS, NetworkPlan
 from fabric.readings import Snapshot
-from model.link_events import ports_of
-from model.network_plan import downlink, plan_for, uplink
+from model.links import downlink, ports_of, uplink
+from model.network_plan import plan_for
 from model.spec import ELASTIC, QDISC, VIRTUAL, LinkEvent, RunSpec, sub_seed
 from topos.topology import Topology
 

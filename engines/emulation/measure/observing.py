@@ -24,7 +24,7 @@ from engines.emulation.kernel.proc import CpuSample, CpuSampler, read_softnet
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.socket_table import Ints, SocketTable, SubflowReadings
 from engines.emulation.traffic.driver import TrafficDriver
-from model.instant import Instant, Windows
+from model.result import Instant, Windows
 
 SAMPLE_S = 1.0
 MIN_STEPS = 2

@@ -1,7 +1,7 @@
 """The verdict on a run: whether its numbers describe the transport or the machine. Pure.
 
 A point is suspect if its main metric, mean goodput or completion times, may be off by more than its tolerance
-(model/machine/effects.py). Doubts on metrics that tolerate less are cautions. A run without any number raises
+(model/machine.py). Doubts on metrics that tolerate less are cautions. A run without any number raises
 an error elsewhere.
 """
 
@@ -19,6 +19,7 @@ from fabric.plan import FRAME_BITS
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow
 from model.machine.effects import doubted_by_lateness, doubted_by_stretch
+from model.machine import doubted_by_lateness, doubted_by_stretch
 from model.reasons import (
     COMPLETION,
     CONTROL,
@@ -64,7 +65,7 @@ class Evidence:
 
     late_p99_us: float | None
     queue_us: float
-    """Drain time of a full queue (model/machine/effects.py)."""
+    """Drain time of a full queue (model/machine.py)."""
     lost: Mapping[str, int]
     load: Load
     flows: Sequence[FlowRow]

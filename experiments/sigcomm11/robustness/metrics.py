@@ -11,7 +11,7 @@ from harness.metrics.measures import OfPoint, over_tcp, ratio, table, together
 from harness.metrics.metric import Metric
 from harness.results.point_results import Judged
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.link_events import outage
+from model.links import outage
 from model.result import Table
 from model.spec import RunSpec
 from model.transports import algorithm

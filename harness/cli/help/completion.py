@@ -19,8 +19,7 @@ from harness.options import parsers
 from harness.options.fields import TRAFFIC
 from harness.options.profiles import PROFILES
 from model.congestion import CONGESTION_CONTROLS
-from model.openflow import CONTROLLERS, DATAPATHS, MODES
-from model.spec import CLOCKS, HOST_QUEUES
+from model.spec import CLOCKS, CONTROLLERS, DATAPATHS, HOST_QUEUES, MODES
 
 COMMAND, VARIABLE = "refabric", "_REFABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")

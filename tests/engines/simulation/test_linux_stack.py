@@ -13,9 +13,9 @@ from engines.core_setup.stack import PS_PER_S, flow_tuples, stack_of
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import planned_flows
-from model.linux_stack import LINUX
-from model.network_plan import downlink, uplink
+from model.links import downlink, uplink
 from model.spec import (
+    LINUX,
     LinkSpec,
     RunSpec,
     StackSpec,

@@ -13,10 +13,9 @@ import pytest
 import topos
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from model.linux_stack import LINUX
 from model.network_plan import plan_for, port_rates_bps
 from model.result import FlowRow
-from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.spec import LINUX, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads.flow import Flow
 from workloads.trace import NAME as TRACE
 from workloads.trace import written

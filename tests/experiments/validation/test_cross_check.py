@@ -16,8 +16,7 @@ from experiments.command import main
 from harness.results import point_results
 from harness.results.point_results import judge
 from harness.results.store import load
-from model.linux_stack import LINUX
-from model.spec import RunSpec, StackSpec
+from model.spec import LINUX, RunSpec, StackSpec
 
 RUN = ("cross-check", "--k", "4", "--rate", "10", "--seconds", "2", "--warmup", "1")
 NEEDS_ROOT = "running real hosts needs root: sudo it"

@@ -18,9 +18,8 @@ from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.rates import SIMULATED_MBPS
 from harness.plan import jobs
 from harness.results.store import load
-from model.fields.words import stack_words
-from model.linux_stack import LINUX
-from model.spec import StackSpec
+from model.spec import LINUX, StackSpec
+from model.words import stack_words
 from tests.support.svg_text import words_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")

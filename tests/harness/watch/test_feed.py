@@ -14,7 +14,7 @@ from common.errors import StoreError
 from engines.engine import Observer, Silent, follower
 from harness.results.store import Store, point_name
 from harness.watch.feed import FEED, MAX_BYTES, Feed, Followed, followed, names_of_feeds, open_feed
-from model.instant import Instant
+from model.result import Instant
 from model.spec import WorkloadSpec
 from tests.support.recorded_progress import Recorder
 from tests.support.watch.watched_points import EXPERIMENT, spec_of

@@ -9,7 +9,7 @@ import pytest
 
 from engines.emulation.engine import MininetEngine
 from fabric.plan import PAYLOAD_SHARE
-from model.link_traces import LinkTrace, packed
+from model.links import LinkTrace, packed
 from model.spec import LinkSpec, RunSpec, TopologySpec, WorkloadSpec
 from tests.support.machine_noise import exact, run_once
 

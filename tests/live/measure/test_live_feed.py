@@ -10,8 +10,7 @@ import pytest
 
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
-from model.instant import Instant
-from model.result import RunResult
+from model.result import Instant, RunResult
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 pytestmark = [pytest.mark.emulation]

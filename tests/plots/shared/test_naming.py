@@ -11,7 +11,7 @@ import pytest
 from analysis.quantities import GOODPUT_PCT_MEAN
 from harness.options.fields import SPEC_FIELDS, changed
 from harness.points.labels import settings
-from model.fields.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
+from model.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
 from plots.data import Point, panels
 from plots.shared.naming import MAX_STEM, file_stems, special
 from plots.shared.sheet import Caption

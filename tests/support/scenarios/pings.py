@@ -24,7 +24,8 @@ from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 from engines.emulation.measure.path_pings import PathPinger, PingReadings, Probe, probes_for
 from engines.emulation.sandbox.inside import Inside
 from model.flows import STRIDE, PlannedFlow, planned_flows
-from model.network_plan import downlink, plan_for, uplink
+from model.links import downlink, uplink
+from model.network_plan import plan_for
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 from topos import Topology
 

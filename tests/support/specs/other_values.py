@@ -9,10 +9,9 @@ from typing import Any
 
 from engines.core_setup.stack import CHOICES
 from fabric._core import disciplines
-from model.fields.limits import LIMITS
 from model.noise import parse_stalls
 from model.schedulers import parse_scheduler
-from model.spec import QDISC, STRICT, LinkEvent, LinkSpec, RunSpec, StackSpec
+from model.spec import LIMITS, QDISC, STRICT, LinkEvent, LinkSpec, RunSpec, StackSpec
 
 DEFAULTS = RunSpec(LinkSpec(10.0))
 _TEXTS: Mapping[str, Any] = {

@@ -48,6 +48,8 @@ from model.network_plan import port_rates_bps
 from model.openflow import COMMAND, check_openflow, is_own
 from model.schedulers import scheduled, scheduler_words
 from model.spec import FIFO, LinkEvent, LinkSpec, RunSpec, sub_seed
+from model.links import ports_of
+from model.spec import LinkEvent, LinkSpec, RunSpec, is_own, sub_seed
 from topos.ports import dpid
 from topos.topology import Topology
 

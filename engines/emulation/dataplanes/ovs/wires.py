@@ -36,7 +36,7 @@ from engines.emulation.kernel.shaping import (
     set_rate,
     switch_shape,
 )
-from model.network_plan import downlink, uplink
+from model.links import downlink, uplink
 from model.spec import LinkSpec
 from topos.ports import SwitchPorts
 from topos.topology import Topology, local_mac

@@ -12,8 +12,7 @@ import pytest
 from common.errors import BusyError, HostUnfitError, RunError
 from engines.emulation import calibrate
 from engines.engine import Observer
-from model.machine.capacity import FIT_PCT, Measured
-from model.machine.idle_noise import MachineNoise
+from model.machine import FIT_PCT, MachineNoise, Utilisation
 from model.reasons import KINDS, Reason
 from model.result import RunResult, Status
 from model.spec import RunSpec, TopologySpec
@@ -262,7 +261,7 @@ def test_a_cache_that_cannot_be_written_costs_no_result(cache: Path) -> None:
 def test_what_trials_carried_is_remembered_for_advice() -> None:
     assert calibrate.measured() == ()
     calibrate.calibrate(TREE, Notes(), Trial(5.0, lambda: result(99.0)))
-    assert set(calibrate.measured()) == {Measured(400_000.0, 50.0), Measured(400_000.0, 99.0)}
+    assert set(calibrate.measured()) == {Utilisation(400_000.0, 50.0), Utilisation(400_000.0, 99.0)}
     assert calibrate.rates() == [(TREE, 5.0)]
 
 

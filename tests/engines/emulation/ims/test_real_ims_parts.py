@@ -18,7 +18,7 @@ from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
 from engines.ims import Calls, Instance, Measurement, Reading
 from fabric.plan import PS_PER_US
-from model.network_plan import downlink, uplink
+from model.links import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads import matrices, sip
 from workloads.sip import SipSettings

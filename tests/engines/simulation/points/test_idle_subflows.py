@@ -11,9 +11,9 @@ import pytest
 from analysis.idleness import idleness
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from model.linux_stack import LINUX
 from model.result import RunResult
 from model.spec import (
+    LINUX,
     LinkSpec,
     RunSpec,
     SamplingSpec,

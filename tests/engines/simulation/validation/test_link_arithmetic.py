@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fabric._core import Simulation
-from model.network_plan import downlink, uplink
+from model.links import downlink, uplink
 from model.spec import LinkSpec, TopologySpec
 from tests.support import simulated_networks as lab
 

@@ -10,7 +10,7 @@ import pytest
 
 from fabric._core import Simulation
 from model.flows import PlannedFlow
-from model.network_plan import uplink
+from model.links import uplink
 from model.spec import LinkSpec, TopologySpec
 from tests.support import simulated_networks as lab
 

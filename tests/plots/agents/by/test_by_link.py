@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model.link_traces import link_kind
+from model.links import link_kind
 from model.spec import LinkSpec
 from plots.charts.ccp_agents import link_finding, marks, queueing_ms
 from plots.data import Point

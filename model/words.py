@@ -1,6 +1,6 @@
 """What labels, titles and charts call a setting: one record for each field with words. Pure.
 
-A field of a spec states its words beside its range (`called` in model/fields/ranges.py), unless a module of
+A field of a spec states its words beside its range (`called` in model/spec.py), unless a module of
 its own writes them; those are listed here. What is usual has no words.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import topos
 from common.records import default_of
-from model import link_events, link_traces, noise, schedulers, tuning
-from model.fields.ranges import WORDS as IN_METADATA
+from model import links, noise, schedulers, tuning
+from model.spec import WORDS as IN_METADATA
 from model.spec import LinkSpec, RunSpec, StackSpec, typed
 from workloads import matrices
 
@@ -57,8 +57,8 @@ def _stated(part: Any, at: str = "") -> Iterator[tuple[str, Words]]:
 
 WORDS: Mapping[str, Words] = {
     **dict(_stated(_SPEC)),
-    "link.trace": link_traces.words,
-    "events": link_events.words,
+    "link.trace": links.trace_words,
+    "events": links.events_words,
     "transport.sysctls": _sysctls,
     "scheduler": schedulers.scheduler_title,
     "noise": lambda stalls: f"stalls {noise.stalls_words(stalls)}",
