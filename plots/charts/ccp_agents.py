@@ -20,7 +20,7 @@ from analysis.completion import tail_ms
 from analysis.quantities import DROPS
 from ccp.names import is_agents
 from model import transports
-from model.link_traces import CELL, DROP, FIXED, link_kind
+from model.links import CELL, DROP, FIXED, link_kind
 from model.spec import AgentSpec
 from plots.data import TRANSPORT, Inputs, Panel, Point, interval_pct, panels
 from plots.shared import axis_labels, saving, style

@@ -25,9 +25,9 @@ from analysis.quantities import GOODPUT_MBPS_MEAN
 from controllers.hedera.demands import natural_demands
 from controllers.responsive.settings import NEW_WEIGHT, OLD_WEIGHT
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
-from model.link_events import outage
-from model.responsive import is_responsive
+from model.links import outage
 from model.result import FlowRow, Status, Table
+from model.schedulers import is_responsive
 from model.spec import RunSpec
 from plots.charts.subflows_on_demand import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
 from plots.data import Inputs, Panel, Point, panels

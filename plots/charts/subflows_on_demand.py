@@ -19,9 +19,8 @@ from matplotlib.lines import Line2D
 from analysis.completion import mean_job_s
 from analysis.quantities import CONTROLLER_MESSAGES, GOODPUT_MBPS_MEAN
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.responsive import is_responsive, option_words
 from model.result import Status
-from model.schedulers import scheduled, scheduler_title
+from model.schedulers import is_responsive, option_words, scheduled, scheduler_title
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
 from plots.data import Inputs, Panel, Point, interval_pct, panels
