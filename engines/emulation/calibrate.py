@@ -26,9 +26,15 @@ from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.noise import measure
 from engines.engine import Engine, NeedsMachine, Observer, Silent
 from engines.provenance import machine
-from model.machine.capacity import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Capacity, Measured
-from model.machine.idle_noise import MachineNoise, differs
-from model.machine import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Utilisation, differs
+from model.machine import (
+    FIT_PCT,
+    FULL_PCT,
+    MIN_RATE_MBPS,
+    Capacity,
+    MachineNoise,
+    Utilisation,
+    differs,
+)
 from model.noise import queue_us
 from model.reasons import CONTROL, DRIFT, FALLBACK, REPAIRS, UNSTEADY, texts
 from model.result import RunResult, Status
@@ -280,7 +286,7 @@ class Entry:
     measured_s: float
     """Seconds since the Unix epoch."""
     noise: MachineNoise
-    trials: tuple[Measured, ...]
+    trials: tuple[Utilisation, ...]
     highest_mbps: float = math.inf
 
     def rate_up_to(self, highest_mbps: float) -> float | None:
@@ -304,7 +310,7 @@ class Entry:
     def from_json(cls, data: Mapping[str, Any]) -> Entry:
         """Read a stored entry. Raises KeyError, TypeError or ValueError for a damaged one."""
         kind, params = data["topology"]
-        trials = [Measured(float(t["hops_per_s"]), float(t["busy_pct"])) for t in data["trials"]]
+        trials = [Utilisation(float(t["hops_per_s"]), float(t["busy_pct"])) for t in data["trials"]]
         highest = data["highest_mbps"]
         entry = cls(
             TopologySpec(kind, params),

@@ -34,13 +34,10 @@ from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import MAX_PACKETS, by_rank
-from model.responsive import opens_subflows
 from model.result import RunResult
-from model.spec import LinkSpec, RunSpec
-from topos.topology import Topology
-from model.network_plan import by_rank
 from model.schedulers import opens_subflows
-from model.spec import RunSpec, check_limits, check_marks
+from model.spec import LinkSpec, RunSpec, check_limits, check_marks
+from topos.topology import Topology
 
 UNKEPT = Path("/tmp")
 """Value of `raw` if the output of tools is not needed: the run's private /tmp, which ends with it."""

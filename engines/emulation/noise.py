@@ -24,7 +24,7 @@ from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import reported_inside
 from fabric import _core
 from fabric._core import StallMaker
-from model.machine.idle_noise import MachineNoise
+from model.machine import MachineNoise
 from model.noise import check_clock, check_noise, noisy, stalls_words
 from model.spec import OF_ALL, OF_FABRIC, RunSpec, sub_seed
 

@@ -21,8 +21,7 @@ from harness.results import store
 from harness.results.cache import NAME, ResultsCache
 from harness.results.run_json import RUN, Attempt
 from harness.results.store import Store, scan
-from model.machine.capacity import Measured
-from model.machine.idle_noise import MachineNoise
+from model.machine import MachineNoise, Utilisation
 from model.result import Status
 from model.spec import TopologySpec
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
@@ -113,7 +112,7 @@ def test_calibrated_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """L4: a damaged entry is as good as none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     noise = MachineNoise(10.0, 1.0, 2.0, 3.0, 0.5, ((0, 2.0, 3.0),))
-    entry = calibrate.Entry(TopologySpec("fat_tree", {"k": 4}), 5.0, 1e9, noise, (Measured(1e6, 50.0),))
+    entry = calibrate.Entry(TopologySpec("fat_tree", {"k": 4}), 5.0, 1e9, noise, (Utilisation(1e6, 50.0),))
     calibrate.remember(entry)
     assert calibrate.entries() == [entry]
     file = calibrate.path()

@@ -24,10 +24,8 @@ from controllers.scheduler import Network
 from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
 from engines.emulation.path_manager import PathManager
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
-from model.responsive import loop_metrics
-from model.schedulers import Driver
+from model.schedulers import Driver, loop_metrics
 from model.spec import LinkEvent
-from model.schedulers import loop_metrics
 from topos.topology import Topology
 
 

@@ -43,7 +43,7 @@ from engines.emulation.kernel.shaping import add_shape, nic_shape, open_nics, re
 from engines.kernel_hosts import RouteMetrics
 from model import tuning
 from model.flows import PlannedFlow
-from model.network_plan import uplink
+from model.links import uplink
 from model.spec import LinkSpec, RunSpec
 from topos.topology import Nic, Topology
 

@@ -39,10 +39,9 @@ from engines.ims import (
     signals,
 )
 from fabric.plan import PS_PER_US, NetworkPlan
-from model.network_plan import downlink, plan_for, uplink
-from model.reasons import SATURATED, STRETCHED, Fault, Reason
 from model.links import downlink, uplink
 from model.network_plan import plan_for
+from model.reasons import SATURATED, STRETCHED, Fault, Reason
 from model.result import RunResult
 from model.spec import STRICT, RunSpec
 from topos.topology import Topology

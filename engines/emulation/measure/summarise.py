@@ -28,9 +28,7 @@ from model.flows import PlannedFlow
 from model.links import changes_in_window
 from model.machine import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
-from model.responsive import opens_subflows
 from model.result import FlowRow, PortRow, RunResult, Table
-from model.result import FlowRow, PortRow, RunResult
 from model.schedulers import opens_subflows
 from model.spec import ELASTIC, FIFO, VIRTUAL, RunSpec
 from topos.topology import Topology

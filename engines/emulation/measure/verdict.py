@@ -18,7 +18,6 @@ from engines.emulation.measure.observing import Sample
 from fabric.plan import FRAME_BITS
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow
-from model.machine.effects import doubted_by_lateness, doubted_by_stretch
 from model.machine import doubted_by_lateness, doubted_by_stretch
 from model.reasons import (
     COMPLETION,

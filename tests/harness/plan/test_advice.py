@@ -20,13 +20,12 @@ from harness.plan.advice import Advice, Lesson, Machine, Severity, advise
 from harness.plan.jobs import Job
 from harness.plan.machines import TO_BE_MEASURED
 from harness.points.baseline import baseline_of
-from model.machine.capacity import Capacity, Measured, demand, rate_carried, rounded_down
-from model.machine.idle_noise import MachineNoise
+from model.machine import Capacity, MachineNoise, Utilisation, demand, rate_carried, rounded_down
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from setup import doctor
 from tests.support.stored_points import EXPERIMENT
 
-TWO_CORES = Capacity((Measured(497_000, 55.0), Measured(1_004_000, 84.0)), 2)
+TWO_CORES = Capacity((Utilisation(497_000, 55.0), Utilisation(1_004_000, 84.0)), 2)
 """Measurements at k=8 of docs/performance.md."""
 ROOMY = 100_000.0
 QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))
@@ -84,9 +83,9 @@ class TestCapacity:
         assert 55.0 < TWO_CORES.busy_pct(750_000) < 84.0
         assert TWO_CORES.busy_pct(2_008_000) == 168.0
         assert TWO_CORES.busy_pct(TWO_CORES.hops_per_s) == pytest.approx(70.0)
-        alone = Capacity((Measured(200_000, 35.0),), 2)
+        alone = Capacity((Utilisation(200_000, 35.0),), 2)
         assert alone.hops_per_s == 400_000
-        too_much = Capacity((Measured(900_000, 90.0),), 2)
+        too_much = Capacity((Utilisation(900_000, 90.0),), 2)
         assert too_much.hops_per_s == pytest.approx(700_000)
 
     def test_an_estimate_grows_with_cpus_but_one_thread_carries_all(self) -> None:
@@ -228,7 +227,7 @@ class TestCommands:
     ) -> None:
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
         run = ("run", EXPERIMENT, "--k", "4", "--subflows", "1,2", "--rate", "10", "--results", str(tmp_path))
-        monkeypatch.setattr(calibrate, "capacity", lambda: Capacity((Measured(20_000, 90.0),), 1))
+        monkeypatch.setattr(calibrate, "capacity", lambda: Capacity((Utilisation(20_000, 90.0),), 1))
         first = CliRunner().invoke(main, run).stdout
         assert first.index("note: warning: k=4 one_to_one with 2 subflows") < first.index("[1/")
         assert "warning" not in CliRunner().invoke(main, run).stdout, "nothing is left to run"
@@ -255,7 +254,7 @@ class TestCommands:
         assert "the noise alone limits the rate to 50 Mb/s" in noisy.seen
         assert "k=4 50, " in noisy.seen
         assert "--engine simulator" in noisy.fix
-        slow = Capacity((Measured(10_000, 90.0),), 1)
+        slow = Capacity((Utilisation(10_000, 90.0),), 1)
         assert "no FatTree at 2 Mb/s" in doctor.noise_check(QUIET, 400.0, slow).seen
 
     def test_made_up_results_need_no_machine(self, tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ from engines.emulation.dataplanes.dataplane import OVS
 from engines.emulation.dataplanes.ovs import relay
 from engines.emulation.dataplanes.ovs.daemons import SOCKET, disconnected, last_words
 from engines.emulation.sandbox.inside import Caller
-from model.openflow import COMMAND, remote_port
-from model.spec import RunSpec
+from model.spec import COMMAND, RunSpec, remote_port
 
 LISTEN_S, END_S = 30.0, 5.0
 LAST_LINES = 8

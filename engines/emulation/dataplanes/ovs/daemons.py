@@ -329,7 +329,7 @@ class Datapath(StrEnum):
 
 
 def choose(asked: str) -> Datapath:
-    """Return the datapath for a run in this process's namespaces, by a name of model/openflow.py.
+    """Return the datapath for a run in this process's namespaces, by a name of model/spec.py.
 
     Raises HostUnfitError if it is not available.
     """

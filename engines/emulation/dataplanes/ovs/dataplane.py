@@ -42,14 +42,11 @@ from engines.emulation.dataplanes.ovs.daemons import RUN, Bridge, Daemons, Datap
 from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports, make_room
 from engines.emulation.kernel import proc
 from engines.emulation.sandbox.inside import Caller
-from model.fields.words import beyond
-from model.link_events import ports_of
-from model.network_plan import port_rates_bps
-from model.openflow import COMMAND, check_openflow, is_own
-from model.schedulers import scheduled, scheduler_words
-from model.spec import FIFO, LinkEvent, LinkSpec, RunSpec, sub_seed
 from model.links import ports_of
-from model.spec import LinkEvent, LinkSpec, RunSpec, is_own, sub_seed
+from model.network_plan import port_rates_bps
+from model.schedulers import scheduled, scheduler_words
+from model.spec import COMMAND, FIFO, LinkEvent, LinkSpec, RunSpec, check_openflow, is_own, sub_seed
+from model.words import beyond
 from topos.ports import dpid
 from topos.topology import Topology
 

@@ -5,9 +5,6 @@ import dataclasses
 import pytest
 
 from engines.emulation.measure.verdict import Evidence, Load, Verdict, judge, only_stalled
-from model.machine.effects import BEARINGS
-from engines.emulation.verdict.blame import Load
-from engines.emulation.verdict.verdict import Evidence, Verdict, judge, only_stalled
 from model.machine import BEARINGS
 from model.reasons import COMPLETION, GOODPUT, SATURATED, Fault
 from model.result import FlowRow, Status
