@@ -12,8 +12,6 @@ from analysis import robustness
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.plan.sweeps import core_failure
-from model.link_events import outage, words
-from harness.plan.outages import core_failure
 from model.links import events_words, outage
 from model.result import FlowRow, PortRow, RunResult, Table
 from model.spec import (

@@ -10,9 +10,6 @@ from experiments.sigcomm11.robustness.figures import LINK_FAILURE, LOSS_AND_COST
 from harness.experiment import Figure
 from harness.options.options import UserOptions, resolve
 from harness.plan.sweeps import core_failure
-from model.link_events import check_events
-from harness.options.options import Given, resolve
-from harness.plan.outages import core_failure
 from model.links import check_events
 from model.spec import RunSpec, TopologySpec
 

@@ -18,14 +18,15 @@ from engines.emulation.dataplanes.ovs.wires import bridge_ports
 from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from harness.options.options import UserOptions, openflow_of, resolve
-from model.openflow import CONTROLLERS, openflow_words
 from model.spec import (
+    CONTROLLERS,
     PORT,
     QDISC,
     LinkSpec,
     OpenFlowSpec,
     RunSpec,
     TopologySpec,
+    openflow_words,
 )
 
 _TICK_NS = 64
