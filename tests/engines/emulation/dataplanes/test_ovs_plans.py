@@ -122,7 +122,7 @@ def test_points_from_before_there_was_openflow_are_found_again() -> None:
 def test_openflow_options_need_open_vswitch() -> None:
     assert openflow_of(UserOptions()) == OpenFlowSpec()
     chosen = openflow_of(UserOptions.of(dataplane="ovs", mode="proactive"))
-    assert openflow_words(chosen) == "--mode proactive"
+    assert chosen == OpenFlowSpec(mode="proactive")
     with pytest.raises(UsageError, match="--mode proactive: only Open vSwitch has one: add --dataplane ovs"):
         openflow_of(UserOptions.of(mode="proactive"))
     with pytest.raises(UsageError, match=f"choose from: {', '.join(CONTROLLERS)}"):
