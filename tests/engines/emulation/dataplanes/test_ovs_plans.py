@@ -26,7 +26,6 @@ from model.spec import (
     OpenFlowSpec,
     RunSpec,
     TopologySpec,
-    openflow_words,
 )
 
 _TICK_NS = 64
