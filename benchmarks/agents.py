@@ -33,11 +33,11 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.agent_charts import KERNEL, draw_ratios
 from benchmarks.other_programs import MAX_PCT, BusyTime, OtherPrograms
 from ccp.loading import load
 from ccp.names import PREFIX
 from common.errors import HostUnfitError, RefabricError, RunError
-from docs.tools.agents_chart import KERNEL, draw
 from engines.emulation.congestion.agent import Account, AgentDatapath
 from engines.emulation.hosts.hosts import start_namespaces
 from engines.emulation.kernel.namespaces import HostRef
@@ -265,7 +265,7 @@ def main(counts: str, reports: str, chart: Path | None, as_json: bool, **options
     rows = table(costs, by_cpu=options["rate_mbps"] > 0)
     length = len(load(PREFIX + options["cc"]).program.main)
     if chart:
-        draw(rows, chart, by_cpu=options["rate_mbps"] > 0, words=_words_of(options, length))
+        draw_ratios(rows, chart, by_cpu=options["rate_mbps"] > 0, words=_words_of(options, length))
     if as_json:
         head = {"benchmark": "agents", **request, "instructions_per_ack": length}
         click.echo(json.dumps({**head, "rows": rows, "machine": machine()}))

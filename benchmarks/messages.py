@@ -36,9 +36,9 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.agent_charts import draw_messages
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
-from docs.tools.messages_chart import draw
 from engines.emulation.congestion.channels import POLL_MS, update
 from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
 from engines.emulation.sandbox.client import emulation_lock
@@ -286,7 +286,7 @@ def main(messages: int, every_us: float, transports: str, chart: Path | None, as
         click.echo(f"messages: {error}", err=True)
         sys.exit(error.exit_code)
     if chart:
-        draw(rows, chart, [f"{messages} messages each", f"one every {every_us:g} us"])
+        draw_messages(rows, chart, [f"{messages} messages each", f"one every {every_us:g} us"])
     if as_json:
         click.echo(json.dumps({"benchmark": "messages", "rows": rows, "machine": machine()}))
         return

@@ -9,10 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import agents, messages
+from benchmarks.agent_charts import LABELS, draw_messages, draw_ratios
 from benchmarks.agents import Cost, table
-from docs.tools.agents_chart import draw as draw_agents
-from docs.tools.messages_chart import LABELS
-from docs.tools.messages_chart import draw as draw_messages
 
 
 def cost(variant: str, gbps: float, cpu_pct: float = 100.0, others_pct: float = 0.0) -> Cost:
@@ -52,7 +50,7 @@ def test_percentiles_of_messages() -> None:
 
 def test_charts_are_drawn(tmp_path: Path) -> None:
     costs = [cost(variant, gbps) for variant, gbps in (("kernel", 10), ("ack", 9), ("10ms", 11))]
-    draw_agents(table(costs, by_cpu=False), tmp_path / "agents.png", by_cpu=False, words=["3 runs"])
+    draw_ratios(table(costs, by_cpu=False), tmp_path / "agents.png", by_cpu=False, words=["3 runs"])
     rows = [vars(messages.summary(name, [9000, 30_000], 2, 0.0)) for name in LABELS]
     draw_messages(rows, tmp_path / "messages.png", ["2 messages"])
     assert all((tmp_path / f"{name}.png").stat().st_size > 1000 for name in ("agents", "messages"))
