@@ -34,6 +34,7 @@ HERE = " (docs/experiments/sigcomm11.md)"
 """Where reports find more about a difference: this page."""
 HEAD = ("claim", "published", "simulated", "emulated", "verdict")
 _BLOCK = re.compile(r"<!-- (claims|differs): (.+?) -->\n.*?<!-- end -->", re.DOTALL)
+_RECALLED = re.compile(" (with|from) what is recalled$")
 _SCORE = re.compile(r"<!-- score -->.*")
 
 
@@ -63,7 +64,7 @@ def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str
 def _table(found: Sequence[Row]) -> str:
     lines = (
         (row.statement, f"{row.published.value} ({row.published.note})", _measured(row, row.simulated),
-         _measured(row, row.emulated), f"**{row.verdict}**" if row.colour == "red" else row.verdict)
+         _measured(row, row.emulated), _verdict(row))
         for row in found
     )  # fmt: skip
     head, cells = pages.basis_in_head(HEAD, list(lines))
@@ -72,10 +73,16 @@ def _table(found: Sequence[Row]) -> str:
     return pages.table(head, cells)
 
 
+def _verdict(row: Row) -> str:
+    """Return the verdict, bold if it is red; the published value says if it is recalled."""
+    word = _RECALLED.sub("", row.verdict)
+    return f"**{word}**" if row.colour == "red" else word
+
+
 def _measured(row: Row, cell: Cell) -> str:
     """Return a measured value without its unit, which the published one has."""
     _, blank, unit = row.published.value.partition("\N{NO-BREAK SPACE}")
-    return cell.short().replace(blank + unit, "")
+    return cell.short().replace(blank + unit, "").replace(" of the flows unfinished", " unfinished")
 
 
 def _differences(found: Sequence[Row]) -> str:

@@ -46,7 +46,7 @@ def test_what_all_rows_share_is_said_once() -> None:
     page = written(TEXT, found, "")
     assert "| claim | published | simulated (95 %, 6 seeds) | verdict |" in page
     assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 | **differs** |" in page
-    assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 (2 % of the flows unfinished) | **differs** |" in page
+    assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 (2 % unfinished) | **differs** |" in page
 
 
 def test_claims_with_the_same_reasons_share_an_item() -> None:
