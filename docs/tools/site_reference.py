@@ -14,7 +14,7 @@ import click
 import refabric
 from experiments.command import main as command
 from experiments.registry import CATALOGUE
-from harness.cli.help.manual import EXIT_CODES
+from harness.cli.manuals import EXIT_CODES
 from harness.metrics import columns
 from harness.metrics.metric import Metric, ShownIn
 from harness.metrics.metrics import TABLES

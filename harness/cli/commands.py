@@ -6,43 +6,85 @@ Exit codes: 0 all ok; 1 some points failed or suspect (results kept); 2 usage; 3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
+from common import interrupts
+from common.errors import HostUnfitError, RefabricError
 from common.suggest import did_you_mean
 from common.version import VERSION
 from harness.catalogue import Catalogue
-from harness.cli.options import OneLineErrors
+from harness.cli.options import say
+from harness.streams import escaped
 
 COMMANDS: Mapping[str, str] = {
     "doctor": "harness.cli.machine:doctor",
     "list": "harness.cli.listing:list_",
-    "plan": "harness.cli.planning:plan",
+    "plan": "harness.cli.run:plan_command",
     "run": "harness.cli.run:run",
-    "status": "harness.cli.status:status",
-    "plot": "harness.cli.plot:plot",
+    "status": "harness.cli.stored:status",
+    "plot": "harness.cli.reading:plot",
     "report": "harness.cli.reading:report",
     "compare": "harness.cli.reading:compare",
-    "watch": "harness.cli.watch:watch",
+    "watch": "harness.cli.stored:watch",
     "calibrate": "harness.cli.machine:calibrate",
     "shell": "harness.cli.machine:shell",
-    "worker": "harness.cli.worker:worker",
-    "kernel": "harness.cli.kernel:kernel",
-    "new": "harness.cli.new:new",
-    "results": "harness.cli.keeping:results",
-    "export": "harness.cli.keeping:export",
-    "completion": "harness.cli.help.completion:completion",
-    "man": "harness.cli.help.manual:manual",
-    "docs": "harness.cli.help.docs:docs",
+    "worker": "harness.cli.machine:worker",
+    "kernel": "harness.cli.machine:kernel",
+    "new": "harness.cli.listing:new",
+    "results": "harness.cli.stored:results",
+    "export": "harness.cli.stored:export",
+    "completion": "harness.cli.manuals:completion",
+    "man": "harness.cli.manuals:manual",
+    "docs": "harness.cli.manuals:docs",
 }
 """Module and name of each command: the command line imports the one that it runs."""
 
 
-class Commands(OneLineErrors):
-    """The commands of COMMANDS, in alphabetical order."""
+OF_DEBIAN = frozenset({"mininet"})
+"""Modules that no package index has: setup/install.sh of a clone installs them."""
+NO_MININET = (
+    "Mininet is not installed, which real hosts need: clone refabric and run  sudo setup/install.sh  there; "
+    "simulated hosts (--engine simulator) need neither"
+)
+
+
+class Commands(click.Group):
+    """The commands of COMMANDS, in alphabetical order. Every error ends in one line on stderr and the exit
+    code of its kind."""
+
+    @escaped()
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        """Run a command and exit the process."""
+        extra["standalone_mode"] = False
+        try:
+            with interrupts.never_lost():
+                code = super().main(args=args, prog_name=prog_name or "refabric", **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            context = error.ctx if isinstance(error, click.UsageError) else None
+            where = context.command_path if context else "refabric"
+            say(f"{error.format_message()} (see {where} --help)")
+            sys.exit(error.exit_code)
+        except RefabricError as error:
+            say(str(error))
+            sys.exit(error.exit_code)
+        except ModuleNotFoundError as error:
+            if error.name not in OF_DEBIAN:
+                raise
+            say(NO_MININET)
+            sys.exit(HostUnfitError.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            say("interrupted")
+            sys.exit(130)
+        sys.exit(code if isinstance(code, int) else 0)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands; nothing is imported for it."""

@@ -1,19 +1,20 @@
-"""`refabric list`: what there is to choose from."""
+"""`refabric list` and `refabric new`: what there is to choose from, and a file to begin with."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 import topos
+from common.errors import UsageError
+from common.named_files import write_new
 from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
 from engines.emulation.dataplanes.dataplane import DATAPLANES
-from harness.catalogue import Catalogue
-from harness.cli.options import (
-    json_option,
-)
+from harness.catalogue import FILE_SUFFIX, Catalogue
+from harness.cli.options import json_option, users_path
 from harness.options.options import sweep_workloads
 from harness.options.profiles import PROFILES
 from harness.streams import fitted, write_json
@@ -50,3 +51,29 @@ def list_(catalogue: Catalogue, as_json: bool) -> None:
         click.echo(f"{heading}:")
         for name, about in entries.items():
             click.echo(fitted(f"  {name:<{LIST_WIDTH}} {about}".rstrip(), LIST_WIDTH + 3))
+
+
+TEMPLATE = Path(__file__).with_name("template.txt")
+TEMPLATE_NAME = "NAME"
+
+
+@click.group(short_help="Write the template of an experiment of your own.")
+def new() -> None:
+    """Write the template of an experiment of your own."""
+
+
+@new.command(short_help="Write a commented experiment to FILE, which ends in .py.")
+@click.argument("file", type=users_path)
+@click.pass_obj
+def experiment(catalogue: Catalogue, file: Path) -> None:
+    """Write a commented experiment to FILE, which ends in .py; it runs as it is."""
+    name = file.stem
+    if file.suffix != FILE_SUFFIX or not (name.isascii() and name.replace("_", "").isalnum()):
+        raise UsageError(
+            f"{file}: name a file of letters, digits and '_' that ends in {FILE_SUFFIX}, e.g. mine.py"
+        )
+    if any(name in (each.name, each.folder) for each in catalogue):
+        raise UsageError(f"{file}: refabric has an experiment called {name}; choose another name")
+    text = TEMPLATE.read_text().replace(TEMPLATE_NAME, name)
+    write_new(str(file), file, text.encode())
+    click.echo(f"{file}: run it with  refabric run {file if file.is_absolute() else f'./{file}'}")

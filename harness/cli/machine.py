@@ -1,31 +1,30 @@
-"""`refabric doctor`, `shell` and `calibrate`: this machine, and a network on it."""
+"""`refabric doctor`, `shell`, `calibrate`, `kernel` and `worker`: what this machine can do."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
 
 import topos
-from common.errors import UsageError
+from common.errors import HostUnfitError, UsageError
 from engines import registry as engines
 from engines.emulation.dataplanes.dataplane import FABRIC
-from harness.cli.options import (
-    dataplane_options,
-    interruptible,
-    json_option,
-    typed,
-)
-from harness.cli.progress import (
-    PlainProgress,
-)
+from engines.emulation.sandbox import client
+from engines.linux.kernel import store
+from engines.linux.kernel.source import PACKAGE, VERSION
+from harness.cli.options import dataplane_options, interruptible, json_option, typed
+from harness.cli.progress import PlainProgress, duration
 from harness.options.fields import K, Option
 from harness.options.options import UserOptions, openflow_of
 from harness.options.parsers import limited, whole
 from harness.streams import unescaped, write_json
 from model.spec import TopologySpec
+from setup.kernel.progress import Moment
 
 
 @click.command(short_help="Test whether this machine can run experiments.")
@@ -110,3 +109,124 @@ def calibrate(k: tuple[int, ...], as_json: bool) -> None:
                 write_json(sys.stdout, {"event": "rate", "k": size, "rate_mbps": rate_mbps})
             else:
                 click.echo(f"k={size}: {rate_mbps:g} Mb/s")
+
+
+BUILD = "refabric kernel build"
+NOTE_PCT = 10
+
+
+@click.group(short_help="Build, show or remove the kernel of --engine linux.")
+def kernel() -> None:
+    """Build, show or remove the kernel that --engine linux runs in virtual time."""
+
+
+@kernel.command("build", short_help="Build the kernel: about 8 minutes on two CPUs.")
+@click.option("--any-version", is_flag=True, help=f"Accept another version of {PACKAGE} than {VERSION}.")
+@click.option("--force", is_flag=True, help="Build it even if it is built already.")
+@json_option
+def kernel_build(any_version: bool, force: bool, as_json: bool) -> None:
+    """Build the kernel from the packaged source: about 8 minutes on two CPUs, as an ordinary user."""
+    from setup.kernel import build as building  # noqa: PLC0415
+
+    def progress(moment: Moment) -> None:
+        if as_json:
+            write_json(sys.stdout, {"event": "build", **asdict(moment)})
+        else:
+            click.echo(_step(moment))
+
+    with interruptible():
+        built = building.build(progress, any_version, force)
+    _show_kernels((built,), as_json)
+
+
+@kernel.command("status", short_help="Show the built kernels.")
+@json_option
+def kernel_status(as_json: bool) -> int:
+    """Show the built kernels; exit with 1 if none fits this version of refabric."""
+    found = store.stored()
+    _show_kernels(found, as_json)
+    if store.current() is None and not as_json:
+        click.echo(f"no kernel is built for this version of refabric: {BUILD}")
+    return 0 if store.current() else 1
+
+
+@kernel.command("remove")
+def kernel_remove() -> None:
+    """Remove all built kernels, and what interrupted builds left."""
+    from setup.kernel import build as building  # noqa: PLC0415
+
+    freed = building.remove()
+    click.echo(f"{freed / 1e6:.0f} MB freed in {store.folder()}" if freed else "there is nothing to remove")
+
+
+def first_build(note: Callable[[str], None]) -> None:
+    """Build the kernel for a run that lacks it. `note` gets a line at each step and each NOTE_PCT percent.
+
+    Raises HostUnfitError if this machine cannot build it, RunError if a step fails.
+    """
+    from setup.kernel import build as building  # noqa: PLC0415
+
+    said: set[tuple[str, int]] = set()
+
+    def progress(moment: Moment) -> None:
+        mark = moment.step, int(moment.pct // NOTE_PCT)
+        if mark not in said:
+            said.add(mark)
+            note(f"kernel: {_step(moment)}")
+
+    note("the engine linux needs a kernel, which is built once: about 8 minutes on two CPUs")
+    note(f"kernel: {kernel_words(building.build(progress))}")
+
+
+def _step(moment: Moment) -> str:
+    left = "" if moment.left_s is None else f", {duration(moment.left_s)} left"
+    return f"{moment.pct:3.0f} %  {moment.step}{left}"
+
+
+def _show_kernels(kernels: tuple[store.Kernel, ...], as_json: bool) -> None:
+    for each in kernels:
+        if as_json:
+            write_json(sys.stdout, {"event": "kernel", **each.to_json()})
+        else:
+            click.echo(f"{each.path}\n  {kernel_words(each)}")
+
+
+def kernel_words(each: store.Kernel) -> str:
+    """Describe a kernel in one line."""
+    fits = "" if each.is_current else "; of another version of refabric: not used"
+    controls = ", ".join(each.congestion_controls)
+    return f"Linux {each.version} ({each.package}), {controls}; built {each.built_at[:16]}{fits}"
+
+
+@click.command(short_help="Run points of other machines' sweeps.")
+@click.argument("address")
+@click.option("--host", metavar="ADDRESS", required=True, help="Listen at this address of a private network.")
+@click.option("--nthreads", type=click.IntRange(1), metavar="N", help="Run N points at once. [default: CPUs]")
+@click.option("--memory-limit", metavar="BYTES", help="Use at most this memory. [default: all]")
+@click.option("--insecure", is_flag=True, help="Let root's helper serve a scheduler without TLS.")
+@click.option("--real-hosts", is_flag=True, help="Offer real hosts in real time, one point at a time.")
+def worker(
+    address: str, host: str, nthreads: int | None, memory_limit: str | None, insecure: bool, real_hosts: bool
+) -> None:
+    """Run points of other machines' sweeps, as the Dask scheduler at ADDRESS hands them out, until Ctrl-C.
+
+    Real hosts need root: sudo starts the root helper, and the worker itself is the user's process.
+    """
+    if real_hosts and not client.available():
+        raise HostUnfitError(f"real hosts need root; run: sudo .venv/bin/refabric worker {address} ...")
+    from distributed.cli.dask_worker import main  # noqa: PLC0415 -- 0.6 s
+
+    from harness.execute.dask_cluster import check_address  # noqa: PLC0415
+
+    check_address(address, client.available(), insecure)
+
+    argv = [address, "--host", host, "--no-dashboard"]
+    if memory_limit:
+        argv += ["--memory-limit", memory_limit]
+    if real_hosts:  # the helper's connection is this process's, so no nanny starts another one
+        argv += ["--no-nanny", "--nthreads", "1", "--resources", "emulation=1"]
+    elif nthreads:
+        argv += ["--nthreads", str(nthreads)]
+    # Not the usual folder in /tmp, which anybody may have made: Dask imports from it.
+    with tempfile.TemporaryDirectory(prefix="refabric-worker-") as folder:
+        main([*argv, "--local-directory", folder], standalone_mode=False)

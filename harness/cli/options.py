@@ -1,4 +1,4 @@
-"""Common parts of the command line: the options of plan, run and status, and one line for every error."""
+"""Options of the commands: on a command line, in completion, and as Python values of `refabric.run`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,54 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from common import interrupts
-from common.errors import HostUnfitError, RefabricError, UsageError
+import topos
+from common.errors import UsageError
 from common.privileges import check_private
+from controllers.routing import POLICIES
+from engines.emulation.dataplanes.dataplane import DATAPLANES
+from engines.registry import ENGINES
+from fabric._core import disciplines
 from harness.catalogue import Catalogue
-from harness.cli.help import completion
 from harness.experiment import Experiment
-from harness.options.fields import BY_NAME, OPTIONS, Option
-from harness.streams import escaped, fitted
+from harness.options import parsers
+from harness.options.fields import BY_NAME, OPTIONS, TRAFFIC, Option, exact
+from harness.options.profiles import PROFILES
+from harness.streams import fitted
+from model.congestion import CONGESTION_CONTROLS
+from model.openflow import CONTROLLERS, DATAPATHS, MODES
+from model.spec import CLOCKS, HOST_QUEUES
+
+VALUES: Mapping[str, Callable[[], Collection[str]]] = {
+    "cc": lambda: CONGESTION_CONTROLS,
+    "clock": lambda: CLOCKS,
+    "controller": lambda: CONTROLLERS,
+    "datapath": lambda: DATAPATHS,
+    "dataplane": lambda: DATAPLANES,
+    "discipline": disciplines,
+    "engine": lambda: (*ENGINES, parsers.BOTH),
+    "host_queue": lambda: HOST_QUEUES,
+    "mode": lambda: MODES,
+    "profile": lambda: PROFILES,
+    "rate": lambda: (parsers.BY_MACHINE,),
+    "routing": lambda: POLICIES,
+    "topology": lambda: [f.written.partition(":")[0] + ":" if f.written else f"{f.alias},"
+                         for f in topos.TOPOLOGIES.values()],
+    "traffic": lambda: TRAFFIC,
+    "workload": lambda: (*parsers.sweep_workloads(), "all"),
+}  # fmt: skip
+"""What an option's value may be, by the option's name."""
+LISTS = frozenset({"cc", "engine", "workload"})
+"""Options that take several values, with commas between them."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-INTERRUPTED = 130
 
 
 class UsersPath(click.Path):
@@ -94,8 +123,29 @@ def typed(option: Option) -> Callable[[Command], Command]:
         multiple=option.multiple,
         callback=parsed,
         help=option.help,
-        shell_complete=completion.values,
+        shell_complete=option_values,
     )
+
+
+def option_values(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the values of an option that begin with what is typed; of a list, its last part."""
+    del context
+    name = parameter.name or ""
+    before, comma, last = incomplete.rpartition(",") if name in LISTS else ("", "", incomplete)
+    known = VALUES[name]() if name in VALUES else ()
+    return [CompletionItem(f"{before}{comma}{each}") for each in known if each.startswith(last)]
+
+
+def experiment_names(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the experiments whose names begin with what is typed, or files for a path."""
+    del parameter
+    if incomplete.startswith((".", "/", "~")):
+        return [CompletionItem(incomplete, type="file")]
+    return [CompletionItem(e.name, help=e.title) for e in context.obj if e.name.startswith(incomplete)]
 
 
 @contextlib.contextmanager
@@ -122,63 +172,86 @@ def _find(context: click.Context, _: click.Parameter, name: str | None) -> Exper
 
 
 experiment_argument = click.argument(
-    "chosen", metavar="EXPERIMENT", callback=_find, shell_complete=completion.experiments
+    "chosen", metavar="EXPERIMENT", callback=_find, shell_complete=experiment_names
 )
 """An experiment by name; the command takes it as `chosen`."""
 optional_experiment = click.argument(
-    "chosen", metavar="[EXPERIMENT]", callback=_find, required=False, shell_complete=completion.experiments
+    "chosen",
+    metavar="[EXPERIMENT]",
+    callback=_find,
+    required=False,
+    shell_complete=experiment_names,
 )
-
-
-OF_DEBIAN = frozenset({"mininet"})
-"""Modules that no package index has: setup/install.sh of a clone installs them."""
-NO_MININET = (
-    "Mininet is not installed, which real hosts need: clone refabric and run  sudo setup/install.sh  there; "
-    "simulated hosts (--engine simulator) need neither"
-)
-
-
-class OneLineErrors(click.Group):
-    """A group of commands that ends every error in one line on stderr and the exit code of its kind."""
-
-    @escaped()
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        """Run a command and exit the process."""
-        extra["standalone_mode"] = False
-        try:
-            with interrupts.never_lost():
-                code = super().main(args=args, prog_name=prog_name or "refabric", **extra)
-        except click.exceptions.NoArgsIsHelpError as error:
-            error.show()
-            sys.exit(error.exit_code)
-        except click.ClickException as error:
-            _say(f"{error.format_message()} (see {_where(error)} --help)")
-            sys.exit(error.exit_code)
-        except RefabricError as error:
-            _say(str(error))
-            sys.exit(error.exit_code)
-        except ModuleNotFoundError as error:
-            if error.name not in OF_DEBIAN:
-                raise
-            _say(NO_MININET)
-            sys.exit(HostUnfitError.exit_code)
-        except (click.Abort, KeyboardInterrupt):
-            _say("interrupted")
-            sys.exit(INTERRUPTED)
-        sys.exit(code if isinstance(code, int) else 0)
-
-
-def _where(error: click.ClickException) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return context.command_path if context else "refabric"
 
 
 def warn(text: str) -> None:
     """Print a line for the user, unless it is empty."""
     if text:
-        _say(text)
+        say(text)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print a line for the user on stderr."""
     line = f"refabric: {' '.join(text.split())}"
     click.echo(fitted(line, 2) if sys.stderr.isatty() else line, err=True)
+
+
+NOT_IN_PYTHON = frozenset({"--help", "--json", "--config", "--save-config"})
+"""Options that are about the terminal or about files of options."""
+
+
+def argv_of(command: click.Command, values: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of a command line with these values; None and False leave an option out.
+
+    A list is joined by commas, or repeats an option that may be given several times. A mapping gives
+    NAME=VALUE pairs of such an option.
+    """
+    return [argument for name, value in values.items() for argument in _arguments(command, name, value)]
+
+
+def parsed_parameters(command: click.Command, argv: Iterable[str], catalogue: Catalogue) -> dict[str, Any]:
+    """Return the parameters of the command by name. Raises UsageError of one line."""
+    try:
+        return dict(command.make_context(command.name, list(argv), obj=catalogue).params)
+    except click.ClickException as error:
+        raise UsageError(" ".join(error.format_message().split())) from None
+
+
+def flag_of(name: str) -> str:
+    """Return the option of an argument or of a key: `random_drop` is `--random-drop`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _arguments(command: click.Command, name: str, value: Any) -> Iterator[str]:
+    flag = flag_of(name)
+    option = next((p for p in command.params if flag in p.opts), None)
+    if flag in NOT_IN_PYTHON:
+        raise UsageError(f"No such option '{flag}'.")
+    if value is None or value is False:
+        return
+    if value is True:
+        yield flag
+        return
+    each = _texts(flag, value)
+    several = isinstance(option, click.Option) and option.multiple
+    for text in each if several else [",".join(each)]:
+        yield f"{flag}={text}"
+
+
+def _texts(flag: str, value: Any) -> list[str]:
+    """Return a value as texts of a command line. Raises UsageError for a type that no option takes."""
+    if isinstance(value, Mapping):
+        return [f"{name}={_argument_text(flag, inner)}" for name, inner in value.items()]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [_argument_text(flag, value)]
+    return [_argument_text(flag, inner) for inner in value]
+
+
+def _argument_text(flag: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return exact(value)
+    if isinstance(value, Mapping | list | tuple | set | bytes) or value is None:
+        raise UsageError(f"{flag} {value!r}: give a number, a text, or a list of them")
+    return str(value)

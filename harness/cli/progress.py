@@ -25,7 +25,6 @@ from harness.results import point_results, run_json
 from harness.streams import Escaping, console_for, wrapped, write_json
 from model.reasons import texts
 from model.result import Status
-from model.spec import RunSpec
 
 
 def duration(seconds: float) -> str:
@@ -82,45 +81,23 @@ def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
     return f"{head}; about {duration(wall_s(pending))} to go"
 
 
-class Lines:
-    """The lines of a sweep that both kinds of progress print: one per point, without what all points share.
-
-    Runs are counted as they end (`ended`): points that run side by side do not end in the order of their
-    start.
-    """
-
-    def __init__(self) -> None:
-        self._alike = labels.Shared()
-        self.ended = 0
-
-    def begin(self, jobs: Sequence[Job]) -> None:
-        self._alike = labels.shared([job.spec for job in jobs])
-        self.ended = 0
-
-    def name(self, spec: RunSpec) -> str:
-        """Return the point's name beside the others of the sweep."""
-        return labels.beside(spec, self._alike)
-
-    def finished(self, judged: point_results.Judged, place: Place) -> str:
-        """Return the line of a run that has ended."""
-        self.ended += 1
-        head = f"[{self.ended}/{place.total}] {self.name(judged.spec)}{_on(place)}"
-        return f"{head}: {verdict(judged, place)}"
-
-
 class PlainProgress:
-    """Print a line when a point ends, and the engine's notes."""
+    """Print a line when a point ends, without what all points share, and the engine's notes."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = Escaping(stream)
-        self._lines = Lines()
+        self._alike = labels.Shared()
+        self._ended = 0
+        """How many runs have ended: points that run side by side do not end in the order of their start."""
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str, style: str = "", indent: int = 2) -> None:
+        del style, indent
         print(text, file=self._stream, flush=True)
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
-        self._lines.begin(jobs)
-        self._say(opening(jobs, pending))
+        self._alike = labels.shared([job.spec for job in jobs])
+        self._ended = 0
+        self._print(opening(jobs, pending))
 
     def start(self, job: Job, place: Place) -> None:
         """Do nothing: a log has one line per point."""
@@ -129,25 +106,32 @@ class PlainProgress:
         """Do nothing: phases would only make a log longer."""
 
     def note(self, text: str) -> None:
-        self._say(f"  note: {text}")
+        self._print(f"  note: {text}", indent=8)
 
     def finish(self, judged: point_results.Judged, place: Place) -> None:
         left = f"; {duration(place.eta_s)} left" if place.eta_s >= 1 else ""
-        self._say(f"{self._lines.finished(judged, place)}{left}")
+        self._print(f"{self._finished(judged, place)}{left}")
+
+    def _finished(self, judged: point_results.Judged, place: Place) -> str:
+        """Return the line of a run that has ended."""
+        self._ended += 1
+        on = f" on {place.worker}" if place.worker else ""
+        head = f"[{self._ended}/{place.total}] {labels.beside(judged.spec, self._alike)}{on}"
+        return f"{head}: {verdict(judged, place)}"
 
     def end(self) -> None:
         """Do nothing: nothing is open."""
 
 
-class RichProgress:
+class RichProgress(PlainProgress):
     """Print finished points, and below them one live line: bar, point, phase, time left.
 
     Before the first point the live line shows what is prepared, such as the trials of a calibration.
     """
 
     def __init__(self, console: Console) -> None:
+        super().__init__(console.file)
         self._console = console
-        self._lines = Lines()
         self._live: Live | None = None
         self._running: dict[str, tuple[Job, float]] = {}
         """Running jobs and their start times, by name."""
@@ -160,8 +144,7 @@ class RichProgress:
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
         self.end()
-        self._lines.begin(jobs)
-        self._print(opening(jobs, pending))
+        super().begin(jobs, pending)
         self._total_s = sum(job.expected_s for job in pending)
         if pending:
             self._show()
@@ -183,16 +166,13 @@ class RichProgress:
         if self._live is None:
             self._show()
 
-    def note(self, text: str) -> None:
-        self._print(f"  note: {text}", indent=8)
-
     def finish(self, judged: point_results.Judged, place: Place) -> None:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
         self._place, self._heard_s = place, time.monotonic()
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
-        self._print(self._lines.finished(judged, place), colour)
+        self._print(self._finished(judged, place), colour)
 
     def end(self) -> None:
         if self._live is not None:
@@ -210,14 +190,14 @@ class RichProgress:
         bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + done_s, width=10)
         phase = self._doing(now)
         latest = next(reversed(self._running.values()), None)
-        what = self._lines.name(latest[0].spec) if latest else ""
+        what = labels.beside(latest[0].spec, self._alike) if latest else ""
         others = len(self._running) - 1
         phase = f"and {others} more" if others > 0 else phase
         left_s = self._place.eta_s - (now - self._heard_s)
         left = f"{duration(left_s)} left" if left_s >= 1 else "longer than expected"
         for _ in range(5):
             line.add_column(no_wrap=True, overflow="ellipsis")
-        line.add_row(bar, f"[{self._lines.ended}/{self._place.total}]", what, phase, left)
+        line.add_row(bar, f"[{self._ended}/{self._place.total}]", what, phase, left)
         return line
 
     def _preparing(self, now: float) -> Table:
@@ -233,10 +213,6 @@ class RichProgress:
             return ""
         of = f" of {duration(self._phase_s)}" if self._phase_s else ""
         return f"{self._phase} {duration(now - self._phase_began)}{of}"
-
-
-def _on(place: Place) -> str:
-    return f" on {place.worker}" if place.worker else ""
 
 
 class JsonProgress:

@@ -1,4 +1,4 @@
-"""`refabric run`: plan, run and show an experiment, for people or for machines."""
+"""`refabric run` and `plan`: plan, run and show an experiment, for people or for machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,15 +16,15 @@ import click
 from common import grammar
 from common.errors import RefabricError
 from engines.engine import Engine
+from engines.provenance import free_memory_mb
 from engines.registry import SIMULATOR
 from harness.claims import claims, remembered, verdicts
 from harness.claims.claims import once
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import Verdict
-from harness.cli import advice as advising
 from harness.cli import table
 from harness.cli.config import Configurable, config_options
-from harness.cli.kernel import first_build
+from harness.cli.machine import first_build
 from harness.cli.options import (
     experiment_argument,
     interruptible,
@@ -33,7 +33,7 @@ from harness.cli.options import (
     sweep_options,
     warn,
 )
-from harness.cli.progress import JsonProgress, for_stream
+from harness.cli.progress import JsonProgress, duration, for_stream
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import MakeExecutor, Outcome, Progress
@@ -43,20 +43,23 @@ from harness.metrics import columns
 from harness.metrics.metric import Metric
 from harness.options.options import UserOptions, retries_of
 from harness.options.profiles import NO_RETRIES, PROFILES, Retries
-from harness.plan import session
+from harness.plan import jobs, session
+from harness.plan.advice import Advice, advise
+from harness.plan.jobs import Job, pending_jobs, to_run, wall_s
 from harness.plan.machines import Machines, ThisMachine
 from harness.plan.session import Session
+from harness.points.labels import label
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
 from harness.results import store
-from harness.streams import write_json
+from harness.streams import fitted, write_json
 from model.result import Status
 
 MAX_RETRIES = 100
 
 
 @dataclass(frozen=True)
-class Request:
+class RunOptions:
     """The options of `refabric run`.
 
     `retries` says how often a suspect point is run again. `dask` is the address of a cluster's scheduler,
@@ -79,7 +82,7 @@ class Request:
         return sys.stderr if self.as_json else sys.stdout
 
 
-def run_experiment(asked: Request) -> int:
+def run_experiment(asked: RunOptions) -> int:
     """Run, show and draw; return the exit code. Raises RefabricError if it cannot start or continue."""
     progress = for_stream(asked.human)
     if asked.as_json:
@@ -95,15 +98,7 @@ def run_experiment(asked: Request) -> int:
     return outcome.exit_code
 
 
-@dataclass(frozen=True)
-class Carried:
-    """A sweep that was carried out: its session and its outcome."""
-
-    session: Session
-    outcome: Outcome
-
-
-def carry_out(asked: Request, progress: Progress) -> Carried:
+def carry_out(asked: RunOptions, progress: Progress) -> tuple[Session, Outcome]:
     """Plan and execute; show nothing but progress. Raises RefabricError if it cannot start or continue."""
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
@@ -114,17 +109,16 @@ def carry_out(asked: Request, progress: Progress) -> Carried:
             )
         finally:
             progress.end()
-        for line in advising.before(ready, force) if asked.dask is None else ():
+        for line in urgent_advice(ready, force) if asked.dask is None else ():
             progress.note(line)
         outcome = sweep.run(
             ready.jobs, make_executor, ready.store, ready.found, progress, force, ready.retries
         )
-    return Carried(ready, dataclasses.replace(outcome, planned=len(ready.plan.jobs)))
+    return ready, dataclasses.replace(outcome, planned=len(ready.plan.jobs))
 
 
-def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
-    carried = carry_out(asked, progress)
-    ready, outcome = carried.session, carried.outcome
+def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
+    ready, outcome = carry_out(asked, progress)
     if outcome.interrupted:
         if all_finished(outcome):
             table.print_results(
@@ -140,7 +134,7 @@ def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, di
     return outcome, {"interrupted": outcome.interrupted, **closing}
 
 
-def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
+def _show(asked: RunOptions, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
     table.print_results(human, outcome.points, OwnSettings(asked.experiment.figures), own)
@@ -170,9 +164,9 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     warn(stored.write_cache())
     drawn = [path for paths in charts.values() for path in paths]
     beside = remembered.compared(remembered.read(), simulated)
-    closing = table.Closing(outcome.points, OwnSettings(asked.experiment.figures), judged)
-    table.print_details(human, closing, [*ready.lacking, str(beside)])
-    table.print_closing(human, closing, files_in(directory, charts), page)
+    settings = OwnSettings(asked.experiment.figures)
+    table.print_details(human, outcome.points, judged, [*ready.lacking, str(beside)])
+    table.print_closing(human, outcome.points, settings, judged, files_in(directory, charts), page)
     summary = str(directory / store.SUMMARY)
     drawn_paths = [str(path) for path in drawn]
     changed = {"verdicts_known": beside.known, "verdicts_changed": beside.changed}
@@ -187,7 +181,9 @@ def files_in(directory: Path, charts: Mapping[str, Sequence[Path]]) -> str:
 
 
 @contextlib.contextmanager
-def _machines(engine: Engine, asked: Request, progress: Progress) -> Iterator[tuple[Machines, MakeExecutor]]:
+def _machines(
+    engine: Engine, asked: RunOptions, progress: Progress
+) -> Iterator[tuple[Machines, MakeExecutor]]:
     """Yield this machine, or the cluster, and its executors. Raises UsageError, HostUnfitError."""
     if asked.dask is None:
         here = ThisMachine(engine, lambda: first_build(progress.note))
@@ -280,10 +276,10 @@ def request_of(
     insecure: bool,
     as_json: bool,
     **options: Any,
-) -> Request:
+) -> RunOptions:
     """Return what `refabric run` was asked for, by its parsed parameters. Raises UsageError."""
     asked = UserOptions.parsed(**options)
-    return Request(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
+    return RunOptions(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
 
 
 def _check_plan(given: dict[str, Any]) -> None:
@@ -295,3 +291,91 @@ def _check_plan(given: dict[str, Any]) -> None:
 
 
 run.check = _check_plan
+
+
+@click.command("plan", cls=Configurable, short_help="Show the points of a run, with their expected times.")
+@experiment_argument
+@config_options
+@sweep_options
+@results_option
+@json_option
+def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
+    """Show the points of a run, their order, expected time and link rate, without starting any."""
+    asked = UserOptions.parsed(**options)
+    stored = store.index(results / chosen.folder)
+    made = session.checked_plan(chosen, asked, stored=stored)
+    pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
+    to_run = {job.name for job in jobs.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
+    for index, job in enumerate(made.jobs, 1):
+        todo = "to run" if job.name in pending else "to retry" if job.name in to_run else "finished"
+        if as_json:
+            fields = _job_fields(job)
+            write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
+        else:
+            rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
+            head = f"{index:3} {todo:8} {duration(job.expected_s):>11} {rate:>9} "
+            click.echo(fitted(head + label(job.spec), len(head)))
+    left = [job for job in made.jobs if job.name in to_run]
+    advice = machine_advice(made.jobs, to_run)
+    if as_json:
+        print_advice(advice, as_json)
+        write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
+                                "expected_s": wall_s(left)})  # fmt: skip
+        return
+    total = f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}"
+    for line in (total, *made.rate_lines(), *made.left_out()):
+        click.echo(fitted(line, 2))
+    print_advice(advice, as_json)
+
+
+def _turns(left: Sequence[Job]) -> str:
+    """Return the time of points that run side by side and of points that run alone, if there are both."""
+    alone = [job for job in left if job.at_once == 1]
+    if not alone or len(alone) == len(left):
+        return ""
+    shared = [job for job in left if job.at_once > 1]
+    return f": {duration(wall_s(shared))} side by side, then {duration(wall_s(alone))} one by one"
+
+
+def _job_fields(job: Job) -> dict[str, Any]:
+    """Return a job as fields for JSON; name and rate are null while the rate is not known."""
+    spec = job.spec.to_json()
+    spec["link"]["rate_mbps"] = job.rate.rate_mbps
+    return {
+        "point": None if job.rate.rate_mbps is None else job.name,
+        "expected_s": job.expected_s,
+        "rate_mbps": job.rate.rate_mbps,
+        "rate_how": job.rate.how,
+        "spec": spec,
+    }
+
+
+MACHINE_BOUND = ("mininet",)
+"""Engines that move real packets in real time."""
+
+
+def machine_advice(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
+    """Return advice on those of `jobs` that have one of these names and need CPU time in real time."""
+    bound = [job for job in jobs if job.name in names and job.spec.engine in MACHINE_BOUND]
+    if not bound:
+        return []
+    from engines.emulation import calibrate  # noqa: PLC0415
+
+    return advise(bound, calibrate.capacity(), free_memory_mb())
+
+
+def print_advice(found: Sequence[Advice], as_json: bool) -> None:
+    """Print every line on stdout, for people or for machines."""
+    for advice in found:
+        if as_json:
+            fields = {"lesson": advice.lesson, "severity": advice.severity, "text": advice.text}
+            write_json(sys.stdout, {"event": "advice", **fields})
+        else:
+            click.echo(fitted(str(advice), 2))
+
+
+def urgent_advice(ready: Session, force: bool) -> list[str]:
+    """Return the urgent advice on what is still to run: points that will be suspect or do not fit."""
+    pending = to_run(ready.jobs, ready.found.points, force, ready.retries)
+    found = machine_advice(pending, {job.name for job in pending})
+    return [str(advice) for advice in found if advice.urgent]

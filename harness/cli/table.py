@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -100,24 +98,17 @@ def _verdicts(found: Sequence[Verdict]) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class Closing:
-    """What the last lines are about: points, the settings of their figures, verdicts on statements."""
-
-    points: Sequence[Judged]
-    own: OwnSettings
-    verdicts: Sequence[Verdict]
-
-    @functools.cached_property
-    def scores(self) -> list[str]:
-        """How many published statements agree, and how many are about something else."""
-        found = list(dict.fromkeys(self.verdicts))
-        return in_short.score(found, "refabric report") if found else []
+def _scores(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return how many published statements agree, and how many are about something else."""
+    found = list(dict.fromkeys(verdicts))
+    return in_short.score(found, "refabric report") if found else []
 
 
-def print_details(stream: IO[str], closing: Closing, more: Sequence[str] = ()) -> None:
+def print_details(
+    stream: IO[str], points: Sequence[Judged], verdicts: Sequence[Verdict], more: Sequence[str] = ()
+) -> None:
     """Print what the results are based on, what the machine did, and what was not measured."""
-    sentences = [*in_short.details(closing.points), *closing.scores, *filter(None, more)]
+    sentences = [*in_short.details(points), *_scores(verdicts), *filter(None, more)]
     if not sentences:
         return
     console = console_for(stream)
@@ -126,13 +117,20 @@ def print_details(stream: IO[str], closing: Closing, more: Sequence[str] = ()) -
         print_wrapped(console, f"  {sentence}", indent=4)
 
 
-def print_closing(stream: IO[str], closing: Closing, files: str, report: Path | None = None) -> None:
+def print_closing(
+    stream: IO[str],
+    points: Sequence[Judged],
+    own: OwnSettings,
+    verdicts: Sequence[Verdict],
+    files: str,
+    report: Path | None = None,
+) -> None:
     """Print the last lines, for somebody who reads nothing else: what was found, what was published, and
     which page to open."""
     console = console_for(stream)
     print_wrapped(console, files)
     console.print()
-    for sentence in in_short.results(closing.points, closing.own) or closing.scores[:1]:
+    for sentence in in_short.results(points, own) or _scores(verdicts)[:1]:
         print_wrapped(console, sentence)
     if report is not None:
         print_wrapped(console, f"Open {report}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 from fabric.plan import FRAME_BITS
 from harness.options.rates import SETTLING_MBIT
@@ -44,24 +44,12 @@ SMALLEST_K = 4
 VIRTUALLY = "--engine linux, the same in virtual time"
 
 
-class Lesson(StrEnum):
-    SCALE = "scale"
-    RATE = "rate"
-    QUEUES = "queues"
-
-
-class Severity(StrEnum):
-    FITS = "fits"
-    NOTE = "note"
-    WARNING = "warning"
-
-
 @dataclass(frozen=True)
 class Advice:
     """One line of advice; a `warning` says what to change."""
 
-    lesson: Lesson
-    severity: Severity
+    lesson: Literal["scale", "rate", "queues"]
+    severity: Literal["fits", "note", "warning"]
     text: str
     urgent: bool = False
     """Whether a run prints it too: some of its points will be suspect or will fail."""
@@ -70,13 +58,7 @@ class Advice:
         return f"{self.severity}: {self.text}"
 
 
-@dataclass(frozen=True)
-class Machine:
-    capacity: Capacity
-    free_memory_mb: float
-
-
-def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
+def advise(jobs: Sequence[Job], capacity: Capacity, free_memory_mb: float) -> list[Advice]:
     """Return the advice on these jobs for this machine: one line if everything fits.
 
     It is about flows, because calls put little load on links.
@@ -87,28 +69,28 @@ def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
     known = [job for job in asked if job.rate.rate_mbps is not None]
     plain = [job.spec for job in known if not job.cpu_bound]
     found = [
-        *_memory([job.spec for job in asked], machine.free_memory_mb),
-        *_too_fast(plain, machine.capacity),
-        *_on_purpose([job for job in asked if job.cpu_bound], machine.capacity),
+        *_memory([job.spec for job in asked], free_memory_mb),
+        *_too_fast(plain, capacity),
+        *_on_purpose([job for job in asked if job.cpu_bound], capacity),
         *_queues(plain),
         *_settling(plain),
     ]
-    if any(advice.severity is Severity.WARNING for advice in found):
+    if any(advice.severity == "warning" for advice in found):
         return found
-    return [*_fits(asked, plain, machine.capacity), *found]
+    return [*_fits(asked, plain, capacity), *found]
 
 
 def _fits(asked: Sequence[Job], plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
     if plain:
         worst, needs = _worst(plain)
         text = f"{_point(worst)} needs {_hops(needs)}, the most of all; {_carried(capacity, needs)}"
-        yield Advice(Lesson.RATE, Severity.FITS, text)
+        yield Advice("rate", "fits", text)
     unknown = [job.spec.topology for job in asked if job.rate.rate_mbps is None and not job.cpu_bound]
     if unknown:
         names = ", ".join(dict.fromkeys(named(topology) for topology in unknown))
         idle = f"leaves this machine {100 - FIT_PCT:.0f} % idle"
         text = f"the link rate of {names} is measured first: the highest that {idle}"
-        yield Advice(Lesson.RATE, Severity.FITS, text)
+        yield Advice("rate", "fits", text)
 
 
 def _too_fast(plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
@@ -118,8 +100,8 @@ def _too_fast(plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
     worst, needs = _worst(over)
     surely = capacity.busy_pct(needs.hops_per_s) > FULL_PCT
     yield Advice(
-        Lesson.RATE,
-        Severity.WARNING,
+        "rate",
+        "warning",
         f"{_point(worst)} needs {_hops(needs)}; {_carried(capacity, needs)}: "
         f"{len(over)} of {len(plain)} points {'will' if surely else 'may'} be suspect; "
         f"{_remedy(worst, needs, capacity)}",
@@ -135,7 +117,7 @@ def _on_purpose(bound: Sequence[Job], capacity: Capacity) -> Iterator[Advice]:
     if known:
         worst, needs = _worst(known)
         text += f", up to {_hops(needs)} ({_point(worst)}); {_carried(capacity, needs)}"
-    yield Advice(Lesson.RATE, Severity.NOTE, f"{text}: they are meant to be suspect", urgent=True)
+    yield Advice("rate", "note", f"{text}: they are meant to be suspect", urgent=True)
 
 
 def _worst(specs: Sequence[RunSpec]) -> tuple[RunSpec, PointLoad]:
@@ -178,8 +160,8 @@ def _memory(specs: Sequence[RunSpec], free_mb: float) -> Iterator[Advice]:
     iperf3 = spec.traffic == "iperf3"
     by = f"{2 * needs.flows} iperf3 processes" if iperf3 else f"{needs.flows} flows"
     yield Advice(
-        Lesson.SCALE,
-        Severity.WARNING,
+        "scale",
+        "warning",
         f"{_point(spec)}: {needs.hosts} hosts and {by} need about {_gb(most_mb)} of memory, "
         f"{_gb(free_mb)} are free; choose {'--traffic native or ' if iperf3 else ''}a smaller --k",
         urgent=True,
@@ -203,8 +185,8 @@ def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
         held = _path_holds(link, hops)
         if link.queue_pkts < held:
             yield Advice(
-                Lesson.QUEUES,
-                Severity.WARNING,
+                "queues",
+                "warning",
                 f"a path of {link.rate_mbps:g} Mb/s links with {link.delay_us:g} us each holds {held} "
                 f"packets (bandwidth x delay), a queue only {link.queue_pkts}: a window halved by a "
                 f"loss leaves the link idle; choose --queue {held} or more",
@@ -212,8 +194,8 @@ def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
         elif full_ms > LONG_QUEUE_MS:
             fits = max(held, math.floor(LONG_QUEUE_MS / _packet_ms(link)))
             yield Advice(
-                Lesson.QUEUES,
-                Severity.NOTE,
+                "queues",
+                "note",
                 f"a full queue of {link.queue_pkts} packets takes {full_ms / 1000:.1f} s at "
                 f"{link.rate_mbps:g} Mb/s, {full_ms / MIN_RTO_MS:.0f} times the minimum RTO: round trips "
                 f"take seconds and flows settle slowly; a higher --rate or --queue {fits} shortens it",
@@ -223,8 +205,8 @@ def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
 def _unbounded(link: LinkSpec) -> Advice:
     a_second = 1000 / _packet_ms(link)
     return Advice(
-        Lesson.QUEUES,
-        Severity.NOTE,
+        "queues",
+        "note",
         f"unbounded queues grow during the whole run: at {link.rate_mbps:g} Mb/s "
         f"every {a_second:.0f} packets in a queue add a second of delay, and without losses no sender slows "
         "down",
@@ -251,8 +233,8 @@ def _settling(specs: Sequence[RunSpec]) -> Iterator[Advice]:
     for rate_mbps, warmup_s in rates.items():
         burst_ms = BURST_KB * 8192 / rate_mbps / 1000
         yield Advice(
-            Lesson.QUEUES,
-            Severity.NOTE,
+            "queues",
+            "note",
             f"MPTCP sends bursts of up to {BURST_KB} kB per subflow, {burst_ms:.0f} ms at "
             f"{rate_mbps:g} Mb/s, "
             f"and waits for the slowest: after {warmup_s:g} s of warm-up its goodput is still too low; "

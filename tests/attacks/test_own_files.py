@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UsageError
-from harness.cli.help import docs
+from harness.cli import manuals
 from harness.report.report import TEMPLATES
 from harness.report.svg import picture
 from tests.support.watch.chromium import LACKING, Chromium, program
@@ -50,19 +50,24 @@ def test_only_a_site_is_replaced(tmp_path: Path, site: Path) -> None:
     link.symlink_to(other)
     for wrong in (other, link, other / "file"):
         with pytest.raises(UsageError, match=f"^--output {wrong}: "):
-            docs.put(site, wrong)
-    docs.put(site, output)
+            manuals.put_site(site, wrong)
+    manuals.put_site(site, output)
     (output / "old.html").write_text("old")
     (output / "assets").symlink_to(other)
     (output / ".git").mkdir()
-    docs.put(site, output)
-    assert sorted(path.name for path in output.iterdir()) == [".git", docs.MARK, "index.html", "search"]
+    manuals.put_site(site, output)
+    assert sorted(path.name for path in output.iterdir()) == [
+        ".git",
+        manuals.SITE_MARK,
+        "index.html",
+        "search",
+    ]
     assert (other / "file").read_text() == "kept"
 
 
 @pytest.fixture
 def served(site: Path) -> Iterator[int]:
-    with docs.server(site, 0) as server:
+    with manuals.site_server(site, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield int(server.server_address[1])
         server.shutdown()

@@ -28,7 +28,7 @@ from engines.emulation.hosts import shell
 from engines.emulation.sandbox import client, helper, inside
 from engines.emulation.sandbox.inside import Caller
 from engines.emulation.sandbox.isolation import spawn_inside
-from harness.cli.worker import worker
+from harness.cli.machine import worker
 from tests.support.scenarios.kills import children
 from tests.support.waiting import until
 

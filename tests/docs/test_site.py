@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from common.errors import RunError, UsageError
 from docs.tools import gallery, site
 from experiments.command import main
-from harness.cli.help import docs
+from harness.cli import manuals
 
 pytestmark = pytest.mark.builds
 _LOADED = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//""")
@@ -98,14 +98,14 @@ def test_lists_and_links_are_staged_for_mkdocs() -> None:
 
 
 def test_it_is_served_on_this_machine_alone(built: Path) -> None:
-    with docs.server(built, 0) as serving:
+    with manuals.site_server(built, 0) as serving:
         threading.Thread(target=serving.serve_forever, daemon=True).start()
         host, port = serving.server_address[:2]
         assert host == "127.0.0.1"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/index.html", timeout=20) as answer:
             assert b"refabric" in answer.read()
         with pytest.raises(UsageError, match="choose another one"):
-            docs.server(built, int(port))
+            manuals.site_server(built, int(port))
         serving.shutdown()
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
+import refabric
 from common.version import VERSION
-from refabric import _private
 from tests.support.tree_copy import changed_checkout, on_one_cpu
 
 pytestmark = pytest.mark.builds
@@ -170,13 +170,13 @@ def test_an_added_discipline_drops_early_and_is_named(
 def test_a_module_of_the_same_name_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wellknown").mkdir()
     monkeypatch.setattr(sys, "path", list(sys.path))
-    _private.make_importable(tmp_path)
+    refabric._make_importable(tmp_path)
     assert sys.path[0] == str(tmp_path)
     users = types.ModuleType("wellknown")
     users.__file__ = "/home/user/wellknown.py"
     monkeypatch.setitem(sys.modules, "wellknown", users)
     with pytest.raises(ImportError, match=r"wellknown is imported already \(/home/user/wellknown.py\)"):
-        _private.make_importable(tmp_path)
+        refabric._make_importable(tmp_path)
 
 
 def test_the_version_is_the_same_everywhere() -> None:

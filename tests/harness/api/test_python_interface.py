@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 import refabric
 from experiments.command import main
-from harness.api.columns import NO_PANDAS, Columns
-from harness.cli.arguments import argv_of
+from harness.cli.options import argv_of
 from harness.cli.run import run as run_command
+from harness.python_api import NO_PANDAS, Columns
 
 STUDY = "cs244-one-to-one"
 QUICK: dict[str, Any] = {"k": 4, "engine": "simulator", "seconds": 2, "warmup": 0.5, "quiet": True}
@@ -151,14 +151,14 @@ def _imported(program: str) -> set[str]:
 
 def test_every_name_can_be_imported_and_imports_no_chart() -> None:
     found = _imported("from refabric import *\nassert callable(run) and callable(load)")
-    assert "harness.api.results" in found
+    assert "harness.python_api" in found
     assert not found & {"matplotlib", "distributed"}
 
 
 def test_a_command_imports_what_it_uses_only() -> None:
     found = _imported("import refabric.command, experiments.command")
     assert "harness.cli.commands" in found
-    assert not found & {"matplotlib", "distributed", "jinja2", "http.server", "harness.api.results"}
+    assert not found & {"matplotlib", "distributed", "jinja2", "http.server", "harness.python_api"}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

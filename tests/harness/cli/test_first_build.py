@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from engines.linux.kernel.store import Kernel
-from harness.cli import kernel as cli
+from harness.cli import machine
 from setup.kernel import build as building
 from setup.kernel.progress import Moment, Progress
 
@@ -25,7 +25,7 @@ def test_a_first_run_shows_steps_and_every_tenth(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(building, "build", build)
     said: list[str] = []
-    cli.first_build(said.append)
+    machine.first_build(said.append)
     assert "built once" in said[0]
     assert said[1] == "kernel:   0 %  unpack the source"
     assert "kernel:  50 %  compile, 1 min 00 s left" in said

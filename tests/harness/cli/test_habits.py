@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from common.version import VERSION
 from experiments.command import main
 from harness.cli.commands import COMMANDS
-from harness.cli.help.manual import pages
+from harness.cli.manuals import pages
 from harness.results import contents
 from harness.streams import LINE_WIDTH
 from tests.support import chart_files

@@ -196,7 +196,7 @@ def test_statements_about_other_sizes_are_one_line_and_no_table() -> None:
     stream = StringIO()
     table.print_verdicts(stream, FIGURE, found)
     assert stream.getvalue() == ""
-    table.print_details(stream, table.Closing(points, OwnSettings([FIGURE]), found))
+    table.print_details(stream, points, found)
     line = "5 published statements are about other sizes, workloads or transports: not measured here"
     assert line in stream.getvalue()
     assert in_short.elsewhere(verdicts(FIGURE, judged([at(50.0, spec_of(k=8))])), "x") == []
