@@ -28,8 +28,7 @@ from harness.options.fields import BY_NAME, OPTIONS, TRAFFIC, Option, exact
 from harness.options.profiles import PROFILES
 from harness.streams import fitted
 from model.congestion import CONGESTION_CONTROLS
-from model.openflow import CONTROLLERS, DATAPATHS, MODES
-from model.spec import CLOCKS, HOST_QUEUES
+from model.spec import CLOCKS, CONTROLLERS, DATAPATHS, HOST_QUEUES, MODES
 
 VALUES: Mapping[str, Callable[[], Collection[str]]] = {
     "cc": lambda: CONGESTION_CONTROLS,

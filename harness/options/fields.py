@@ -97,7 +97,7 @@ def _text(value: Any) -> Text:
 class SpecField(Option):
     """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
 
-    `text` is the inverse of `parse`; commands contain what `repeated` returns, if it is given. `known`
+    `text` is the inverse of `parse`; commands contain what `repeated` returns, if it is given. `check_value`
     checks a value of the spec, where `parse` takes only texts of another form; it raises UsageError and
     reads no file. Commands that repeat a run contain the option if the value is not the default, or
     `always`, provided that `written` is true for the point. If `engines_own` is true, points of other
@@ -107,7 +107,7 @@ class SpecField(Option):
     path: str = ""
     text: Callable[[Any], Text] = _text
     repeated: Callable[[Any], Text] | None = None
-    known: Callable[[str, Any], object] | None = None
+    check_value: Callable[[str, Any], object] | None = None
     always: bool = False
     written: Callable[[RunSpec], bool] = lambda _spec: True
     hosts: Hosts = Hosts.ALL
@@ -136,7 +136,7 @@ class SpecField(Option):
 
     def check(self, value: Any) -> None:
         """Raise UsageError for a value of the spec that the option cannot set."""
-        (self.known or self.parse)(self.flag, value)
+        (self.check_value or self.parse)(self.flag, value)
 
     def argv(self, spec: RunSpec) -> list[str]:
         """Return the arguments that give this field its value in `spec`; empty if none are needed."""
@@ -193,7 +193,7 @@ def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
     return given
 
 
-def known_stack(option: str, stack: StackSpec) -> None:
+def check_stack(option: str, stack: StackSpec) -> None:
     """Check names in the stack of a spec; model/spec.py checks its numbers. Raises UsageError."""
     for name, known in CHOICES.items():
         if (value := getattr(stack, name)) not in known:
@@ -309,14 +309,14 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "loss", "PERCENT",
         "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
         parsers.percent("link.loss"),
-        path="link.loss", text=lambda share: exact(100 * share), known=parsers.limited("link.loss"),
+        path="link.loss", text=lambda share: exact(100 * share), check_value=parsers.limited("link.loss"),
     ),
     SpecField(
         "link_trace", "TRACE",
         f"Let links between switches carry packets at the delivery opportunities of TRACE instead of their "
         f"rate: {TRACE_FORMS} (milliseconds, one per line). [default: none, or the figure's]",
-        parsers.link_trace,
-        path="link.trace", known=parsers.known_link_trace,
+        user_files.link_trace_of,
+        path="link.trace", check_value=parsers.check_link_trace,
     ),
     SpecField(
         "ecn", "PKTS",
@@ -351,7 +351,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "Repeatable.",
         parsers.events,
         multiple=True, path="events", text=lambda events: tuple(map(event_text, events)),
-        known=parsers.known_events,
+        check_value=parsers.check_events,
     ),
     SpecField(
         "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
@@ -363,7 +363,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         parsers.sysctls,
         multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
         text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
-        known=parsers.known_sysctls,
+        check_value=parsers.check_sysctls,
     ),
     SpecField(
         "scheduler", "NAME[:MS|:ideal]",
@@ -371,13 +371,13 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "responsive:2:gap=0.15 adds subflows to connections below their demand. "
         "[default: none or the figure's]",
         lambda _flag, text: parse_scheduler(text),
-        path="scheduler", text=scheduler_words, known=lambda _flag, chosen: check_chosen(chosen),
+        path="scheduler", text=scheduler_words, check_value=lambda _flag, chosen: check_chosen(chosen),
     ),
     SpecField(
         "stalls", "WHERE:EVERY:MIN-MAX",
         "Stall the CPUs of fabric, hosts or all every EVERY ms on average, for MIN to MAX ms each.",
         lambda _flag, text: parse_stalls(text),
-        path="noise", text=stalls_words, known=lambda _flag, noise: check_noise(noise),
+        path="noise", text=stalls_words, check_value=lambda _flag, noise: check_noise(noise),
     ),
     SpecField(
         "clock", "NAME",
@@ -417,7 +417,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         parse_stack,
         multiple=True, path="stack", text=stack_texts,
         repeated=changed_texts,
-        known=known_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
+        check_value=check_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
 """Options that give all points of a sweep one value of a field."""

@@ -48,11 +48,6 @@ def one_of(option: str, value: str, known: Collection[str]) -> str:
     return value
 
 
-def at_least(option: str, value: float, minimum: float, unit: str, maximum: float = math.inf) -> float:
-    """Return `value` when it is finite and from `minimum` to `maximum`. Raises UsageError."""
-    return _within(option, Limits(minimum, maximum, unit), value)
-
-
 def _within(option: str, limits: Limits, value: float) -> float:
     if wrong := limits.problem(value):
         raise UsageError(f"{option} {value_words(value)}: {wrong}")
@@ -72,7 +67,7 @@ def whole(minimum: int, unit: str, maximum: float = _ENDLESS) -> Parser:
             value = int(text)
         except ValueError:
             raise UsageError(f"{option} {text}: give a whole number{f' of {unit}' if unit else ''}") from None
-        return int(at_least(option, value, minimum, unit, maximum))
+        return int(_within(option, Limits(minimum, maximum, unit), value))
 
     return parse
 
@@ -92,7 +87,11 @@ def count(maximum: int) -> Parser:
 def limited(path: str) -> Parser:
     """Return the parser of a number in the range of the spec's field at `path` (model/spec.py)."""
     limits = LIMITS[path]
-    read = whole(-_ENDLESS, limits.unit) if limits.whole else _number_of(limits.unit)
+    read = (
+        whole(-_ENDLESS, limits.unit)
+        if limits.whole
+        else lambda option, text: _float(option, text, limits.unit)
+    )
 
     def parse(option: str, text: Any) -> float:
         value: float = read(option, text)
@@ -106,10 +105,6 @@ def percent(path: str) -> Parser:
     limits = LIMITS[path]
     in_percent = Limits(100 * limits.least, 100 * limits.most, "%")
     return lambda option, text: _within(option, in_percent, _float(option, text, "%")) / 100
-
-
-def _number_of(unit: str) -> Parser:
-    return lambda option, text: _float(option, text, unit)
 
 
 def _float(option: str, text: Any, unit: str) -> float:
@@ -160,26 +155,24 @@ def subflows(option: str, text: str) -> tuple[int, ...]:
 
 
 def ccs(option: str, text: str) -> tuple[str, ...]:
-    """Parse congestion controls; keep the order, and each once."""
+    """Parse congestion controls, or files of a user's own algorithms; keep the order, and each once."""
     names = [part.strip() for part in text.split(",")]
     if not all(names):
         raise UsageError(f"{option} {text}: a name is missing; write e.g. --cc reno,lia")
-    found = tuple(dict.fromkeys(_cc(option, name) for name in names))
-    own = [Path(name).name for name in names if name.endswith(SUFFIX)]
-    if len(set(own)) < len({name for name in names if name.endswith(SUFFIX)}):
+    found: dict[str, None] = {}
+    for name in names:
+        if not name.endswith(SUFFIX):
+            found[one_of(option, name, CONGESTION_CONTROLS)] = None
+            continue
+        from ccp.loading import load, text_of  # noqa: PLC0415 -- with its compilers, which few runs need
+
+        own = OwnAlgorithm(Path(name).name, text_of(Path(name)))
+        load(own, own.text)  # to find its errors
+        found[own] = None
+    files = {name for name in names if name.endswith(SUFFIX)}
+    if len({Path(name).name for name in files}) < len(files):
         raise UsageError(f"{option} {text}: two files have the same name, which labels results; rename one")
-    return found
-
-
-def _cc(option: str, name: str) -> str:
-    """Return a registered name, or a user's algorithm with its text, loaded once to find its errors."""
-    if not name.endswith(SUFFIX):
-        return one_of(option, name, CONGESTION_CONTROLS)
-    from ccp.loading import load, text_of  # noqa: PLC0415 -- with its compilers, which few runs need
-
-    own = OwnAlgorithm(Path(name).name, text_of(Path(name)))
-    load(own, own.text)
-    return own
+    return tuple(found)
 
 
 def engines(option: str, text: str) -> tuple[str, ...]:
@@ -203,7 +196,10 @@ def named_workloads(option: str, texts: Sequence[str]) -> tuple[WorkloadSpec, ..
     for text in texts:
         one_of(option, text.partition(":")[0].strip(), known)
         if text.strip().startswith(TRACE):
-            traced = _trace(option, text.strip())
+            try:
+                traced = trace_of(text.strip().removeprefix(TRACE))
+            except UsageError as error:
+                raise UsageError(f"{option}: {error}") from None
             chosen.setdefault(traced.params["name"], traced)
             continue
         try:
@@ -212,13 +208,6 @@ def named_workloads(option: str, texts: Sequence[str]) -> tuple[WorkloadSpec, ..
             raise UsageError(f"{option} {text}: {error}") from None
         chosen.setdefault(matrices.label(name, params), WorkloadSpec(name, params))
     return tuple(chosen.values())
-
-
-def _trace(option: str, text: str) -> WorkloadSpec:
-    try:
-        return trace_of(text.removeprefix(TRACE))
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def rate(option: str, text: Any) -> float | Literal["auto"]:
@@ -246,7 +235,7 @@ def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def known_sysctls(option: str, values: Mapping[str, str]) -> None:
+def check_sysctls(option: str, values: Mapping[str, str]) -> None:
     """Check the sysctls of a spec. Raises UsageError."""
     for name, value in values.items():
         _check_sysctl(option, f"{name}={value}", name, value)
@@ -259,16 +248,11 @@ def _check_sysctl(option: str, text: str, name: str, value: str) -> None:
         )
 
 
-def known_link_trace(option: str, text: str) -> None:
+def check_link_trace(option: str, text: str) -> None:
     """Check the trace of a spec, which names no file. Raises UsageError."""
     if text.startswith(user_files.LINK_TRACE):
         raise UsageError(f"{option}: a stored point names a file")
     user_files.link_trace_of(option, text)
-
-
-def link_trace(option: str, text: str) -> str:
-    """Parse a trace of the links between switches: `lte:SEED`, or `@FILE`."""
-    return user_files.link_trace_of(option, text)
 
 
 def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:
@@ -290,7 +274,7 @@ def _event(option: str, text: str) -> LinkEvent:
     return event
 
 
-def known_events(option: str, of: Iterable[LinkEvent]) -> None:
+def check_events(option: str, of: Iterable[LinkEvent]) -> None:
     """Check the events of a spec. Raises UsageError."""
     for event in of:
         if not _can_be_typed(event):

@@ -319,14 +319,6 @@ class TestAutomaticRate:
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
         return cache
 
-    def test_plan_says_it_will_be_measured(self, results: Path) -> None:
-        done = refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results))
-        *_, rate = done.stdout.partition("\nfits:")[0].splitlines()
-        assert rate == "link rate at k=4: auto: will be measured first"
-        assert "\nfits: the link rate of k=4 is measured first" in done.stdout
-        job, *_ = objects(refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results), "--json"))
-        assert (job["point"], job["rate_mbps"], job["spec"]["link"]["rate_mbps"]) == (None, None, None)
-
     def test_run_measures_once_reports_and_keeps_how(self, results: Path, calibration: list[float]) -> None:
         run_auto = ("run", EXPERIMENT, *self.RUN, "--results", str(results))
         done = refabric(*run_auto)
@@ -348,17 +340,6 @@ class TestAutomaticRate:
         done = " ".join(refabric(*run_auto).stdout.split())
         assert "carries at k=4 again: 5 Mb/s was measured long ago" in done
         assert {point.spec.link.rate_mbps for point in load(results / EXPERIMENT)} == {20.0}
-
-    def test_a_sweep_goes_on_at_the_rate_of_its_finished_points(
-        self, results: Path, calibration: list[float], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        calibration.append(5.0)
-        monkeypatch.setattr(calibrate, "outdated", lambda *_: "")
-        assert refabric("run", EXPERIMENT, *self.RUN, "--results", str(results)).exit_code == 0
-        monkeypatch.setattr(calibrate, "outdated", lambda *_: "5 Mb/s was measured long ago")
-        more = ("--k", "4", "--subflows", "1,2", "--results", str(results))
-        assert refabric("run", EXPERIMENT, *more).exit_code == 0, "nothing is measured again"
-        assert {point.spec.link.rate_mbps for point in load(results / EXPERIMENT)} == {5.0}
 
     def test_an_unwritable_folder_is_found_before_measuring(
         self, results: Path, calibration: list[float]

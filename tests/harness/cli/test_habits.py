@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import zipfile
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
-from common.version import VERSION
+from engines import registry
+from engines.fake import FakeEngine
 from experiments.command import main
-from harness.cli.commands import COMMANDS
+from harness.cli.commands import COMMANDS, next_steps
 from harness.cli.manuals import pages
+from harness.cli.progress import RichProgress
 from harness.results import contents
-from harness.streams import LINE_WIDTH
 from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
@@ -67,14 +70,6 @@ def test_a_misspelt_name_is_answered_with_close_ones(words: tuple[str, ...], mea
     assert meant in done.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_is_printed(shell: str) -> None:
-    done = run("completion", shell)
-    assert done.exit_code == 0
-    assert f"_REFABRIC_COMPLETE={shell}_complete" in done.stdout
-    assert run("completion", "tcsh").exit_code == 2
-
-
 def test_every_command_has_a_manual_page_with_its_options(tmp_path: Path) -> None:
     done = run("man", str(tmp_path / "man1"))
     assert done.exit_code == 0
@@ -85,16 +80,6 @@ def test_every_command_has_a_manual_page_with_its_options(tmp_path: Path) -> Non
     found = dict(pages(main, "refabric"))
     assert {f"refabric-{name}.1" for name in COMMANDS} < set(found)
     assert "refabric-results-remove.1" in found
-
-
-def test_the_version_is_printed() -> None:
-    assert run("--version").stdout == f"refabric, version {VERSION}\n"
-
-
-def test_plans_and_lists_fit_80_columns() -> None:
-    for arguments in (("plan", STUDY, "--k", "4,8", "--engine", "simulator"), ("plan", "cs244"), ("list",)):
-        long = [line for line in run(*arguments).stdout.splitlines() if len(line) > LINE_WIDTH]
-        assert long == []
 
 
 def test_results_are_listed_with_their_sizes(stored: Path) -> None:
@@ -157,3 +142,33 @@ def test_a_report_compares_two_folders(stored: Path) -> None:
     assert "name one experiment" in run("report").stderr
     Path("comparison.html").write_text("mine")
     assert "is not a report of refabric" in run("report", "--compare", str(stored), "other").stderr
+
+
+def test_a_pipe_has_one_line_per_point_and_per_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENGINES, "fake", FakeEngine)
+    done = CliRunner().invoke(main, [*RUN, "--results", str(tmp_path)])
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith("[") for line in lines) == 3
+    assert lines[-1] == f"Open {tmp_path}/{STUDY}/report.html"
+    assert "\x1b" not in done.stdout
+
+
+def test_the_trials_of_a_calibration_are_seen() -> None:
+    stream = StringIO()
+    progress = RichProgress(Console(file=stream, force_terminal=True, width=80))
+    progress.phase("trying 10 Mb/s", 12.0)
+    progress.note("link rate at k=4: 10 Mb/s")
+    progress.end()
+    assert "trying 10 Mb/s 0 s of 12 s" in stream.getvalue()
+    assert "note: link rate at k=4" in stream.getvalue()
+
+
+def test_a_wheel_names_no_script_that_it_lacks(tmp_path: Path) -> None:
+    steps = next_steps(tmp_path)
+    assert "run_mptcp.sh" not in steps
+    commands = [line.split("  ")[1].split() for line in steps.splitlines()[1:]]
+    assert commands
+    for command in commands:
+        assert CliRunner().invoke(main, [*command[1:2], "--help"]).exit_code == 0

@@ -19,7 +19,6 @@ from model.reasons import (
     ENDED,
     ERROR,
     IMPOSSIBLE,
-    KINDS,
     NO_DATA,
     STARVED,
     UNSTATED,
@@ -94,10 +93,6 @@ def test_missing_data_is_a_kind_of_its_own(
 def test_a_suspect_point_without_a_reason_says_so() -> None:
     result = audited(dataclasses.replace(result_of([1.0]), status=Status.SUSPECT, reasons=()), spec_of())
     assert [reason.kind for reason in result.reasons] == [UNSTATED]
-
-
-def test_every_kind_of_failure_has_words() -> None:
-    assert all(KINDS[kind].title and KINDS[kind].todo for kind in (ERROR, BUG, ENDED, NO_DATA, UNSTATED))
 
 
 def test_flows_above_their_links_make_a_point_suspect_and_one_about_completion_times_doubtful() -> None:

@@ -15,7 +15,7 @@ from common.errors import UsageError
 from engines.emulation import calibrate
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
-from harness.options.options import SweepOptions, UserOptions, resolve, sweep_workloads
+from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.parsers import ints
 from harness.options.profiles import PROFILES
 from harness.points.baseline import baseline_of
@@ -194,12 +194,6 @@ class TestScript:
         done = self.script(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
-
-    def test_help(self) -> None:
-        for argument in ("--help", "-h"):
-            done = self.script(argument)
-            assert (done.returncode, done.stderr) == (0, "")
-            assert all(name in done.stdout for name in sweep_workloads())
 
     @pytest.mark.parametrize(
         ("arguments", "passed"),

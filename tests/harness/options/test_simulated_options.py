@@ -15,7 +15,6 @@ from experiments.cs244_2013.one_to_one import EXPERIMENT
 from experiments.registry import EXPERIMENTS
 from harness.options.fields import STACK_FIELDS, changed_texts, parse_stack, usual_stack
 from harness.options.options import SweepOptions, UserOptions, resolve
-from harness.options.rates import SIMULATED_MBPS
 from harness.plan import jobs
 from harness.results.store import load
 from model.spec import LINUX, StackSpec
@@ -143,12 +142,6 @@ def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
     simulated = resolve(UserOptions.of(engine="simulator"), figure.defaults)
     assert simulated.base.traffic == options_of().base.traffic
     assert simulated.base.transport.sysctls == {}
-
-
-def test_auto_is_the_papers_rate_and_says_so() -> None:
-    done = refabric("plan", "cs244-one-to-one", "--engine", "simulator", "--k", "4")
-    assert done.exit_code == 0, done.output
-    assert f"link rate at k=4: {SIMULATED_MBPS:g} Mb/s (auto, the paper's" in done.stdout
 
 
 @pytest.mark.parametrize("engine", ["mininet", "linux"])

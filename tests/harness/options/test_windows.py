@@ -131,13 +131,6 @@ class TestPlans:
         plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
         assert plan.left_out() == []
 
-    def test_the_cut_is_a_note_of_the_plan(self) -> None:
-        plan = session.make_plan(
-            EXPERIMENTS["cs244-one-to-one"], UserOptions.of(rate="0.5"), FakeEngine(name="mininet")
-        )
-        (line,) = plan.left_out()
-        assert "cut at 300 s" in line
-
 
 @pytest.mark.parametrize(
     ("engines", "grow"),

@@ -126,11 +126,6 @@ class TestRate:
         (advice,) = advice_on(spec(rate_mbps=10.0), spec(rate_mbps=10.0, subflows=1))
         assert "1 of 2 points may be suspect" in advice.text
 
-    def test_an_estimate_is_called_one_and_says_how_to_measure(self) -> None:
-        (advice,) = advice_on(spec(12, 10.0), capacity=Capacity((), 2))
-        assert "never measured (sudo refabric calibrate)" in advice.text
-        assert "an estimate from its 2 CPUs" in advice.text
-
     def test_cpu_bound_on_purpose_is_no_warning(self) -> None:
         jobs = [job(spec(4, 1000.0), cpu_bound=True), job(spec(10), cpu_bound=True, known=False)]
         (advice,) = advise(jobs, TWO_CORES, ROOMY)
@@ -175,10 +170,6 @@ class TestQueues:
         fitting = int(re.search(r"--queue (\d+)", advice.text)[1])  # type: ignore[index]
         assert self.lines(queue(spec(rate_mbps=1.0, subflows=1), fitting)) == []
 
-    def test_unbounded_queues_grow(self) -> None:
-        (advice,) = self.lines(queue(spec(rate_mbps=1.0, subflows=1), 0))
-        assert "at 1 Mb/s every 83 packets in a queue add a second of delay" in advice.text
-
     def test_below_the_bandwidth_delay_product(self) -> None:
         wanted = queue(spec(rate_mbps=10.0, subflows=1), 20, delay_us=5000.0)
         (advice,) = self.lines(wanted)
@@ -209,12 +200,6 @@ class TestCommands:
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    def test_plan_ends_with_advice(self, tmp_path: Path) -> None:
-        for k, rate, begins in (("12", "10", "warning: k=12"), ("8", "5", "fits: ")):
-            lines = self.plan(tmp_path, "--k", k, "--rate", rate).splitlines()
-            last = [line for line in lines if not line.startswith(" ")][-1]
-            assert last.startswith(begins), "continued lines are indented"
-
     def test_plan_as_json(self, tmp_path: Path) -> None:
         lines = self.plan(tmp_path, "--k", "12", "--rate", "10", "--json").splitlines()
         (advice,) = (event for event in map(json.loads, lines) if event["event"] == "advice")
@@ -234,31 +219,12 @@ class TestCommands:
         monkeypatch.setattr(calibrate, "capacity", lambda: TWO_CORES)
         assert "warning" not in CliRunner().invoke(main, (*run, "--force")).stdout
 
-    def test_doctor_says_which_tree_at_which_rate(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        k8 = TopologySpec("fat_tree", {"k": 8})
-        monkeypatch.setattr(calibrate, "rates", lambda: [(k8, 5.0)])
-        found = doctor.carried()
-        assert found.ok
-        assert "measured k=8 5 Mb/s; derived from it: 0.76 M packet-hops/s at 70 % busy" in found.seen
-        assert "k=8 8, " in found.seen
-        monkeypatch.setattr(calibrate, "capacity", lambda: Capacity((), 2))
-        assert "not measured (sudo refabric calibrate --k 8); estimated from 2 CPUs" in doctor.carried().seen
-
-    def test_doctor_says_what_noise_and_cpus_allow(self) -> None:
+    def test_doctor_checks_noise_against_the_rates_that_cpus_allow(self) -> None:
         quiet = doctor.noise_check(QUIET, 13.2, TWO_CORES)
         assert (quiet.ok, quiet.needed, quiet.mark) == (True, False, "ok  ")
-        assert "0.07 ms late at the 99th percentile" in quiet.seen
-        assert "A frame takes 13 us of CPU from host to host: 2 CPUs sustain about k=4 6" in quiet.seen
         noisy = doctor.noise_check(dataclasses.replace(QUIET, late_p99_us=4100.0), 13.2, TWO_CORES)
         assert (noisy.ok, noisy.needed, noisy.mark) == (False, False, "lack"), "noise alone makes none unfit"
-        assert "the noise alone limits the rate to 50 Mb/s" in noisy.seen
-        assert "k=4 50, " in noisy.seen
-        assert "--engine simulator" in noisy.fix
-        slow = Capacity((Utilisation(10_000, 90.0),), 1)
-        assert "no FatTree at 2 Mb/s" in doctor.noise_check(QUIET, 400.0, slow).seen
-
-    def test_made_up_results_need_no_machine(self, tmp_path: Path) -> None:
-        assert "packet-hops" not in self.plan(tmp_path, "--engine", "fake", "--k", "12", "--rate", "10")
+        assert "50 Mb/s" in noisy.seen and "--engine simulator" in noisy.fix
 
 
 def test_scattered_packets_ask_for_as_much_as_eight_subflows() -> None:

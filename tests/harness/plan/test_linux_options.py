@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import UsageError
-from engines.registry import ENGINES, LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, VIRTUAL_TIME, real_time
+from engines.registry import LINUX, MININET
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
 from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
@@ -24,15 +24,6 @@ TREE = TopologySpec("fat_tree", {"k": 4})
 
 def resolved(**typed: str) -> SweepOptions:
     return resolve(UserOptions.of(**{"engine": LINUX, **typed}), FIGURE.defaults)
-
-
-def test_it_is_an_engine_with_linux_hosts_in_virtual_time() -> None:
-    assert LINUX in ENGINES
-    assert LINUX in LINUX_HOSTS
-    assert LINUX in VIRTUAL_TIME
-    assert LINUX not in SIMULATED_HOSTS
-    assert not real_time((LINUX,))
-    assert real_time((LINUX, MININET))
 
 
 def test_its_rate_is_not_measured_and_points_last_as_long_as_in_real_time() -> None:
