@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -6,8 +6,9 @@ import numpy.typing as npt
 
 from fabric.plan import NetworkPlan
 from fabric.readings import (
+    AgentCommandTuple,
+    AgentEventTuple,
     AgentReadings,
-    AgentTuple,
     Counters,
     DatagramReadings,
     Departure,
@@ -22,17 +23,8 @@ from fabric.readings import (
 )
 
 FiveTupleNumbers = tuple[int, int, int, int, int]
-TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool, int, int]
-"""Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s,
-congestion control by the kernel's name (empty: the namespace's own), whether over MPTCP, the flow it waits
-for (-1: none), DSCP."""
-
-DatagramTuple = tuple[int, int, int, tuple[int, int, int, int], int]
-"""Bits per second with headers, packets (0: no end), start in ps, path (as a subflow's), DSCP."""
-
-NoiseTuple = tuple[int, int, int, int, bool, bool]
-"""Mean time between the beginnings of stalls, shortest and longest stall in ps, seed, whether the hosts' CPUs
-stall, whether the network stands still during a stall."""
+SubflowTuple = tuple[int, int, int, int]
+"""Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
 
 COMPILER: str
 SOURCES: str
@@ -77,15 +69,58 @@ class VirtualFabric:
     def next_due_ps(self) -> int: ...
     def counters(self) -> Counters: ...
 
+class Flow:
+    def __init__(
+        self,
+        *,
+        subflows: Sequence[SubflowTuple],
+        cc: str,
+        size_bytes: int = 0,
+        start_ps: int = 0,
+        after: int | None = None,
+        dscp: int = 0,
+    ) -> None:
+        """A size of 0 is unlimited. With `after`, the number of an earlier flow, the start counts from that
+        flow's completion. Raises ValueError for a congestion control that the simulator does not have."""
+
+class Datagrams:
+    """Packets of full size at a constant rate, headers included; 0 packets are unlimited."""
+
+    packets: int
+    def __init__(
+        self, *, rate_bps: int, path: SubflowTuple, packets: int = 0, start_ps: int = 0, dscp: int = 0
+    ) -> None: ...
+
+class Noise:
+    """Stalls of the machine: the mean time between their beginnings, their shortest and longest length,
+    whether the hosts' timers stall too, and whether the network stands still meanwhile."""
+    def __init__(
+        self, *, every_ps: int, least_ps: int, most_ps: int, seed: int, stalls_timers: bool, elastic: bool
+    ) -> None: ...
+
+class Agent:
+    """The agent of flows under one. Programs are structs ccp_program; flows begin with the first. With a
+    `report_us` of 0, there is a report in each round trip."""
+    def __init__(
+        self,
+        *,
+        programs: Sequence[bytes],
+        delay_ps: int,
+        jitter_ps: int,
+        report_us: int,
+        seed: int,
+        answer: Callable[[list[AgentEventTuple]], list[AgentCommandTuple]],
+    ) -> None: ...
+
 class Simulation:
     def __init__(
         self,
         plan: NetworkPlan | Any,
         options: Any,
-        flows: Sequence[Any],
-        datagrams: Sequence[DatagramTuple] = (),
-        noise: NoiseTuple | None = None,
-        agent: AgentTuple | None = None,
+        flows: Sequence[Flow],
+        datagrams: Sequence[Datagrams] = (),
+        noise: Noise | None = None,
+        agent: Agent | None = None,
         threads: int = 1,
     ) -> None: ...
     def agent(self) -> AgentReadings: ...
@@ -274,6 +309,26 @@ class Pinger:
     def cpu_s(self) -> float: ...
 
 def parse_socket(message: bytes, /) -> tuple[npt.NDArray[np.void], list[str]]: ...
+
+class TrafficFlow:
+    """A flow between hosts, which are numbers; a size of 0 is unlimited. `cc` is the kernel's name of a
+    congestion control, or empty for the namespace's own. It waits for the flow `after`."""
+    def __init__(
+        self,
+        *,
+        src_host: int,
+        src_ip: int,
+        src_port: int,
+        dst_host: int,
+        dst_ip: int,
+        dst_port: int,
+        size_bytes: int,
+        start_s: float,
+        cc: str = "",
+        mptcp: bool = False,
+        after: int | None = None,
+        dscp: int = 0,
+    ) -> None: ...
 
 class FlowDriver:
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypedDict
 
 import numpy as np
@@ -18,11 +17,6 @@ report, or of a flow that begins its window and a full segment, in bytes."""
 AgentCommandTuple = tuple[int, int, int | None, int | None, int | None, tuple[tuple[int, int], ...], bool]
 """Position of its event in the batch, subflow, window in bytes, bytes per second (0: not paced), number of
 the program to change to, numbers and values of controls, whether to fall back to Reno."""
-AgentTuple = tuple[
-    list[bytes], int, int, int, int, Callable[[list[AgentEventTuple]], list[AgentCommandTuple]]
-]
-"""Programs (structs ccp_program; flows begin with the first), delay and jitter in ps, time between reports in
-us (0: a round trip), seed, agent."""
 
 
 class SimulatedCounters(TypedDict):

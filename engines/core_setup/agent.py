@@ -9,9 +9,10 @@ from ccp.agent import Agent, Closed, Created
 from ccp.algorithm import Command
 from ccp.names import is_agents
 from common.errors import UsageError
+from fabric._core import Agent as CoreAgent
 from fabric._core import Simulation
 from fabric.plan import PS_PER_US
-from fabric.readings import AgentCommandTuple, AgentEventTuple, AgentTuple
+from fabric.readings import AgentCommandTuple, AgentEventTuple
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.reasons import AGENT, Reason
 from model.spec import RunSpec, sub_seed
@@ -58,18 +59,18 @@ class SimulatedAgent:
         self._pairs = [pair for flow in flows if not flow.rate_mbps for pair in subflow_pairs(topology, flow)]
 
     @property
-    def config(self) -> AgentTuple | None:
+    def config(self) -> CoreAgent | None:
         """What the core needs; None without an agent."""
         if self._agent is None:
             return None
         agent = self._spec.agent
-        return (
-            [program.packed() for program in self._programs.programs],
-            round(agent.delay_us * PS_PER_US),
-            round(agent.jitter_us * PS_PER_US),
-            agent.report_us,
-            sub_seed(self._spec.seed, "agent"),
-            self._answer,
+        return CoreAgent(
+            programs=[program.packed() for program in self._programs.programs],
+            delay_ps=round(agent.delay_us * PS_PER_US),
+            jitter_ps=round(agent.jitter_us * PS_PER_US),
+            report_us=agent.report_us,
+            seed=sub_seed(self._spec.seed, "agent"),
+            answer=self._answer,
         )
 
     def metrics(self, simulation: Simulation) -> Mapping[str, float]:

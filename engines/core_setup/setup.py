@@ -12,7 +12,7 @@ from common.errors import RunError
 from controllers.groups import ecmp_groups
 from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.paths import choose_paths
-from engines.core_setup.stack import PS_PER_S, Stack, datagram_tuples, flow_tuples, noise_tuple, stack_of
+from engines.core_setup.stack import PS_PER_S, Stack, core_datagrams, core_flows, core_noise, stack_of
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.congestion import BASELINE
@@ -56,14 +56,13 @@ def built(
 
     `threads` carry out the parts of a divided network.
     """
-    tuples = flow_tuples(spec, topology, flows)
     try:
         simulation = Simulation(
             plan,
             stack,
-            tuples,
-            datagram_tuples(topology, flows),
-            noise_tuple(spec),
+            core_flows(spec, topology, flows),
+            core_datagrams(topology, flows),
+            core_noise(spec),
             agent.config if agent else None,
             threads,
         )

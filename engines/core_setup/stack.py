@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from controllers.hashing import PROTO_TCP, PROTO_UDP
-from fabric._core import congestion_controls, flow_hash, schedulers
+from fabric._core import Datagrams, Flow, Noise, congestion_controls, flow_hash, schedulers
 from fabric.plan import PS_PER_US
 from model.congestion import CONGESTION_CONTROLS, core_name
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
@@ -55,12 +55,6 @@ DUPLICATES = 3
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
-FlowTuple = tuple[int, int, str, list[SubflowTuple], int, int]
-"""Size in bytes (0: unlimited), start in ps, congestion control, subflows, the flow that must complete first
-(-1: none), DSCP."""
-
-DatagramTuple = tuple[int, int, int, SubflowTuple, int]
-"""Rate in bit/s with headers, packets (0: unlimited), start in ps, path, DSCP."""
 
 
 @dataclass(frozen=True)
@@ -194,35 +188,42 @@ def _marks(spec: RunSpec) -> bool:
     return bool(spec.link.ecn_pkts) or (cc is not None and cc.ecn)
 
 
-def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[FlowTuple]:
+def core_flows(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[Flow]:
     """Return the flows in order, without those of constant rate; the sub-seed `start` spreads starts."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     rng = random.Random(sub_seed(spec.seed, "start"))
-    tuples: list[FlowTuple] = []
+    out: list[Flow] = []
     for flow in flows:
         if flow.rate_mbps:
             continue
         spread_ms = rng.uniform(0, spec.stack.start_spread_ms) if flow.after is None else 0.0
         start_ps = round((flow.start_s * 1000 + spread_ms) * PS_PER_MS)
         subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
-        after = -1 if flow.after is None else flow.after
-        tuples.append((flow.size_bytes, start_ps, core_name(flow.cc), subflows, after, flow.dscp))
-    return tuples
+        out.append(
+            Flow(
+                subflows=subflows,
+                cc=core_name(flow.cc),
+                size_bytes=flow.size_bytes,
+                start_ps=start_ps,
+                after=flow.after,
+                dscp=flow.dscp,
+            )
+        )
+    return out
 
 
-def datagram_tuples(topology: Topology, flows: Sequence[PlannedFlow]) -> list[DatagramTuple]:
+def core_datagrams(topology: Topology, flows: Sequence[PlannedFlow]) -> list[Datagrams]:
     """Return the flows of constant rate, which come last."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     constant = [flow for flow in flows if flow.rate_mbps]
     if list(flows[len(flows) - len(constant) :]) != constant:
         raise ValueError("building datagram flows: flows of constant rate must come last in a matrix")
     return [
-        (
-            round(flow.rate_mbps * 1e6),
-            0,
-            round(flow.start_s * PS_PER_S),
-            subflow_tuple(number, flow.seen_by_sender, PROTO_UDP),
-            flow.dscp,
+        Datagrams(
+            rate_bps=round(flow.rate_mbps * 1e6),
+            start_ps=round(flow.start_s * PS_PER_S),
+            path=subflow_tuple(number, flow.seen_by_sender, PROTO_UDP),
+            dscp=flow.dscp,
         )
         for flow in constant
     ]
@@ -244,19 +245,21 @@ def _as_number(address: str) -> int:
     return int(ipaddress.IPv4Address(address))
 
 
-NoiseTuple = tuple[int, int, int, int, bool, bool]
-"""Mean interval, shortest and longest stall in ps, seed, whether the hosts' timers stall too, and whether the
-network pauses meanwhile."""
-
-
-def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
+def core_noise(spec: RunSpec) -> Noise | None:
     """Return the stalls of the simulated machine; None without noise."""
     if not noisy(spec):
         return None
     times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)
     every_ps, least_ps, most_ps = (round(ms * PS_PER_MS) for ms in times_ms)
     timers = spec.noise.where != OF_FABRIC
-    return every_ps, least_ps, most_ps, sub_seed(spec.seed, "noise"), timers, elastic(spec)
+    return Noise(
+        every_ps=every_ps,
+        least_ps=least_ps,
+        most_ps=most_ps,
+        seed=sub_seed(spec.seed, "noise"),
+        stalls_timers=timers,
+        elastic=elastic(spec),
+    )
 
 
 def elastic(spec: RunSpec) -> bool:

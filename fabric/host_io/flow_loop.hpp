@@ -72,7 +72,7 @@ struct TrafficOptions {
   unsigned loops = 1;
   std::size_t read_bytes = 1;   // of a flow without end, that are worth waking up for
   std::size_t write_bytes = 0;  // handed to the kernel by one system call; 0: as much as a turn allows
-  int sizes_map = -1;           // socket storage that gets the size of every flow (flow_size.hpp); -1: none
+  int sizes_map = -1;           // socket storage that gets the size of every flow (traffic_sockets.hpp); -1: none
   bool rank_by_sent = false;    // what the storage says ranks are
 };
 

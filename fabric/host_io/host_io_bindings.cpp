@@ -1,5 +1,6 @@
 // Python bindings: what the kernel knows of all hosts' sockets, pings between hosts, and the flows of all hosts.
 #include <arpa/inet.h>
+#include <nanobind/stl/optional.h>
 
 #include <cmath>
 #include <limits>
@@ -150,17 +151,6 @@ void bind_pinger(nb::module_& module) {
       .def("cpu_s", [](Pinger& self) { return static_cast<double>(self.cpu_ns()) / 1e9; });
 }
 
-using DrivenFlow = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t, std::uint16_t,
-                             std::uint64_t, double, std::string, bool, std::int64_t, std::uint8_t>;
-
-FlowSpec flow_spec(const DrivenFlow& flow) {
-  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp, after, dscp] = flow;
-  if (dscp > 63) throw std::invalid_argument("DSCP has six bits: 0 to 63");
-  const FlowId awaited = after < 0 ? kNoFlow : static_cast<FlowId>(after);
-  const SocketOptions sockets{cc, mptcp, dscp};
-  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9), awaited, sockets};
-}
-
 // What the kernel refused reaches Python as OSError with its errno.
 template <class Work>
 void raising_os_error(Work work) {
@@ -232,15 +222,25 @@ void bind_sockets(nb::module_& module) {
 }
 
 void bind_traffic(nb::module_& module) {
+  nb::class_<FlowSpec>(module, "TrafficFlow")
+      .def(
+          "__init__",
+          [](FlowSpec* self, std::uint32_t src_host, std::uint32_t src_ip, std::uint16_t src_port, std::uint32_t dst_host,
+             std::uint32_t dst_ip, std::uint16_t dst_port, std::uint64_t size_bytes, double start_s, const std::string& cc,
+             bool mptcp, std::optional<FlowId> after, std::uint8_t dscp) {
+            if (dscp > 63) throw std::invalid_argument("DSCP has six bits: 0 to 63");
+            new (self) FlowSpec{src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes,
+                                std::llround(start_s * 1e9), after.value_or(kNoFlow), {cc, mptcp, dscp}};
+          },
+          nb::kw_only(), "src_host"_a, "src_ip"_a, "src_port"_a, "dst_host"_a, "dst_ip"_a, "dst_port"_a, "size_bytes"_a,
+          "start_s"_a, "cc"_a = "", "mptcp"_a = false, "after"_a = nb::none(), "dscp"_a = 0);
   nb::class_<FlowDriver>(module, "FlowDriver")
       .def(
           "__init__",
-          [](FlowDriver* self, const std::vector<DrivenFlow>& flows, const std::vector<int>& pids, int cpu, unsigned loops,
+          [](FlowDriver* self, const std::vector<FlowSpec>& flows, const std::vector<int>& pids, int cpu, unsigned loops,
              std::size_t write_bytes, std::size_t read_bytes, int sizes_map, bool rank_by_sent) {
             if (read_bytes < 1 || read_bytes > 1 << 20) throw std::invalid_argument("reads are of 1 byte to 1 MB");
-            std::vector<FlowSpec> specs;
-            for (const DrivenFlow& flow : flows) specs.push_back(flow_spec(flow));
-            new (self) FlowDriver(std::move(specs), pids, {cpu, loops, read_bytes, write_bytes, sizes_map, rank_by_sent});
+            new (self) FlowDriver(flows, pids, {cpu, loops, read_bytes, write_bytes, sizes_map, rank_by_sent});
           },
           "flows"_a, "pids"_a, nb::kw_only(), "cpu"_a = -1, "loops"_a = 1, "write_bytes"_a = 0, "read_bytes"_a = 1,
           "sizes_map"_a = -1, "rank_by_sent"_a = false)

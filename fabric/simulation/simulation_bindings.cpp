@@ -14,55 +14,17 @@ namespace fabric {
 
 namespace {
 
-// `flows`: (size in bytes, start in ps, congestion control, subflows, the flow it waits for or -1, DSCP), a subflow
-// being (source NIC, destination NIC, hash of its five-tuple, hash of its reverse).
+// Source NIC, destination NIC, hash of the five-tuple, hash of its reverse.
 using SubflowTuple = std::tuple<NicId, NicId, std::uint32_t, std::uint32_t>;
-using FlowTuple = std::tuple<std::uint64_t, Time, std::string, std::vector<SubflowTuple>, std::int64_t, std::uint8_t>;
 
-std::vector<FlowConfig> flows_of(const std::vector<FlowTuple>& flows) {
-  std::vector<FlowConfig> out;
-  out.reserve(flows.size());
-  for (const auto& [size_bytes, start, control, subflows, after, dscp] : flows) {
-    const std::uint32_t awaited = after < 0 ? kNone : static_cast<std::uint32_t>(after);
-    FlowConfig& flow = out.emplace_back(FlowConfig{size_bytes, start, awaited, &congestion_control(control), {}, dscp});
-    for (const auto& [source, destination, hash, back_hash] : subflows) {
-      flow.subflows.push_back({source, destination, hash, back_hash});
-    }
-  }
-  return out;
+SubflowConfig subflow_of(const SubflowTuple& subflow) {
+  const auto& [source, destination, hash, back_hash] = subflow;
+  return {source, destination, hash, back_hash};
 }
 
-// Bits per second, headers included; packets (0: no end), start in ps, path, DSCP.
-using DatagramTuple = std::tuple<std::int64_t, std::uint32_t, Time, SubflowTuple, std::uint8_t>;
-
-std::vector<DatagramConfig> datagrams_of(const std::vector<DatagramTuple>& datagrams) {
-  std::vector<DatagramConfig> out;
-  for (const auto& [rate_bps, packets, start, path, dscp] : datagrams) {
-    const auto& [source, destination, hash, back_hash] = path;
-    out.push_back({rate_bps, packets, start, {source, destination, hash, back_hash}, dscp});
-  }
-  return out;
-}
-
-// Mean time between the beginnings of stalls, shortest and longest in ps, seed, whether the hosts' CPUs stall, and
-// whether the network stands still meanwhile.
-using NoiseTuple = std::tuple<Time, Time, Time, std::uint32_t, bool, bool>;
-
-std::optional<NoiseConfig> noise_of(const std::optional<NoiseTuple>& noise) {
-  if (!noise) return {};
-  const auto& [every, least, most, seed, stalls_timers, elastic] = *noise;
-  return NoiseConfig{.law = {.every = every, .least = least, .most = most},
-                     .seed = seed,
-                     .stalls_timers = stalls_timers,
-                     .elastic = elastic};
-}
-
-// Programs (structs ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed, and the
-// agent: a function from events to commands. An event is (kind, subflow, time in us, number of the program, fields); the
-// fields of a flow that begins are its window and a full segment, in bytes. A command is (position of its event, subflow,
-// window in bytes or None, bytes per second or None, number of the program or None, ((control, value), ...), whether to
-// fall back).
-using AgentTuple = std::tuple<std::vector<nb::bytes>, Time, Time, std::uint64_t, std::uint32_t, nb::callable>;
+// An event of an agent is (kind, subflow, time in us, number of the program, fields); the fields of a flow that begins
+// are its window and a full segment, in bytes. A command is (position of its event, subflow, window in bytes or None,
+// bytes per second or None, number of the program or None, ((control, value), ...), whether to fall back).
 using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
 
 nb::tuple fields_of(const AgentEvent& event, const std::vector<std::uint32_t>& counts) {
@@ -125,15 +87,14 @@ ccp_program program_of(const nb::bytes& packed) {
   return out;
 }
 
-std::optional<AgentConfig> agent_of(const std::optional<AgentTuple>& agent) {
-  if (!agent) return {};
-  const auto& [programs, delay, jitter, report_us, seed, callback] = *agent;
+AgentConfig agent_of(const std::vector<nb::bytes>& programs, Time delay, Time jitter, std::uint64_t report_us,
+                     std::uint32_t seed, const nb::callable& answer) {
   if (delay < 0 || jitter < 0) throw std::invalid_argument("an agent's delay and jitter are not negative");
   if (programs.empty() || programs.size() > CCP_PROGRAMS) throw std::invalid_argument("an agent has 1 to 16 programs");
   AgentConfig out{.programs = {}, .delay = delay, .jitter = jitter, .report_us = report_us, .seed = seed};
   std::vector<std::uint32_t> fields;
   for (const nb::bytes& packed : programs) fields.push_back(out.programs.emplace_back(program_of(packed)).fields);
-  out.agent = [called = callback, fields](std::span<const AgentEvent> batch) { return commands_of(called, batch, fields); };
+  out.agent = [called = answer, fields](std::span<const AgentEvent> batch) { return commands_of(called, batch, fields); };
   return out;
 }
 
@@ -334,6 +295,41 @@ std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32
   return {router.paths(subflow.source, subflow.destination), router.paths(subflow.destination, subflow.source)};
 }
 
+void bind_configuration(nb::module_& module) {
+  nb::class_<FlowConfig>(module, "Flow")
+      .def(
+          "__init__",
+          [](FlowConfig* self, const std::vector<SubflowTuple>& subflows, const std::string& cc, std::uint64_t size_bytes,
+             Time start, std::optional<std::uint32_t> after, std::uint8_t dscp) {
+            FlowConfig flow{size_bytes, start, after.value_or(kNone), &congestion_control(cc), {}, dscp};
+            for (const SubflowTuple& each : subflows) flow.subflows.push_back(subflow_of(each));
+            new (self) FlowConfig(std::move(flow));
+          },
+          nb::kw_only(), "subflows"_a, "cc"_a, "size_bytes"_a = 0, "start_ps"_a = 0, "after"_a = nb::none(), "dscp"_a = 0);
+  nb::class_<DatagramConfig>(module, "Datagrams")
+      .def(
+          "__init__",
+          [](DatagramConfig* self, std::int64_t rate_bps, const SubflowTuple& path, std::uint32_t packets, Time start,
+             std::uint8_t dscp) { new (self) DatagramConfig{rate_bps, packets, start, subflow_of(path), dscp}; },
+          nb::kw_only(), "rate_bps"_a, "path"_a, "packets"_a = 0, "start_ps"_a = 0, "dscp"_a = 0)
+      .def_rw("packets", &DatagramConfig::packets);
+  nb::class_<NoiseConfig>(module, "Noise")
+      .def(
+          "__init__",
+          [](NoiseConfig* self, Time every, Time least, Time most, std::uint32_t seed, bool stalls_timers, bool elastic) {
+            new (self) NoiseConfig{{.every = every, .least = least, .most = most}, seed, stalls_timers, elastic};
+          },
+          nb::kw_only(), "every_ps"_a, "least_ps"_a, "most_ps"_a, "seed"_a, "stalls_timers"_a, "elastic"_a);
+  nb::class_<AgentConfig>(module, "Agent")
+      .def(
+          "__init__",
+          [](AgentConfig* self, const std::vector<nb::bytes>& programs, Time delay, Time jitter, std::uint64_t report_us,
+             std::uint32_t seed, const nb::callable& answer) {
+            new (self) AgentConfig(agent_of(programs, delay, jitter, report_us, seed, answer));
+          },
+          nb::kw_only(), "programs"_a, "delay_ps"_a, "jitter_ps"_a, "report_us"_a, "seed"_a, "answer"_a);
+}
+
 }  // namespace
 
 void bind_simulation(nb::module_& module) {
@@ -347,17 +343,17 @@ void bind_simulation(nb::module_& module) {
 #else
   module.attr("COMPILER") = "g++ " __VERSION__;
 #endif
+  bind_configuration(module);
   nb::class_<Simulation>(module, "Simulation")
       .def(
           "__init__",
-          [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows,
-             const std::vector<DatagramTuple>& datagrams, const std::optional<NoiseTuple>& noise,
-             const std::optional<AgentTuple>& agent, std::uint32_t threads) {
-            new (self) Simulation(network_config(plan), options_of(options), flows_of(flows), datagrams_of(datagrams),
-                                  noise_of(noise), agent_of(agent), threads);
+          [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowConfig>& flows,
+             const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise,
+             const std::optional<AgentConfig>& agent, std::uint32_t threads) {
+            new (self) Simulation(network_config(plan), options_of(options), flows, datagrams, noise, agent, threads);
           },
-          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{}, "noise"_a = nb::none(), "agent"_a = nb::none(),
-          "threads"_a = 1)
+          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramConfig>{}, "noise"_a = nb::none(),
+          "agent"_a = nb::none(), "threads"_a = 1)
       .def("run_until", &Simulation::run_until, "limit_ps"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("set_port_up", &Simulation::set_port_up,
            "port"_a, "up"_a, "now_ps"_a)

@@ -13,11 +13,11 @@ import topos
 from analysis.robustness import loss_text
 from common.errors import UsageError
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import datagram_tuples, flow_tuples, stack_of
+from engines.core_setup.stack import core_datagrams, core_flows, stack_of
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from fabric._core import Simulation
+from fabric._core import Datagrams, Simulation
 from model.flows import planned_flows
 from model.result import UDP, RunResult, under_test
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -74,8 +74,10 @@ def test_what_was_sent_has_arrived_or_is_lost(seed: int) -> None:
     of = dataclasses.replace(spec(percent=80), seed=seed)
     topology = topos.build("fat_tree", {"k": 4})
     flows = planned_flows(of, topology)
-    ends = [(*each[:1], 500, *each[2:]) for each in datagram_tuples(topology, flows)]
-    simulation = Simulation(plan_of(of, topology), stack_of(of), flow_tuples(of, topology, flows), ends)
+    ends = core_datagrams(topology, flows)
+    for each in ends:
+        each.packets = 500
+    simulation = Simulation(plan_of(of, topology), stack_of(of), core_flows(of, topology, flows), ends)
     simulation.run_until(10**13)
     found, ports = simulation.datagrams(), simulation.ports()
     accounted = found["received_pkts"] + found["lost_pkts"] + found["refused_pkts"]
@@ -92,7 +94,10 @@ def test_two_at_an_overloaded_port_share_it_by_their_rates() -> None:
         link=LinkSpec(RATE_MBPS, 10.0, random_pkts=50),
     )
     topology = topos.build("star", {"n": 4})
-    ends = [(round(rate * RATE_MBPS * 1e6), 0, 0, (nic, 3, 5, 5), 0) for nic, rate in ((0, 1.0), (1, 0.5))]
+    ends = [
+        Datagrams(rate_bps=round(rate * RATE_MBPS * 1e6), path=(nic, 3, 5, 5))
+        for nic, rate in ((0, 1.0), (1, 0.5))
+    ]
     simulation = Simulation(plan_of(of, topology), stack_of(of), [], ends)
     simulation.run_until(20 * 10**12)
     received = simulation.datagrams()["received_pkts"].astype(np.int64)

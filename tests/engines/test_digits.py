@@ -13,7 +13,7 @@ from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import DIGITS, path
 from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import flow_tuples, stack_of
+from engines.core_setup.stack import core_flows, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.network_plan import ports_along
@@ -28,7 +28,7 @@ BCUBE = RunSpec(
 def test_the_core_sends_where_the_policy_says() -> None:
     topology = topos.build(BCUBE.topology.kind, BCUBE.topology.params)
     tables, flows = ecmp_groups(topology), planned_flows(BCUBE, topology)
-    simulation = Simulation(plan_of(BCUBE, topology), stack_of(BCUBE), flow_tuples(BCUBE, topology, flows))
+    simulation = Simulation(plan_of(BCUBE, topology), stack_of(BCUBE), core_flows(BCUBE, topology, flows))
     for flow in flows:
         five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, PROTO_TCP, flow.cport, flow.port)
         nodes = path(topology, tables, DIGITS, 1, five_tuple)

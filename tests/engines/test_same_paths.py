@@ -12,7 +12,7 @@ from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import path
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import flow_tuples, stack_of
+from engines.core_setup.stack import core_flows, stack_of
 from fabric._core import Simulation
 from model.flows import STRIDE, planned_flows
 from model.network_plan import plan_for, port_names
@@ -33,7 +33,7 @@ def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
     )
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), flow_tuples(spec, topology, flows))
+    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, flows))
     tables, routing_seed = ecmp_groups(topology), sub_seed(seed, "routing")
     ports = port_names(topology)
     different = set()

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from engines.core_setup.setup import ideal_s
-from engines.core_setup.stack import FlowTuple, Stack, stack_of
-from fabric._core import Simulation
+from engines.core_setup.stack import Stack, stack_of
+from fabric._core import Flow, Simulation
 from model.spec import LinkSpec, RunSpec, StackSpec
 from tests.support.core_networks import one_switch
 
@@ -27,12 +27,13 @@ def stack(**changes: object) -> Stack:
 
 
 def flow(
-    size: int, start_ps: int = 0, after: int = -1, ends: tuple[int, int] = (0, 1), subflows: int = 1
-) -> FlowTuple:
-    return size, start_ps, "reno", [(*ends, 7 + i, 8 + i) for i in range(subflows)], after, 0
+    size: int, start_ps: int = 0, after: int | None = None, ends: tuple[int, int] = (0, 1), subflows: int = 1
+) -> Flow:
+    paths = [(*ends, 7 + i, 8 + i) for i in range(subflows)]
+    return Flow(subflows=paths, cc="reno", size_bytes=size, start_ps=start_ps, after=after)
 
 
-def simulate(flows: Sequence[FlowTuple], until_ps: int = 100 * SECOND, **changes: object) -> Simulation:
+def simulate(flows: Sequence[Flow], until_ps: int = 100 * SECOND, **changes: object) -> Simulation:
     plan = one_switch(4, RATE_BPS, DELAY_PS, queue_pkts=0)
     simulation = Simulation(plan, stack(**changes), flows)
     simulation.run_until(until_ps)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from engines.core_setup.stack import FlowTuple, Stack, stack_of
-from fabric._core import Simulation
+from engines.core_setup.stack import Stack, stack_of
+from fabric._core import Flow, Simulation
 from fabric.plan import NetworkPlan
 from model.spec import LinkSpec, RunSpec
 from tests.support.core_networks import one_switch
@@ -67,9 +67,10 @@ def with_delay(plan: NetworkPlan, delays: dict[int, int]) -> NetworkPlan:
 
 def tcp(
     pairs: Sequence[tuple[int, int]] = ((0, 1),), *, pkts: int = 0, start_ps: int = 0, cc: str = "reno"
-) -> FlowTuple:
+) -> Flow:
     """Return a flow with a subflow for each pair of NICs and `pkts` full segments; 0 means endless."""
-    return pkts * PAYLOAD, start_ps, cc, [(*pair, i, i) for i, pair in enumerate(pairs)], -1, 0
+    subflows = [(*pair, i, i) for i, pair in enumerate(pairs)]
+    return Flow(subflows=subflows, cc=cc, size_bytes=pkts * PAYLOAD, start_ps=start_ps)
 
 
 TWO_PATHS = ((0, 2), (1, 3))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import flow_tuples, stack_of
+from engines.core_setup.stack import core_flows, stack_of
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow
@@ -63,7 +63,7 @@ def simulate(spec: RunSpec, flows: Sequence[PlannedFlow], slow_ports: Sequence[i
     return Simulation(
         _with_bottleneck(plan, slow_ports) if slow_ports else plan,
         stack_of(spec),
-        flow_tuples(spec, topology, flows),
+        core_flows(spec, topology, flows),
     )
 
 

@@ -14,7 +14,7 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,10 @@ import numpy.typing as npt
 from common.errors import DeadlineError, HostUnfitError, RunError, UsageError
 from engines.emulation.kernel.namespaces import HostRef, sysctl_path
 from engines.emulation.traffic.driver import Delivered
-from fabric._core import FlowDriver
+from fabric._core import FlowDriver, TrafficFlow
 from fabric.readings import TrafficReadings
 from model.congestion import kernel_name
 from model.flows import PlannedFlow
-
-if TYPE_CHECKING:
-    from fabric._core import TrafficFlow
 
 POLL_S = 0.01
 MAX_READ_BYTES, READ_S = 16 << 10, 0.02
@@ -232,11 +229,20 @@ def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
     if flow.size_bytes < 0 or not (math.isfinite(flow.start_s) and flow.start_s >= 0):
         raise UsageError(f"{_name(flow)}: size ({flow.size_bytes}) and start must not be negative")
     source, destination = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src_ip, flow.dst_ip))
-    ends = (source, flow.cport, destination, flow.port)
-    transport = (kernel_name(flow.cc), flow.mptcp)
-    after = -1 if flow.after is None else flow.after
-    hosts = (number[flow.src], number[flow.dst])
-    return (*hosts, *ends, flow.size_bytes, flow.start_s, *transport, after, flow.dscp)
+    return TrafficFlow(
+        src_host=number[flow.src],
+        src_ip=source,
+        src_port=flow.cport,
+        dst_host=number[flow.dst],
+        dst_ip=destination,
+        dst_port=flow.port,
+        size_bytes=flow.size_bytes,
+        start_s=flow.start_s,
+        cc=kernel_name(flow.cc),
+        mptcp=flow.mptcp,
+        after=flow.after,
+        dscp=flow.dscp,
+    )
 
 
 def _name(flow: PlannedFlow) -> str:

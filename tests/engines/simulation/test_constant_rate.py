@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabric._core import Simulation
+from fabric._core import Datagrams, Simulation
 from tests.support.simulated_hosts import (
     MS,
     PACKET,
@@ -18,11 +18,9 @@ from tests.support.simulated_hosts import (
     with_rate,
 )
 
-Source = tuple[int, int, int, tuple[int, int, int, int], int]
 
-
-def source(rate_bps: int, packets: int = 0, start_ps: int = 0, nics: tuple[int, int] = (0, 1)) -> Source:
-    return rate_bps, packets, start_ps, (*nics, 7, 7), 0
+def source(rate_bps: int, packets: int = 0, start_ps: int = 0, nics: tuple[int, int] = (0, 1)) -> Datagrams:
+    return Datagrams(rate_bps=rate_bps, packets=packets, start_ps=start_ps, path=(*nics, 7, 7))
 
 
 def test_the_nth_packet_leaves_n_intervals_after_the_first() -> None:

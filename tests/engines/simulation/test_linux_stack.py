@@ -9,7 +9,7 @@ import pytest
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, flow_tuples, stack_of
+from engines.core_setup.stack import PS_PER_S, core_flows, stack_of
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import planned_flows
@@ -31,7 +31,7 @@ ONE_FLOW = WorkloadSpec("reference")
 
 def simulate(spec: RunSpec, seconds: float = 2.0) -> tuple[Simulation, SimulatedCounters]:
     topology = topos.build(spec.topology.kind, spec.topology.params)
-    tuples = flow_tuples(spec, topology, planned_flows(spec, topology))
+    tuples = core_flows(spec, topology, planned_flows(spec, topology))
     simulation = Simulation(plan_of(spec, topology), stack_of(spec), tuples)
     simulation.run_until(round(seconds * PS_PER_S))
     return simulation, simulation.ports()
@@ -66,7 +66,7 @@ def test_a_sized_flow_over_mptcp_is_delivered_to_the_byte() -> None:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     (flow,) = planned_flows(spec, topology)
     sized = dataclasses.replace(flow, size_bytes=100_001)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), flow_tuples(spec, topology, [sized]))
+    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, [sized]))
     simulation.run_until(PS_PER_S)
     assert int(simulation.flows()["delivered_bytes"][0]) == 100_001
     assert int(simulation.ports()["tx_packets"][downlink(1)]) == -(-100_001 // 1424)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import flow_tuples, stack_of
+from engines.core_setup.stack import core_flows, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
@@ -135,7 +135,7 @@ def scattered(stack_spec: StackSpec, routing: str) -> float:
         stack=stack_spec,
     )
     topology = topos.build("fat_tree", {"k": 4})
-    flows = flow_tuples(spec, topology, planned_flows(spec, topology))
+    flows = core_flows(spec, topology, planned_flows(spec, topology))
     simulation = Simulation(plan_of(spec, topology), stack_of(spec), flows)
     simulation.run_until(S)
     warm = simulation.flows()["delivered_bytes"].astype(float)

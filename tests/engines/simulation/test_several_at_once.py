@@ -10,7 +10,7 @@ import numpy as np
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, datagram_tuples, flow_tuples, stack_of
+from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import (
@@ -43,7 +43,7 @@ SCATTERED = RunSpec(
 def made(spec: RunSpec) -> Simulation:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    tuples = flow_tuples(spec, topology, flows), datagram_tuples(topology, flows)
+    tuples = core_flows(spec, topology, flows), core_datagrams(topology, flows)
     return Simulation(plan_of(spec, topology), stack_of(spec), *tuples)
 
 

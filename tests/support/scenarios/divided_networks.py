@@ -10,7 +10,7 @@ import numpy as np
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, datagram_tuples, flow_tuples, stack_of
+from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -40,7 +40,7 @@ def made(spec: RunSpec, threads: int = 1, **plan: Any) -> Simulation:
     """Return the point's simulation with other values of these fields of its plan."""
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    tuples = flow_tuples(spec, topology, flows), datagram_tuples(topology, flows)
+    tuples = core_flows(spec, topology, flows), core_datagrams(topology, flows)
     changed = dataclasses.replace(plan_of(spec, topology), **plan)
     return Simulation(changed, stack_of(spec), *tuples, threads=threads)
 

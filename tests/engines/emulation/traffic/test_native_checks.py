@@ -12,7 +12,7 @@ import pytest
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.traffic.native import NativeDriver, _tables
-from fabric._core import FlowDriver
+from fabric._core import FlowDriver, TrafficFlow
 from model.flows import PlannedFlow
 
 FLOW = PlannedFlow(3, "a", "b", "10.0.0.1", "10.0.0.2", 5201, 1100)
@@ -83,8 +83,29 @@ def test_a_host_that_is_gone() -> None:
 def test_readings_have_one_entry_per_flow() -> None:
     core = FlowDriver(
         [
-            (0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False, -1, 0),
-            (1, 0, 2, 1100, 1, 5201, 9, 0.5, "", True, -1, 46),
+            TrafficFlow(
+                src_host=0,
+                src_ip=1,
+                src_port=1100,
+                dst_host=1,
+                dst_ip=2,
+                dst_port=5201,
+                size_bytes=0,
+                start_s=0.0,
+                cc="reno",
+            ),
+            TrafficFlow(
+                src_host=1,
+                src_ip=2,
+                src_port=1100,
+                dst_host=0,
+                dst_ip=1,
+                dst_port=5201,
+                size_bytes=9,
+                start_s=0.5,
+                mptcp=True,
+                dscp=46,
+            ),
         ],
         [1, 1],
     )

@@ -16,7 +16,7 @@ from common.errors import UsageError
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import stack_of
 from engines.registry import make
-from fabric._core import Simulation
+from fabric._core import Flow, Simulation
 from model.flows import planned_flows
 from model.noise import parse_stalls
 from model.schedulers import parse_scheduler
@@ -68,7 +68,7 @@ def test_descriptors_return_to_where_they_are_needed() -> None:
     """All data goes from one pod to another, which sends fewer acknowledgements: its part would run out."""
     spec, topology, each = point(8, 8, stack=LINUX), topos.build("fat_tree", {"k": 8}), 22_000
     plan = dataclasses.replace(plan_of(spec, topology), max_packets=8 * each)
-    flows = [(0, 0, "reno", [(host, 16 + host, 7919 * host, host)], -1, 0) for host in range(16)]
+    flows = [Flow(subflows=[(host, 16 + host, 7919 * host, host)], cc="reno") for host in range(16)]
     simulation = run(Simulation(plan, stack_of(spec), flows, threads=2), 1.0, steps=10)
     data = sum(simulation.subflows()["acked_pkts"].tolist())
     assert data / 2 > 1.5 * each, "half of the descriptors end with the receivers"

@@ -12,7 +12,7 @@ import topos
 from common.errors import UsageError
 from engines.core_setup.paths import choose_paths
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import flow_tuples, stack_of
+from engines.core_setup.stack import core_flows, stack_of
 from engines.emulation.engine import MininetEngine
 from engines.simulation.engine import SimulatorEngine
 from fabric._core import Simulation
@@ -36,7 +36,7 @@ def paths_of(spec: RunSpec) -> list[list[tuple[tuple[int, ...], tuple[int, ...]]
     """Return, for each flow, the ports there and back of each subflow."""
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), flow_tuples(spec, topology, flows))
+    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, flows))
     choose_paths(simulation, spec, topology, flows)
     n = spec.transport.subflows
     return [

@@ -12,7 +12,7 @@ from common.errors import UsageError
 from engines.engine import Silent
 from engines.registry import make
 from engines.simulation.summarise import late_us
-from fabric._core import LATENESS_EDGES_NS, Simulation
+from fabric._core import LATENESS_EDGES_NS, Datagrams, Noise, Simulation
 from model.noise import QUIET, lateness_ms, stalled_share, stalls_of
 from model.result import RunResult
 from model.spec import (
@@ -34,10 +34,29 @@ from tests.support.simulated_hosts import (
     tcp,
 )
 
-Noise = tuple[int, int, int, int, bool, bool]
-FABRIC: Noise = (50 * MS, 2 * MS, 8 * MS, 1, False, False)
-HOSTS: Noise = (50 * MS, 2 * MS, 8 * MS, 1, True, False)
-FROZEN: Noise = (50 * MS, 2 * MS, 8 * MS, 1, True, True)
+
+def noise_of(
+    every_ps: int = 50 * MS,
+    least_ps: int = 2 * MS,
+    most_ps: int = 8 * MS,
+    seed: int = 1,
+    *,
+    timers: bool = False,
+    elastic: bool = False,
+) -> Noise:
+    return Noise(
+        every_ps=every_ps,
+        least_ps=least_ps,
+        most_ps=most_ps,
+        seed=seed,
+        stalls_timers=timers,
+        elastic=elastic,
+    )
+
+
+FABRIC = noise_of()
+HOSTS = noise_of(timers=True)
+FROZEN = noise_of(timers=True, elastic=True)
 ALL = (FABRIC, HOSTS, FROZEN)
 
 
@@ -73,7 +92,7 @@ def test_a_window_longer_than_the_lateness_loses_no_goodput(noise: Noise) -> Non
 
 def test_deliveries_are_kept_back_to_the_end_of_a_stall() -> None:
     """At a constant rate, the packets that come in stalls are late, each by the rest of its stall."""
-    source = (5_000_000, 0, 0, (0, 1, 0, 0), 0)
+    source = Datagrams(rate_bps=5_000_000, path=(0, 1, 0, 0))
     simulation = Simulation(network(), stack(), [], [source], FABRIC)
     simulation.run_until(400 * S)
     reading, noise = simulation.noise(), NoiseSpec("fabric", 50, 2, 8)
@@ -89,7 +108,7 @@ def test_a_timer_fires_in_a_stall_of_the_fabric_and_after_one_of_the_hosts() -> 
     """A host that runs times out after 300 ms without an acknowledgement; a host that is stalled itself finds
     the acknowledgements when it runs again."""
     long = (2 * S, 300 * MS, 300 * MS, 3)
-    of_fabric, of_hosts = one_flow((*long, False, False)), one_flow((*long, True, False))
+    of_fabric, of_hosts = one_flow(noise_of(*long)), one_flow(noise_of(*long, timers=True))
     for simulation in (of_fabric, of_hosts):
         simulation.run_until(20 * S)
     assert of_fabric.noise()["stalled_ps"] == of_hosts.noise()["stalled_ps"] > 0
@@ -99,8 +118,9 @@ def test_a_timer_fires_in_a_stall_of_the_fabric_and_after_one_of_the_hosts() -> 
 
 def test_clocks_of_hosts_go_on_while_the_network_stands_still() -> None:
     """Timeouts come in a stall longer than they are, and not in a shorter one; round trips take longer."""
-    quiet, short = one_flow(None), one_flow((500 * MS, 40 * MS, 40 * MS, 3, True, True))
-    long = one_flow((2 * S, 300 * MS, 300 * MS, 3, True, True))
+    quiet = one_flow(None)
+    short = one_flow(noise_of(500 * MS, 40 * MS, 40 * MS, 3, timers=True, elastic=True))
+    long = one_flow(noise_of(2 * S, 300 * MS, 300 * MS, 3, timers=True, elastic=True))
     means = []
     for simulation in (quiet, short, long):
         rtts = []
@@ -128,7 +148,7 @@ def test_how_it_is_cut_into_slices_changes_nothing(noise: Noise | None) -> None:
 @pytest.mark.parametrize("law", [(10 * MS, 4 * MS, 8 * MS), (50 * MS, 0, MS), (S, 2 * MS, MS)])
 def test_laws_that_cannot_be_are_refused(law: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="stall"):
-        one_flow((*law, 1, False, False))
+        one_flow(noise_of(*law))
 
 
 def point(noise: NoiseSpec, clock: str = ELASTIC, seed: int = 1) -> RunResult:
