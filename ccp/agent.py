@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVarTuple
 
-from ccp.algorithm import Algorithm, Command, Flow
-from ccp.reports import Report, report_kind
+from ccp.algorithm import Algorithm, Command, Flow, Report, report_kind
 
 if TYPE_CHECKING:
-    from ccp.language.programs import Programs
+    from ccp.programs import Programs
 
 MAX_TRACEBACK = 4000
 Given = TypeVarTuple("Given")

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccp.algorithm import Algorithm
-from ccp.language.compiler import compiled
-from ccp.language.instructions import Program
-from ccp.language.programs import EMPTY, Programs, all_compiled, only
+from ccp.language import Program
 from ccp.names import PREFIX, SHIPPED, SUFFIX
-from ccp.portus.algorithm import PortusAlgorithm
-from common import named_files
+from ccp.portus import PortusAlgorithm
+from ccp.programs import EMPTY, Programs, all_compiled, compiled, only
+from common import files
 from common.errors import UsageError
-from common.printable import one_line
+from common.text import one_line
 
 MAX_FILE_BYTES = 100_000
 MAX_SHOWN = 500
@@ -95,7 +94,7 @@ def _check_command(command: object) -> None:
 
 def text_of(path: Path) -> str:
     """Return the text of a user's file. Raises UsageError."""
-    return named_files.text_of(f"algorithm {path}", path, MAX_FILE_BYTES)
+    return files.text_of(f"algorithm {path}", path, MAX_FILE_BYTES)
 
 
 def _shipped(cc: str) -> types.ModuleType:

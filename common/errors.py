@@ -6,7 +6,7 @@ not a `RefabricError` is a bug and may show a traceback.
 
 from __future__ import annotations
 
-from common.printable import printable
+from common.text import printable
 
 
 class RefabricError(Exception):

@@ -15,6 +15,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 import time
@@ -23,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from common.errors import DiskFullError, StoreError
-from common.writers import OWNER, is_abandoned, owner_text, remove_tree
+from common.errors import DiskFullError, StoreError, UsageError
+from common.privileges import check_private
 
 TMP_PREFIX, OLD_PREFIX = ".tmp-", ".old-"
 LOCK_S, LOCK_POLL_S = 60.0, 0.05
@@ -326,3 +327,141 @@ def _remove(path: Path) -> None:
         remove_tree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+MAX_BYTES = 1 << 26
+MAX_LABEL = 40
+
+
+def text_of(what: str, path: Path, limit: int = MAX_BYTES) -> str:
+    """Return the text of a regular file of at most `limit` bytes. Raises UsageError that begins with `what`.
+
+    It does not wait for a pipe's writer.
+    """
+    if not path.name:
+        raise UsageError(f"{what.strip()}: give the name of a file")
+    try:
+        check_private(what, path)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{what}: it is not a regular file")
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise UsageError(f"{what}: it is larger than {limit >> 10} KiB")
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what}: cannot be read: it is not a text file") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{what}: cannot be read: {reason}") from error
+
+
+def write_new(what: str, path: Path, data: bytes) -> None:
+    """Write a new file. Raises UsageError that begins with `what`, DiskFullError."""
+    try:
+        check_private(what, path)
+        write_bytes(path, data)
+    except FileExistsError:
+        raise UsageError(f"{what}: it exists; name another file, or remove it") from None
+    except OSError as error:
+        if is_full(error):
+            raise store_error(f"writing {path}", error) from error
+        raise UsageError(f"{what}: cannot be written: {error.strerror}") from error
+
+
+def label_of(path: Path) -> str:
+    """Return the file's name for labels and names of folders: letters, digits, dots and underscores."""
+    return re.sub(r"[^A-Za-z0-9_.]", "_", path.name)[-MAX_LABEL:]
+
+
+OWNER = "owner"
+"""The file in a `.tmp-` folder that its writer keeps locked."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MAX_BYTES = 200
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def owner_text() -> bytes:
+    """Return what a writer leaves in its folder: `<pid> <boot id> <PID namespace>`."""
+    return f"{os.getpid()} {_place()}\n".encode()
+
+
+def _place() -> str:
+    """Return where a pid of this process means the same process: this boot, this PID namespace."""
+    return f"{_BOOT_ID.read_text().strip()} {Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Return whether the writer of the folder is gone: no process holds the lock of its file `owner`.
+
+    A shared lock is tried, because the file need not be writable for it, not even over NFS. Where there are
+    no locks at all, the file's text decides: a pid of another machine or boot is never judged by the pids
+    here, and its folder stays. Raises OSError.
+    """
+    try:
+        handle = os.open(folder / OWNER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except PermissionError:  # another user's, who removes it
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return _is_dead(os.read(handle, _MAX_BYTES))
+    finally:
+        os.close(handle)
+    return True
+
+
+def _is_dead(text: bytes) -> bool:
+    pid, _, place = text.decode(errors="replace").strip().partition(" ")
+    return place == _place() and pid.isdecimal() and not Path("/proc", pid).exists()
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder tree. Entries that another process removes meanwhile are not errors.
+
+    The tree may be of any depth: what is in a folder moves to the top of the tree first, so that two
+    descriptors suffice. Raises OSError.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        top = os.open(path, _FOLDER)
+        try:
+            while entries := _names(top):
+                for entry in entries:
+                    _remove_entry(entry, top)
+        finally:
+            os.close(top)
+        path.rmdir()
+
+
+def _remove_entry(entry: str, top: int) -> None:
+    """Remove an entry of an open folder; folders in it move to the open folder. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        if not _is_folder_after_unlink(entry, top):
+            return
+        folder = os.open(entry, _FOLDER, dir_fd=top)
+        try:
+            for inner in _names(folder):
+                with contextlib.suppress(FileNotFoundError):
+                    if _is_folder_after_unlink(inner, folder):
+                        os.rename(inner, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=top)
+        finally:
+            os.close(folder)
+        os.rmdir(entry, dir_fd=top)
+
+
+def _is_folder_after_unlink(name: str, parent: int) -> bool:
+    """Unlink an entry that is no folder; return whether it is one. Raises OSError."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except IsADirectoryError:
+        return True
+    return False
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]

@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from common.printable import printable_json
+from common.text import printable_json
 
 MAX_DEPTH = 40
 MAX_VALUES = 4_000_000

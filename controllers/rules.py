@@ -21,8 +21,7 @@ from common.errors import UsageError
 from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from controllers.hashing import FiveTuple, switch_seed
 from controllers.routing import ends, path, path_of_rank, per_packet
-from topos.ports import SwitchPorts, dpid
-from topos.topology import Topology
+from topos.topology import SwitchPorts, Topology, dpid
 
 POLICIES = ("hashed", "ecmp", "random", "spanning-tree")
 """Policies a controller supports. `random` draws a shortest path for each new flow, as RipL does."""

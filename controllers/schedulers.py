@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controllers.hedera.annealing import Annealing
-from controllers.hedera.candidates import Candidates
-from controllers.hedera.first_fit import FirstFit
-from controllers.hedera.large_flows import All, LargeFlows, Selection
+from controllers.hedera import All, Annealing, Candidates, FirstFit, LargeFlows, Selection
 from controllers.scheduler import Application
 from topos.topology import Topology
 

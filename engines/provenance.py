@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from common import programs
+from common import processes
 
 ROOT = Path(__file__).resolve().parents[1]
 _TIMEOUT_S = 10
@@ -44,7 +44,7 @@ def free_memory_mb() -> float:
 
 def revision(root: Path = ROOT) -> str:
     """Return the git revision of a checkout, with `+` where files differ; `unknown` outside a checkout."""
-    if shutil.which("git", path=programs.environment().get("PATH")) is None:
+    if shutil.which("git", path=processes.environment().get("PATH")) is None:
         return "unknown"
     # The checkout may be another user's, whose code runs here anyway; its index is only read.
     git = ("git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root))
@@ -56,7 +56,7 @@ def revision(root: Path = ROOT) -> str:
 
 def output(argv: Sequence[str]) -> str:
     """Return what a program prints; empty when it fails or hangs."""
-    env = programs.environment()
+    env = processes.environment()
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:

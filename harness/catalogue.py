@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import RefabricError, UsageError
-from common.named_files import text_of
-from common.suggest import did_you_mean
+from common.files import text_of
+from common.text import did_you_mean
 from harness.experiment import Experiment
 from harness.own_experiment import described
 

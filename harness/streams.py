@@ -17,7 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from common.printable import printable
+from common.text import printable
 from harness.results.store import finite
 
 PIPE_WIDTH = 110

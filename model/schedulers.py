@@ -15,6 +15,8 @@ from controllers.responsive.controller import Controller
 from controllers.responsive.loop import LOOK_NS, Loop, News
 from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES
 from controllers.responsive.settings import Settings
+from controllers.hedera import check_steerable
+from controllers.responsive.loop import HEADER_BYTES, RULE_BYTES
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
 from model.links import ports_of

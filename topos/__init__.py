@@ -1,24 +1,6 @@
 """Topologies: pure graphs, by registry name.
 
-topology.py             Topology, its parts, shortest paths
-distances.py            distances between nodes
-fat_tree.py             the FatTree
-vl2.py                  VL2
-bcube.py                BCube
-from_file.py            a network of the user (--topology file:net.json)
-parts.py                parts of a network, for several threads
-ports.py                datapath ids and port numbers for OpenFlow
-mininet_topos.py        the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
-cloud.py                a cloud with several tenants
-dual_homed_fat_tree.py  the dual-homed FatTree of SIGCOMM 2011
-dumbbell.py             pairs of hosts that share one link
-leaf_spine.py           leaf and spine
-star.py                 hosts on one switch
-two_bottlenecks.py      two bottlenecks side by side
-
-To add one, write its module and add a `Family` here.
-
-May import `common`.
+To add one, write its module and add a `Family` here. Imports `common`.
 """
 
 from __future__ import annotations
@@ -27,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from common.errors import UsageError
-from common.suggest import did_you_mean
+from common.text import did_you_mean
 from topos import (
     bcube,
     cloud,

@@ -3,18 +3,21 @@
 Node indices are positions in `nodes`; link indices are positions in `links`. Both are stable for given
 parameters, and all other tables (forwarding, ports, results) use them as keys. `Builder` collects the parts;
 `Topology` checks them once and never changes.
+
+For OpenFlow, a switch's datapath id is its node index + 1, as in stock Mininet (`mininet_topos.py`), and its
+ports count from 1 along its links in topology order; hosts have no port numbers. For simulations on several
+threads a network is divided into parts of whole pods (`parts_of`), which follow from the topology alone.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
 from common.errors import UsageError
-from topos.distances import Distances
 
 
 class Kind(StrEnum):
@@ -336,3 +339,148 @@ class Builder:
 def local_mac(number: int) -> str:
     """Return the locally administered unicast MAC number `number` (0 .. 2^32-1): 02:00:00:00:00:01 for 1."""
     return (b"\2\0" + number.to_bytes(4, "big")).hex(":")
+
+
+Neighbours = tuple[int, ...]
+
+
+class Distances:
+    """Distances between pairs of nodes; paths lead through forwarders only.
+
+    Nodes with the same neighbours have the same distances, so that hosts of one switch are searched for once.
+    """
+
+    def __init__(self, adjacency: Sequence[Neighbours], forwarders: Collection[int]) -> None:
+        self._adjacency = adjacency
+        self._forwarders = frozenset(forwarders)
+        self._known: dict[tuple[Neighbours, Neighbours], int] = {}
+
+    def between(self, start: int, end: int) -> int:
+        """Return the number of links on the shortest paths. Without a path the number has no meaning."""
+        if start == end or end in self._adjacency[start]:
+            return int(start != end)
+        places = self._adjacency[start], self._adjacency[end]
+        if places not in self._known:
+            self._known[places] = self._search(start, end)
+        return self._known[places]
+
+    def _search(self, start: int, end: int) -> int:
+        """Search breadth-first from both ends."""
+        growing, waiting = {start}, {end}
+        reached, reached_by_other = {start}, {end}
+        links = 0
+        while growing and growing.isdisjoint(waiting):
+            if len(growing) > len(waiting):
+                growing, waiting = waiting, growing
+                reached, reached_by_other = reached_by_other, reached
+            near = {there for here in growing for there in self._adjacency[here]}
+            growing = (near & self._forwarders | near & {start, end}) - reached
+            reached |= growing
+            links += 1
+        return links
+
+
+def dpid(switch: int) -> int:
+    """Return the datapath id of the switch with this node index."""
+    return switch + 1
+
+
+class SwitchPorts:
+    """The numbers of one topology's switches and ports.
+
+    Every method raises UsageError for an unknown switch, link or port.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        links: dict[int, list[int]] = {switch: [] for switch in topology.switches}
+        for number, link in enumerate(topology.links):
+            for end in link.ends:
+                if end in links:
+                    links[end].append(number)
+        self._links = {switch: tuple(numbers) for switch, numbers in links.items()}
+        self._port_of = {
+            (switch, link): port
+            for switch, numbers in self._links.items()
+            for port, link in enumerate(numbers, start=1)
+        }
+
+    @property
+    def links(self) -> Mapping[int, tuple[int, ...]]:
+        """The links of each switch (node index) in order: the link at position p is at port p + 1."""
+        return self._links
+
+    def switch(self, dpid: int) -> int:
+        """Return the node index of the switch with this datapath id."""
+        node = dpid - 1
+        if not 0 <= node < len(self._topology.nodes) or self._topology.nodes[node].kind is not Kind.SWITCH:
+            raise UsageError(f"{self._topology.kind} has no switch with datapath id {dpid:#x}")
+        return node
+
+    def port_of(self, switch: int, link: int) -> int:
+        """Return the port of `switch` to which link number `link` is attached."""
+        try:
+            return self._port_of[switch, link]
+        except KeyError:
+            raise UsageError(f"{self._topology.kind}: node {switch} has no port to link {link}") from None
+
+    def towards(self, switch: int, neighbour: int) -> int:
+        """Return the port of `switch` that leads to its neighbour `neighbour`."""
+        return self.port_of(switch, self._topology.link_between(switch, neighbour))
+
+    def link_at(self, switch: int, port: int) -> int:
+        """Return the link at this port of `switch`."""
+        links = self._links.get(switch, ())
+        if not 1 <= port <= len(links):
+            raise UsageError(f"{self._topology.kind}: node {switch} has no port {port}")
+        return links[port - 1]
+
+    def neighbour(self, switch: int, port: int) -> int:
+        """Return the node at the other end of this port of `switch`."""
+        link = self._topology.links[self.link_at(switch, port)]
+        return link.b if link.a == switch else link.a
+
+
+def parts_of(topology: Topology, most: int) -> tuple[int, ...]:
+    """Return the part of each node, numbered from 0, in at most `most` parts; empty if the network cannot be
+    divided.
+
+    Networks are not divided if hosts forward, or if they have no layer above the hosts' switches.
+    """
+    if topology.hosts_forward:
+        return ()
+    for above in ({Layer.CORE}, {Layer.AGG, Layer.CORE}):
+        pods = _pods(topology, above)
+        count = min(most, max(pods) + 1)
+        if count > 1:
+            return _parts(pods, count)
+    return ()
+
+
+def _pods(topology: Topology, above: Collection[Layer]) -> list[int]:
+    """Return the pod of each node in the order of their first nodes; -1 for nodes of the layers `above`."""
+    pods = [-1] * len(topology.nodes)
+    found = 0
+    for start, node in enumerate(topology.nodes):
+        if node.layer in above or pods[start] >= 0:
+            continue
+        pods[start], waiting = found, [start]
+        while waiting:
+            for near in topology.adjacency[waiting.pop()]:
+                if pods[near] < 0 and topology.nodes[near].layer not in above:
+                    pods[near] = found
+                    waiting.append(near)
+        found += 1
+    return pods
+
+
+def _parts(pods: list[int], count: int) -> tuple[int, ...]:
+    total, shared = max(pods) + 1, 0
+    parts = []
+    for pod in pods:
+        if pod >= 0:
+            parts.append(pod * count // total)
+        else:
+            parts.append(shared % count)
+            shared += 1
+    return tuple(parts)

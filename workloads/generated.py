@@ -13,9 +13,7 @@ from typing import NamedTuple
 from common.draws import exponential
 from common.errors import UsageError
 from workloads import sizes as distributions
-from workloads.flow import Flow, Traffic
-from workloads.limits import MAX_KB, anybody_else, enough, not_too_many, within
-from workloads.permutation import permuted
+from workloads.flow import MAX_KB, Flow, Traffic, anybody_else, enough, not_too_many, permuted, within
 
 MAX_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8

@@ -7,9 +7,7 @@ import re
 from collections.abc import Sequence
 
 from common.errors import UsageError
-from workloads.flow import Flow
-from workloads.limits import MAX_MESH, anybody_else, at_least, not_too_many, others, percentage
-from workloads.permutation import permuted
+from workloads.flow import MAX_MESH, Flow, anybody_else, at_least, not_too_many, others, percentage, permuted
 
 _LEFT = re.compile(r"l(\d+)\D")
 

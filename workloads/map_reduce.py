@@ -6,8 +6,7 @@ import random
 from collections.abc import Sequence
 
 from common.errors import UsageError
-from workloads.flow import Flow
-from workloads.limits import MAX_MESH, not_too_many
+from workloads.flow import MAX_MESH, Flow, not_too_many
 
 MAPS = REDUCES = 8
 KB = 23_000

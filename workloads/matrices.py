@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.errors import UsageError
-from common.suggest import did_you_mean
+from common.text import did_you_mean
 from topos.topology import Topology
-from workloads import generated, long_flows, map_reduce, per_host, placed, sequential, sip, to_one, trace
+from workloads import generated, long_flows, map_reduce, pairs, sequential, sip, trace
 from workloads.flow import Flow, Traffic
 
 Value = int | str
@@ -117,13 +117,13 @@ MATRICES: dict[str, Matrix] = {
         words="{percent} per 100 hosts",
     ),
     "local": Matrix(
-        placed.local,
+        pairs.local,
         "percent connections for every 100 hosts, part of them within racks, part within pods (FatTrees)",
         everywhere=False,
         words="{rack} % in rack, {pod} % in pod",
     ),
     "neighbours": Matrix(
-        placed.neighbours,
+        pairs.neighbours,
         "every server of a BCube sends to all servers that share a switch with it",
         everywhere=False,
         words="all neighbours",
@@ -200,27 +200,27 @@ MATRICES: dict[str, Matrix] = {
         words="shuffle, {maps} x {reduces}",
     ),
     "connections_per_host": Matrix(
-        per_host.connections_per_host,
+        pairs.connections_per_host,
         "percent of the hosts send flows to several random hosts each, all different or any",
         words="{flows} flows per host",
     ),
     "permutation_share": Matrix(
-        per_host.permutation_share,
+        pairs.permutation_share,
         "percent of the hosts send one flow each, to distinct hosts",
         words="{percent} % of a permutation",
     ),
     "incast": Matrix(
-        to_one.incast,
+        pairs.incast,
         "all hosts send `packets` full segments to the last at once",
         generated=True,
         transfers=True,
         words="incast of {packets} packets",
     ),
     "to_one": Matrix(
-        to_one.to_one, "sized flows from random hosts to the last (Poisson)", generated=True, transfers=True
+        pairs.to_one, "sized flows from random hosts to the last (Poisson)", generated=True, transfers=True
     ),
     "joined_permutation": Matrix(
-        per_host.joined_permutation,
+        pairs.joined_permutation,
         "a permutation of long flows, and a second one of `kb` thousand bytes per flow that begins later",
         generated=True,
         words="a permutation, joined by another after {after_ms} ms",

@@ -14,8 +14,7 @@ from itertools import permutations
 from common.draws import exponential
 from common.errors import UsageError
 from topos.cloud import is_ours
-from workloads.flow import Flow, Traffic
-from workloads.limits import MAX_FLOWS, MAX_MS
+from workloads.flow import MAX_FLOWS, MAX_MS, Flow, Traffic
 
 TRANSPORTS = (1, 2, 4)
 """Subflows of the transfers of each pair, in this order; 1 is plain TCP."""

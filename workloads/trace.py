@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from common.errors import UsageError
-from common.suggest import did_you_mean
+from common.text import did_you_mean
 from workloads.flow import Flow, Traffic
 
 NAME = "trace"

@@ -9,12 +9,11 @@ from itertools import count
 from typing import Protocol
 
 from common.errors import RefabricError
-from controllers.openflow.messages import Message
-from controllers.openflow.of13 import HEADER_BYTES, Codec, message_length, version_name
-from controllers.openflow.reports import (
+from controllers.openflow.messages import (
     Echo,
     Features,
     Hello,
+    Message,
     PortChanged,
     PortCount,
     PortCounts,
@@ -24,6 +23,7 @@ from controllers.openflow.reports import (
     RuleCount,
     RuleCounts,
 )
+from controllers.openflow.of13 import HEADER_BYTES, Codec, message_length, version_name
 
 ECHO_S = 2.0
 """Time without a message after which a switch gets an echo request."""

@@ -28,9 +28,8 @@ from controllers.openflow.channel import Channel
 from controllers.openflow.program import Controller
 from controllers.rules import exactly
 from controllers.scheduler import FlowCount, PortCount
-from topos.ports import SwitchPorts
-from topos.ports import dpid as dpid_of
-from topos.topology import Topology
+from topos.topology import SwitchPorts, Topology
+from topos.topology import dpid as dpid_of
 
 REPLY_S = 10.0
 

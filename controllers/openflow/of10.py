@@ -12,9 +12,10 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from common.errors import UsageError
-from controllers.openflow.frames import ETHERTYPE_ARP, ETHERTYPE_IPV4
 from controllers.openflow.messages import (
     ARP_PRIORITY,
+    ETHERTYPE_ARP,
+    ETHERTYPE_IPV4,
     PUNT_PRIORITY,
     Barrier,
     Clear,

@@ -15,36 +15,35 @@ from os_ken.ofproto import ofproto_parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controllers.hashing import PROTO_TCP, PROTO_UDP
-from controllers.openflow.frames import ETHERTYPE_ARP, ETHERTYPE_IPV4
 from controllers.openflow.messages import (
     ARP_PRIORITY,
+    ETHERTYPE_ARP,
+    ETHERTYPE_IPV4,
     PUNT_PRIORITY,
     Barrier,
     Clear,
-    DropChoice,
-    Install,
-    Message,
-    Punt,
-    Remove,
-    Send,
-    SetChoice,
-)
-from controllers.openflow.reports import (
     Confirmed,
+    DropChoice,
     Echo,
     Features,
     Hello,
+    Install,
+    Message,
     PacketIn,
     PortChanged,
     PortCount,
     PortCounts,
     Ports,
     PortUp,
+    Punt,
     Refusal,
+    Remove,
     Removed,
     Report,
     RuleCount,
     RuleCounts,
+    Send,
+    SetChoice,
 )
 from controllers.rules import Choice, Match
 

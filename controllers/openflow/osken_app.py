@@ -20,12 +20,11 @@ from common.errors import RefabricError, UsageError
 from controllers.openflow.channel import Channel, ControllerError
 from controllers.openflow.config import ControllerConfig, Mode, parse_address, read_config
 from controllers.openflow.control import ControlServer
-from controllers.openflow.messages import Message
+from controllers.openflow.messages import Confirmed, Message, PacketIn, Refusal, Removed, Report
 from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec
 from controllers.openflow.program import Controller
-from controllers.openflow.reports import Confirmed, PacketIn, Refusal, Removed, Report
-from topos.ports import SwitchPorts
-from topos.ports import dpid as dpid_of
+from topos.topology import SwitchPorts
+from topos.topology import dpid as dpid_of
 
 UNFIT = 3
 BACKLOG = 1024

@@ -19,12 +19,12 @@ from itertools import count, pairwise
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
 from controllers.openflow.config import Mode
-from controllers.openflow.frames import ArpRequest, arp_reply, parse
 from controllers.openflow.messages import (
     CHOSEN_PRIORITY,
     EXACT_PRIORITY,
     TABLE_PRIORITY,
     UNKNOWN_PRIORITY,
+    ArpRequest,
     Barrier,
     Clear,
     DropChoice,
@@ -34,10 +34,12 @@ from controllers.openflow.messages import (
     Remove,
     Send,
     SetChoice,
+    arp_reply,
+    parse,
 )
 from controllers.rules import Choice, Match, Routes, Rule, exactly
-from topos.ports import dpid as dpid_of
 from topos.topology import Kind, Topology
+from topos.topology import dpid as dpid_of
 
 IDLE_S = 10
 """Idle timeout of RipL-POX."""

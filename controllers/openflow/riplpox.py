@@ -30,7 +30,7 @@ from controllers.openflow.messages import Message
 from controllers.openflow.of10 import LAST_PORT, encode
 from controllers.openflow.program import Controller
 from controllers.rules import Match
-from topos.ports import SwitchPorts
+from topos.topology import SwitchPorts
 
 ROUTINGS = {"hashed": "hashed", "random": "random", "st": "spanning-tree"}
 """RipL-POX's names for the routing policies."""

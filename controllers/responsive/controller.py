@@ -1,21 +1,207 @@
-"""The controller: it estimates demands when flows begin or end, and chooses paths for subflows."""
+"""Monitors, and the controller that answers them: rates, demands, and paths for subflows.
+
+A sender's monitor measures rates and asks for paths. The controller counts subflows on links, expects a
+throughput for another one, and estimates demands when flows begin or end.
+"""
 
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
-from controllers.hedera.candidates import Candidates, Choices
-from controllers.hedera.demands import CLOSE
-from controllers.responsive.monitor import Path, Request
-from controllers.responsive.routes import Routes, Row
-from controllers.responsive.settings import Settings
+from controllers.hedera import CLOSE, Candidates, Choices
 from controllers.scheduler import FlowCount
 from topos.topology import Topology
+
+OLD_WEIGHT, NEW_WEIGHT = 0.2, 0.8
+"""Weights of the moving average of a flow's rate."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`monitor_s` is t_m, `demand_gap` delta_DGT, `rate_variation` delta_RVT, `checks` R, `demand_change`
+    delta_DDT and `max_subflows` M of the slides. With `one_per_tick` a monitor serves at most one flow per
+    tick, as the slides print the loop. Each message takes `message_s` and is lost with probability
+    `message_loss`. From `down_at_s` on the controller does not run for `down_for_s` (0: it always runs); then
+    it starts again and has forgotten everything. With `down_monitors` above 0 monitors are down in that time
+    instead, each with that probability. They keep their flows' paths in a file, and read it when they start
+    again.
+
+    Two settings are not in the slides. With `closes`, the controller closes subflows of a flow whose demand
+    has fallen. With `links_s` above 0 it learns of a link that fails or recovers after that time, avoids it,
+    and moves the subflows that use it."""
+
+    monitor_s: float = 0.002
+    demand_gap: float = 0.15
+    rate_variation: float = 0.05
+    checks: int = 3
+    demand_change: float = 0.1
+    max_subflows: int = 4
+    message_s: float = 0.0001
+    message_loss: float = 0.0
+    one_per_tick: bool = False
+    down_at_s: float = 0.0
+    down_for_s: float = 0.0
+    down_monitors: float = 0.0
+    closes: bool = False
+    links_s: float = 0.0
+
+
+Row = Sequence[int]
+"""The links of a path between a sender's and a receiver's switch."""
+
+
+class Routes:
+    """The subflows of all connections. `capacity_mbps` holds the rate of every link."""
+
+    def __init__(self, capacity_mbps: Sequence[float]) -> None:
+        self._capacity = list(capacity_mbps)
+        self._on_link: dict[int, dict[FiveTuple, list[Row]]] = defaultdict(dict)
+
+    def add(self, flow: FiveTuple, row: Row) -> None:
+        for link in row:
+            self._on_link[link].setdefault(flow, []).append(row)
+
+    def remove(self, flow: FiveTuple, row: Row) -> None:
+        """Remove one subflow that `add` has added with this row."""
+        for link in row:
+            rows = self._on_link[link][flow]
+            rows.remove(row)
+            if not rows:
+                del self._on_link[link][flow]
+
+    def aggregates(self, link: int) -> int:
+        """Return the number of connections with a subflow on the link."""
+        return len(self._on_link[link])
+
+    def expected_mbps(self, flow: FiveTuple, row: Row, limit_mbps: float) -> float:
+        """Return the throughput that one more subflow of `flow` can expect on the path, never below 0.
+
+        `limit_mbps` is what its host can send, which matters where the path has no link.
+        """
+        found = limit_mbps
+        for link in row:
+            share = self._share(flow, link)
+            others = self._on_link[link].get(flow, ())
+            taken = sum(min(self._share(flow, each) for each in other) for other in others)
+            found = min(found, max(0.0, share - taken))
+        return found
+
+    def total_mbps(self, flow: FiveTuple, rows: Sequence[Row], limit_mbps: float) -> float:
+        """Return the throughput that a flow can expect from its subflows on these paths together. It is the
+        sum of `expected_mbps` over subflows that are added one by one, not necessarily in the best order."""
+        found, taken = 0.0, dict[int, float]()
+        for row in rows:
+            shares = [self._share(flow, link) - taken.get(link, 0.0) for link in row]
+            more = max(0.0, min(shares, default=limit_mbps))
+            found += more
+            for link in row:
+                taken[link] = taken.get(link, 0.0) + more
+        return min(found, limit_mbps)
+
+    def _share(self, flow: FiveTuple, link: int) -> float:
+        """Return the flow's share of a link on which it has, or gets, a subflow."""
+        present = self._on_link[link]
+        return self._capacity[link] / (len(present) + (flow not in present))
+
+
+Path = tuple[str, ...]
+"""The names of a path's nodes, host to host."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A flow whose rate is `gap_mbps` below its demand, and the numbers of the subflows that it has."""
+
+    flow: FiveTuple
+    gap_mbps: float
+    subflows: tuple[int, ...]
+
+
+@dataclass
+class Watched:
+    """A flow at its monitor. `smoothed_mbps` is the moving average of its rate, `steady` the number of
+    checks in a row in which the rate was close to it, `paths` those of its subflows, by their numbers."""
+
+    octets: int
+    read_s: float
+    demand_mbps: float | None = None
+    smoothed_mbps: float = 0.0
+    steady: int = 0
+    paths: dict[int, Path] = field(default_factory=dict)
+
+
+class Monitor:
+    """Flows of one sender, by the 5-tuple of their first subflow."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._flows: dict[FiveTuple, Watched] = {}
+
+    @property
+    def flows(self) -> Mapping[FiveTuple, Watched]:
+        return self._flows
+
+    def begin(self, flow: FiveTuple, octets: int, now_s: float) -> None:
+        self._flows[flow] = Watched(octets, now_s)
+
+    def end(self, flow: FiveTuple) -> None:
+        self._flows.pop(flow, None)
+
+    def restart(self, octets: Mapping[FiveTuple, int], now_s: float) -> None:
+        """Begin to measure anew. Flows and the paths of their subflows are still known, demands are not."""
+        for flow, watched in self._flows.items():
+            fresh = Watched(octets.get(flow, watched.octets), now_s, paths=watched.paths)
+            self._flows[flow] = fresh
+
+    def set_demand(self, flow: FiveTuple, mbps: float) -> None:
+        """Note the demand that the controller has sent; no effect after the flow's end."""
+        if flow in self._flows:
+            self._flows[flow].demand_mbps = mbps
+
+    def set_subflow(self, flow: FiveTuple, number: int, path: Path | None) -> None:
+        """Note a subflow's path; None: it was closed. This restarts the count of steady checks."""
+        if flow not in self._flows:
+            return
+        self._flows[flow].paths.pop(number, None)
+        if path is not None:
+            self._flows[flow].paths[number] = path
+        self._flows[flow].steady = 0
+
+    def tick(self, octets: Mapping[FiveTuple, int], now_s: float) -> list[Request]:
+        """Check every flow and return requests. `octets` has the bytes that each flow has sent."""
+        asked = []
+        for flow, watched in self._flows.items():
+            if flow not in octets or now_s <= watched.read_s:
+                continue
+            self._measure(watched, octets[flow], now_s)
+            if watched.steady < self._settings.checks or not self._lacks(watched):
+                continue
+            assert watched.demand_mbps is not None
+            gap_mbps = watched.demand_mbps - watched.smoothed_mbps
+            asked.append(Request(flow, gap_mbps, tuple(sorted(watched.paths))))
+            watched.steady = 0
+            if self._settings.one_per_tick:
+                break
+        return asked
+
+    def _measure(self, watched: Watched, octets: int, now_s: float) -> None:
+        rate_mbps = (octets - watched.octets) * 8e-6 / (now_s - watched.read_s)
+        watched.octets, watched.read_s = octets, now_s
+        watched.smoothed_mbps = OLD_WEIGHT * watched.smoothed_mbps + NEW_WEIGHT * rate_mbps
+        variation = abs(rate_mbps - watched.smoothed_mbps)
+        is_steady = variation < self._settings.rate_variation * watched.smoothed_mbps
+        watched.steady = watched.steady + 1 if is_steady else 0
+
+    def _lacks(self, watched: Watched) -> bool:
+        if watched.demand_mbps is None:
+            return False
+        return watched.smoothed_mbps < (1 - self._settings.demand_gap) * watched.demand_mbps
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,174 @@
-"""Monitors, controller and their messages on one network, driven by a clock."""
+"""Monitors, controller and their messages on one network, driven by a clock.
+
+Messages have a delay and a loss; the controller, or some of the monitors, may be out for a time.
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
+import random
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Close, Controller, Demand, Grant, Move, Order, Unknown
-from controllers.responsive.messages import Begun, Channel, Done, Ended, Message, Restarted
-from controllers.responsive.monitor import Monitor, Request
-from controllers.responsive.outage import NS_PER_S, Outage, ns
-from controllers.responsive.settings import Settings
+from controllers.responsive.controller import (
+    Close,
+    Controller,
+    Demand,
+    Grant,
+    Monitor,
+    Move,
+    Order,
+    Path,
+    Request,
+    Settings,
+    Unknown,
+)
+
+NS_PER_S = 1_000_000_000
+
+
+class Outage:
+    """One interval in which either the controller is down, or each monitor is down with probability
+    `down_monitors`. Times are in ns."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        self.from_ns = ns(settings.down_at_s)
+        self.until_ns = self.from_ns + ns(settings.down_for_s)
+        self._share = settings.down_monitors
+        self._seed = seed
+        self._hit: dict[str, bool] = {}
+
+    @property
+    def of_monitors(self) -> bool:
+        return self._share > 0
+
+    def hits(self, src: str) -> bool:
+        """Return whether the monitor of the sender `src` is one of those that go down."""
+        if src not in self._hit:
+            self._hit[src] = random.Random(f"{self._seed} {src}").random() < self._share
+        return self._hit[src]
+
+    def now(self, now_ns: int) -> bool:
+        return self.from_ns <= now_ns < self.until_ns
+
+    def controller_is_up(self, now_ns: int) -> bool:
+        return self.of_monitors or not self.now(now_ns)
+
+    def monitor_is_up(self, src: str, now_ns: int) -> bool:
+        return not (self.of_monitors and self.now(now_ns) and self.hits(src))
+
+
+def ns(seconds: float) -> int:
+    return round(seconds * NS_PER_S)
+
+
+HEADER_BYTES = 66
+"""Ethernet, IP, and TCP with timestamps."""
+FLOW_BYTES, RATE_BYTES, COUNT_BYTES, NODE_BYTES = 13, 4, 1, 2
+"""A 5-tuple, a rate, a subflow's number or a bit for each subflow, and a node of a path."""
+RULE_BYTES = HEADER_BYTES + 120
+"""A message that installs a rule for one flow: OpenFlow 1.3's FLOW_MOD with an exact match and one action."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A flow has begun. Its monitor sends it, and repeats it until the demand arrives. `paths` are those of
+    the flow's subflows, with their numbers, if a controller that has started again asks for them."""
+
+    flow: FiveTuple
+    paths: tuple[tuple[int, Path], ...] = ()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A flow has ended. Its monitor sends it, and repeats it until a demand of 0 arrives."""
+
+    flow: FiveTuple
+
+
+@dataclass(frozen=True)
+class Done:
+    """A monitor has carried out this order, or found that it had."""
+
+    order: Close | Move
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """The controller has started again and knows nothing; sent to the monitor of the sender `src`."""
+
+    src: str
+
+
+Message = Begun | Ended | Restarted | Request | Done | Demand | Grant | Move | Close | Unknown
+
+
+def size_bytes(message: Message) -> int:
+    """Return the bytes of a message on the wire."""
+    size = HEADER_BYTES + FLOW_BYTES
+    match message:
+        case Restarted():
+            size = HEADER_BYTES
+        case Begun():
+            size += sum(COUNT_BYTES + NODE_BYTES * len(path) for _, path in message.paths)
+        case Request():
+            size += RATE_BYTES + COUNT_BYTES
+        case Demand():
+            size += RATE_BYTES
+        case Grant() | Move():
+            size += COUNT_BYTES + NODE_BYTES * len(message.path)
+        case Close() | Done():
+            size += COUNT_BYTES
+    return size
+
+
+@dataclass
+class Counts:
+    """Messages that were sent, and those among them that were lost. `rules` are installed in switches, one
+    for each switch of a path that is granted or moved to; their bytes are included in `octets`."""
+
+    messages: int = 0
+    lost: int = 0
+    rules: int = 0
+    octets: int = 0
+
+
+class Channel:
+    """Messages under way, in the order in which they arrive. Times are in ns."""
+
+    def __init__(self, delay_ns: int, loss: float, seed: int) -> None:
+        self.counts = Counts()
+        self._delay_ns = delay_ns
+        self._loss = loss
+        self._rng = random.Random(seed)
+        self._heap: list[tuple[int, int, Message]] = []
+
+    @property
+    def next_ns(self) -> int | None:
+        """Return when the next message arrives; None if none is under way."""
+        return self._heap[0][0] if self._heap else None
+
+    def send(self, message: Message, now_ns: int) -> None:
+        self.counts.messages += 1
+        self.counts.octets += size_bytes(message)
+        if isinstance(message, Grant | Move):
+            switches = len(message.path) - 2
+            self.counts.rules += switches
+            self.counts.octets += switches * RULE_BYTES
+        if self._loss and self._rng.random() < self._loss:
+            self.counts.lost += 1
+            return
+        heapq.heappush(self._heap, (now_ns + self._delay_ns, self.counts.messages, message))
+
+    def arrived(self, now_ns: int) -> Iterator[Message]:
+        """Yield what has arrived by now, including answers that take no time."""
+        while self._heap and self._heap[0][0] <= now_ns:
+            yield heapq.heappop(self._heap)[2]
+
 
 LOOK_NS = 100_000
 """Interval at which a sender notices flows that have begun or ended."""

@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from analysis.completion import ALL, LARGE, SMALL, Normalised, Range, normalised
 from analysis.stats import mean_interval
 from common.errors import RefabricError, UsageError
-from common.grammar import counted
+from common.text import counted
 from docs.tools import pages
 from experiments.cs244_2017 import figures as cs244_2017
 from experiments.pfabric import figures as pfabric

@@ -11,9 +11,8 @@ import random
 from collections.abc import Iterator, Sequence
 
 from common.errors import UsageError
-from controllers.bcube_paths import parallel_path
 from controllers.hashing import mix
-from controllers.routing import DIGITS, POLICIES, check_routing
+from controllers.routing import DIGITS, POLICIES, check_routing, parallel_path
 from engines.core_setup.stack import SubflowTuple, subflow_tuple
 from fabric._core import Simulation
 from model.flows import PlannedFlow, subflow_pairs

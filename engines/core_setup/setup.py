@@ -22,6 +22,8 @@ from model.result import NO_VALUE
 from model.spec import RunSpec, check_limits, sub_seed
 from topos.parts import parts_of
 from topos.topology import Topology
+from model.spec import RunSpec, sub_seed
+from topos.topology import Topology, parts_of
 
 PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S
 ALARMS_A_SUBFLOW = 8

@@ -26,6 +26,21 @@ from typing import Any
 from common import errors, programs
 from common.errors import DeadlineError, HostUnfitError, RefabricError, RunError
 from common.lines import Lines
+from common import errors, processes
+from common.errors import HostUnfitError, RefabricError, RunError
+from engines.linux.command import (
+    COMMANDS,
+    FOLDER,
+    INIT,
+    LIFE_FD,
+    REPORT_FD,
+    REPORTS,
+    REQUEST,
+    REQUEST_FD,
+    Terminal,
+    command,
+    script,
+)
 from engines.linux.launch import ROOT, launcher
 
 OUTPUT, CONSOLE, RAW = "output", "console.txt", "raw"
@@ -101,7 +116,7 @@ def _prepare(asked: GuestSpec, work: Path) -> None:
 def _python_folders() -> list[str]:
     """Return the folders that Python may import from in the guest."""
     own = [str(ROOT), sys.prefix, sys.base_prefix, str(Path(sys.executable).parent)]
-    return [*own, *programs.import_path()]
+    return [*own, *processes.import_path()]
 
 
 def memory_folder(needed_mb: float) -> Path:
@@ -132,7 +147,7 @@ def _started(asked: GuestSpec, work: Path, cpu: int | None) -> Iterator[subproce
         stderr=subprocess.STDOUT,
         pass_fds=screen,
         cwd=work,
-        env=programs.environment(),
+        env=processes.environment(),
         start_new_session=True,
     )
     for fd in screen:

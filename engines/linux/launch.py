@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from common import programs
+from common import processes
+from engines.linux import landlock
 
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY = "refabric-guest-"
@@ -49,7 +51,7 @@ def launcher(argv: Sequence[str], cpu: int | None, writable: Path, memory: Path)
         "memory": str(memory),
         "parent": os.getpid(),
     }
-    return [*programs.python(), _PROGRAM, str(ROOT), json.dumps(request)]
+    return [*processes.python(), _PROGRAM, str(ROOT), json.dumps(request)]
 
 
 def serve(request: str) -> NoReturn:
@@ -100,7 +102,7 @@ def _become(asked: dict[str, Any], memory: Path, parent: int, libc: ctypes.CDLL)
         os.sched_setaffinity(0, {asked["cpu"]})
     write_only_below([asked["writable"], str(memory)])
     argv = asked["argv"]
-    os.execve(argv[0], argv, {"PATH": programs.SYSTEM_PATH, "TMPDIR": str(memory), "HOME": "/nonexistent"})
+    os.execve(argv[0], argv, {"PATH": processes.SYSTEM_PATH, "TMPDIR": str(memory), "HOME": "/nonexistent"})
 
 
 def _wait(guest: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.grammar import joined, three_digits
+from common.text import joined, three_digits
 from harness.claims.noted import MeasureOf, anew
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure

@@ -17,6 +17,7 @@ import click
 from common import interrupts
 from common.errors import HostUnfitError, RefabricError
 from common.suggest import did_you_mean
+from common.text import did_you_mean
 from common.version import VERSION
 from harness.catalogue import Catalogue
 from harness.cli.options import say

@@ -24,6 +24,8 @@ import click
 from common.errors import RefabricError, UsageError
 from common.named_files import text_of, write_new
 from harness.cli.options import argv_of
+from common.files import text_of, write_new
+from harness.cli.arguments import argv_of
 
 CONFIG, SAVE = "--config", "--save-config"
 INTERRUPTED = 130

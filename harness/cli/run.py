@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import click
 
-from common import grammar
+from common import text
 from common.errors import RefabricError
 from engines.engine import Engine
 from engines.provenance import free_memory_mb
@@ -176,7 +176,7 @@ def _show(asked: RunOptions, ready: Session, outcome: Outcome) -> dict[str, Any]
 def files_in(directory: Path, charts: Mapping[str, Sequence[Path]]) -> str:
     """Return a line on what lies in a results folder beside the report."""
     count = len({path.with_suffix("") for paths in charts.values() for path in paths})
-    drawn = f"{grammar.counted(count, 'chart')}, " if count else ""
+    drawn = f"{text.counted(count, 'chart')}, " if count else ""
     return f"{drawn}{store.SUMMARY} and every point are in {directory}"
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.grammar import three_digits
+from common.text import three_digits
 from harness.claims.claims import Colour
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from common import programs
+from distributed import Reschedule, Worker, get_worker
+
+from common import processes
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.dispatch import only
 from engines.emulation.sandbox import client
@@ -44,8 +47,8 @@ async def in_new_process(function: Callable[..., Any], *args: Any) -> Any:
     no lock on the machine. Raises RunError if the process dies or does not reply."""
     with client.passed_on(needed=True) as (handles, variables):
         process = await asyncio.create_subprocess_exec(
-            *programs.python(), _PROGRAM, json.dumps(programs.import_path()),
-            env=programs.environment(variables), pass_fds=handles,
+            *processes.python(), _PROGRAM, json.dumps(processes.import_path()),
+            env=processes.environment(variables), pass_fds=handles,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
     try:

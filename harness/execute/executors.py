@@ -25,9 +25,9 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Protocol, Self
 
-from common import files, programs
+from common import files, processes
 from common.errors import RefabricError
-from common.side_by_side import follow_parent
+from common.processes import follow_parent
 from engines.dispatch import runs, waves
 from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
@@ -214,8 +214,8 @@ class Processes:
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
         handle = theirs.fileno()
-        program = [*programs.python(), _PROGRAM, str(handle), json.dumps(programs.import_path())]
-        argv = [*programs.ending_with_us(), *program]
+        program = [*processes.python(), _PROGRAM, str(handle), json.dumps(processes.import_path())]
+        argv = [*processes.ending_with_us(), *program]
         # The worker inherits the block, so that Ctrl-C cannot end it before it ignores the signal itself.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -224,7 +224,7 @@ class Processes:
                     argv,
                     stdin=subprocess.DEVNULL,
                     pass_fds=[handle, *handles],
-                    env=programs.environment(variables),
+                    env=processes.environment(variables),
                 )
             worker = _Worker(process, ours)
             self._workers.append(worker)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from common.grammar import are, points
+from common.text import are, points
 from engines.engine import Observer
 from harness.execute.executors import Executor, TaskNote, TaskStart
 from harness.execute.point import Task, TaskEnd

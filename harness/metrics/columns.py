@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import topos
 from common import files
-from common.printable import one_line
+from common.text import one_line
 from harness.metrics.metric import Metric, ShownIn, shown_in
 from harness.metrics.metrics import TABLES
 from harness.points.labels import digest, settings

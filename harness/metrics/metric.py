@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.quantities import Quantity
-from common.grammar import three_digits
+from common.text import three_digits
 from harness.metrics.measures import Measure, Measured, OfPoint, Subject, each
 from harness.results.point_results import Judged
 from model.spec import RunSpec

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
-from common.suggest import did_you_mean
+from common.text import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
 from harness.options import user_files
 from harness.options.user_files import expanded, trace_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import topos
-from common.grammar import joined
+from common.text import joined
 from engines.registry import LINUX
 from harness.points.labels import named, queue_label
 from model.noise import queue_us

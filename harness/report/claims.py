@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from common.grammar import counted, joined
+from common.text import counted, joined
 from harness.claims.claims import OTHER_SIZE, Claim, Colour, Side
 from harness.claims.sentences import OUTCOMES, Outcome, sentences
 from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common import files
-from common.printable import printable
+from common.text import printable
 from harness.compare import show
 from harness.compare.agreement import Disagreement
 from harness.compare.compare import Comparison

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from common import files
 from common.errors import StoreError
-from common.side_by_side import side_by_side
+from common.processes import side_by_side
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.published import Published

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from analysis.completion import ms_text
-from common.grammar import (
+from common.text import (
     are,
     counted,
     joined,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from common.grammar import counted, joined
+from common.text import counted, joined
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
 from harness.load import Loaded

@@ -18,6 +18,9 @@ from common.named_files import write_new
 from common.printable import one_line
 from common.writers import remove_tree
 from harness.results.run_json import RAW, RUN, read_run
+from common.files import remove_tree
+from harness.results import tree
+from harness.results.stored_run import RUN, read_run
 from plots.registry import CHARTS
 
 _POINT = re.compile(r"[A-Za-z0-9_.+-]+-[0-9a-f]{12}")

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from analysis.live_page import View, between, encode
 from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
-from common.writers import is_abandoned
+from common.files import is_abandoned
 from engines.engine import Observer
 from harness.results import run_json
 from harness.results.store import Store, point_name

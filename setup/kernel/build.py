@@ -21,7 +21,7 @@ from pathlib import Path
 
 from common.errors import BusyError, CommandError, RunError
 from common.files import storing
-from common.programs import SYSTEM_PATH
+from common.processes import SYSTEM_PATH
 from engines.linux.kernel import source, store
 from engines.linux.kernel.store import CONFIG, PROGRAM, RECORD, Kernel
 from setup.kernel import machine, package

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import CommandError, DeadlineError
-from common.programs import environment
+from common.processes import environment
 
 SILENT_S = 1200.0
 """How long a program may print nothing. Linking on a busy machine takes a minute."""

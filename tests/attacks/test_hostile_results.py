@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import topos
 from common import files
 from common.errors import StoreError, UsageError
-from common.writers import remove_tree
+from common.files import remove_tree
 from experiments.command import main
 from harness.points.baseline import baseline_of
 from harness.results import contents, tables

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ccp.language.compiler import MAX_TEXT, compiled
-from ccp.language.instructions import (
+from ccp.language import (
     FLAG,
+    MAX_DEPTH,
     MAX_INSTRUCTIONS,
+    MAX_NAME,
     PRIMITIVE,
     SHOULD_REPORT,
     TEMPORARY,
@@ -25,10 +26,9 @@ from ccp.language.instructions import (
     Operand,
     Program,
 )
-from ccp.language.programs import all_compiled
-from ccp.language.tree import MAX_DEPTH, MAX_NAME
 from ccp.loading import load
 from ccp.names import OwnAlgorithm
+from ccp.programs import MAX_TEXT, all_compiled, compiled
 from common.errors import UsageError
 from tests.ccp.test_fold_programs import SUMS_LISP, SUMS_PYTHON
 from tests.support.agents.ccp_model import Model, Native, primitives
@@ -221,7 +221,7 @@ def test_odd_programs_are_refused_in_one_line(text: str, what: str) -> None:
 
 def mine(body: str, base: str = "Algorithm") -> str:
     """Return a user's file whose class has this body."""
-    imports = "from ccp import Algorithm\nfrom ccp.portus.algorithm import PortusAlgorithm\n"
+    imports = "from ccp import Algorithm\nfrom ccp.portus import PortusAlgorithm\n"
     return f"{imports}\nclass Mine({base}):\n    {body}\n"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ccp.agent import Agent, Closed, Created, Measured
-from ccp.algorithm import Algorithm, Command, Flow
-from ccp.language.programs import all_compiled
-from ccp.reports import Report
+from ccp.algorithm import Algorithm, Command, Flow, Report
+from ccp.programs import all_compiled
 
 PROGRAM = """
 acked: volatile = 0

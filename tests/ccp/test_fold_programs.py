@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ccp.language.compiler import MAX_TEXT, compiled
-from ccp.language.instructions import PRIMITIVES, SIZE
-from ccp.language.tree import ProgramError
+from ccp.language import PRIMITIVES, SIZE, ProgramError
 from ccp.loading import load
 from ccp.names import PREFIX, SHIPPED, OwnAlgorithm
-from common.printable import printable_json
+from ccp.programs import MAX_TEXT, compiled
+from common.text import printable_json
 from model.spec import LinkSpec, RunSpec, TransportSpec
 from tests.support.agents.ccp_model import Model, Native, primitives
 

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from ccp.agent import Agent, Created, Measured
 from ccp.algorithm import Command
-from ccp.language.compiler import compiled
 from ccp.loading import load
 from ccp.names import OwnAlgorithm
-from ccp.portus import PortusAlgorithm
-from ccp.portus.messages import Install, Set, create, decoded, measure, ready
-from ccp.portus.program import translated
+from ccp.portus import Install, PortusAlgorithm, Set, create, decoded, measure, ready, translated
+from ccp.programs import compiled
 from common.errors import UsageError
 from engines.simulation.engine import SimulatorEngine
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec

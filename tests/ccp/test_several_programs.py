@@ -7,13 +7,11 @@ from typing import ClassVar
 import pytest
 
 from ccp.agent import Agent, Created, Measured
-from ccp.algorithm import Algorithm, Command, Flow
-from ccp.language.compiler import compiled
-from ccp.language.programs import EMPTY, MAX_PROGRAMS, all_compiled
-from ccp.language.tree import ProgramError
+from ccp.algorithm import Algorithm, Command, Flow, Report
+from ccp.language import ProgramError
 from ccp.loading import load
 from ccp.names import OwnAlgorithm
-from ccp.reports import Report
+from ccp.programs import EMPTY, MAX_PROGRAMS, all_compiled, compiled
 from common.errors import UsageError
 from engines.emulation.congestion.channels import _COMMAND, _Given
 from tests.support.agents.ccp_model import Native, primitives

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ccp.language.compiler import compiled
-from ccp.language.instructions import (
+from ccp.language import (
     CONTROL,
     CWND,
     FALLTHROUGH,
@@ -30,6 +29,7 @@ from ccp.language.instructions import (
 )
 from ccp.loading import load
 from ccp.names import PREFIX, SHIPPED, OwnAlgorithm
+from ccp.programs import compiled
 from tests.ccp.test_fold_programs import LARGEST, SUMS_LISP, SUMS_PYTHON, stream
 from tests.support.agents.ccp_model import Native, primitives
 from tests.support.agents.translated import Translated, operations

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from common import files, writers
+from common import files
 from common.errors import StoreError
-from common.side_by_side import side_by_side
-from common.writers import OWNER, remove_tree
+from common.files import OWNER, remove_tree
+from common.processes import side_by_side
 
 WRITER = """
 import sys, time
@@ -65,7 +65,7 @@ def test_without_locks_the_pid_decides(tmp_path: Path, monkeypatch: pytest.Monke
     mine = files.open_aside(tmp_path, "mine")
     dead = tmp_path / f"{files.TMP_PREFIX}dead"
     dead.mkdir()
-    place = writers.owner_text().decode().partition(" ")[2]
+    place = files.owner_text().decode().partition(" ")[2]
     (dead / OWNER).write_text(f"4194304999 {place}")
     elsewhere = tmp_path / f"{files.TMP_PREFIX}elsewhere"
     elsewhere.mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.grammar import three_digits
+from common.text import three_digits
 
 
 @pytest.mark.parametrize(

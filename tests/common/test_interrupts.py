@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from common import interrupts
+from common import processes
 
 DEADLINE_S = 20.0
 
@@ -35,7 +35,7 @@ def in_a_callback() -> None:
 @pytest.mark.parametrize("interrupted", [in_del, in_a_callback])
 def test_it_ends_the_block(interrupted: Callable[[], None]) -> None:
     went_on = False
-    with pytest.raises(KeyboardInterrupt), interrupts.never_lost():
+    with pytest.raises(KeyboardInterrupt), processes.never_lost():
         interrupted()
         went_on = True
         time.sleep(DEADLINE_S)
@@ -50,7 +50,7 @@ def test_a_sigterm_ends_it_where_sigint_is_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, stop)
     try:
-        with pytest.raises(KeyboardInterrupt), interrupts.never_lost():
+        with pytest.raises(KeyboardInterrupt), processes.never_lost():
             ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM))()
             time.sleep(DEADLINE_S)
     finally:
@@ -68,7 +68,7 @@ def test_other_dropped_errors_are_reported_as_before(monkeypatch: pytest.MonkeyP
         raise ValueError
 
     monkeypatch.setattr(sys, "unraisablehook", hook)
-    with interrupts.never_lost():
+    with processes.never_lost():
         ctypes.CFUNCTYPE(None)(wrong)()
     assert seen == [ValueError]
     assert sys.unraisablehook is hook

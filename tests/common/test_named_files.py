@@ -10,7 +10,7 @@ import pytest
 
 from ccp.loading import MAX_FILE_BYTES, text_of
 from common.errors import UsageError
-from common.named_files import write_new
+from common.files import write_new
 from harness.options import user_files
 from harness.options.user_files import expanded
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common import programs
+from common import processes
 from engines import provenance
 
 
@@ -37,8 +37,8 @@ def test_a_changed_checkout_has_a_plus(checkout: Path) -> None:
 
 def test_a_module_in_the_current_folder_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('a stranger')\n")
-    argv = [*programs.python(), "import json; print(json.dumps(1))"]
-    variables = {**programs.environment(), "PYTHONPATH": str(tmp_path)}
+    argv = [*processes.python(), "import json; print(json.dumps(1))"]
+    variables = {**processes.environment(), "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
         argv, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=30, check=False
     )
@@ -47,13 +47,13 @@ def test_a_module_in_the_current_folder_is_not_imported(tmp_path: Path) -> None:
 
 def test_no_import_from_the_current_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["", "/somewhere"])
-    assert programs.import_path() == ["/somewhere"]
+    assert processes.import_path() == ["/somewhere"]
 
 
-@pytest.mark.parametrize(("uid", "path"), [(0, programs.SYSTEM_PATH), (1000, "/home/somebody/bin")])
+@pytest.mark.parametrize(("uid", "path"), [(0, processes.SYSTEM_PATH), (1000, "/home/somebody/bin")])
 def test_only_roots_programs_have_a_fixed_path(uid: int, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     monkeypatch.setenv("PATH", "/home/somebody/bin")
     monkeypatch.setenv("PYTHONPATH", "/home/somebody")
-    found = programs.environment({"MORE": "1"})
+    found = processes.environment({"MORE": "1"})
     assert (found["PATH"], found["MORE"], found.get("PYTHONPATH")) == (path, "1", None)

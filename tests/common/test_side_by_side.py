@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from common.errors import RunError, StoreError
-from common.side_by_side import side_by_side
+from common.processes import side_by_side
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.ims.policies import POLICIES, Policy
-from controllers.ims.scaling import IDLE_S, SETTLE_S, Scaler, Step
-from controllers.ims.signals import FunctionSignals, InstanceSignals
+from controllers.ims_scaling import (
+    IDLE_S,
+    POLICIES,
+    SETTLE_S,
+    FunctionSignals,
+    InstanceSignals,
+    Policy,
+    Scaler,
+    Step,
+)
 
 
 def function(count: int = 1, *, setup_ms: float | None = 30.0, **signals: float) -> FunctionSignals:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
+import time
 from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UsageError
-from controllers.groups import ecmp_groups
-from controllers.hashing import PROTO_TCP, FiveTuple, flow_hash, mix
-from controllers.routing import DIGITS, path
-from topos import build
+from controllers.groups import EcmpTables, NextHop, ecmp_groups
+from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
+from controllers.routing import DIGITS, parallel_path, path
+from topos import Kind, Layer, Topology, build
 
 FT8 = build("ft", {"k": 8})
 FT8_TABLES = ecmp_groups(FT8)
@@ -179,3 +184,201 @@ def test_bcube_paths_lead_through_hosts() -> None:
     a, b = (net.nics_of(net.index(name))[0] for name in ("h000", "h123"))
     taken = {path(net, tables, "hashed", 1, _flow(port, a.ip, b.ip)) for port in range(2000, 2100)}
     assert taken == set(net.shortest_paths(a.host, b.host)) and len(taken) == 6
+
+
+NETWORKS: list[Topology] = [
+    build("bcube", {"n": n, "k": k}) for n, k in ((4, 0), (2, 1), (5, 1), (3, 2), (2, 3))
+]
+
+
+def apart(n: int, src: int, dst: int, levels: int) -> list[bool]:
+    return [src // n**level % n != dst // n**level % n for level in range(levels)]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(NETWORKS), st.data())
+def test_one_path_per_nic_and_no_node_in_common(net: Topology, data: st.DataObject) -> None:
+    some = st.sampled_from(net.hosts)
+    src, dst = data.draw(st.lists(some, min_size=2, max_size=2, unique=True))
+    detour = data.draw(st.integers(0, 2**32 - 1))
+    n, levels = net.number("n"), net.number("k") + 1
+    differ = apart(n, src, dst, levels)
+    inner: list[set[int]] = []
+    for level, nic in enumerate(net.nics_of(src)):
+        nodes = parallel_path(net, src, dst, level, detour)
+        assert nodes[0] == src and nodes[1] == nic.switch and nodes[-1] == dst
+        assert all(net.link_between(a, b) >= 0 for a, b in itertools.pairwise(nodes))
+        links = 2 * sum(differ) + (0 if differ[level] else 4)
+        assert len(nodes) == len(set(nodes)) == links + 1
+        inner.append(set(nodes[1:-1]))
+    assert all(not a & b for a, b in itertools.combinations(inner, 2))
+
+
+def test_a_detour_may_begin_with_any_neighbour() -> None:
+    net = build("bcube", {"n": 5, "k": 1})
+    src, dst = net.index("h00"), net.index("h01")
+    second = {net.nodes[parallel_path(net, src, dst, 1, detour)[2]].name for detour in range(8)}
+    assert second == {"h10", "h20", "h30", "h40"}
+
+
+CASES: dict[str, tuple[Topology, EcmpTables]] = {}
+for _kind, _k in (("ft", 4), ("ft", 8), ("dhft", 4), ("dhft", 6)):
+    _topology = build(_kind, {"k": _k})
+    CASES[f"{_kind},{_k}"] = (_topology, ecmp_groups(_topology))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(sorted(CASES)), st.data())
+def test_groups_count_the_shortest_paths_beyond_each_next_hop(case: str, data: st.DataObject) -> None:
+    topology, tables = CASES[case]
+    switch = data.draw(st.sampled_from(topology.switches))
+    target = data.draw(st.integers(0, len(tables.attach) - 1))
+    paths = topology.shortest_paths(switch, tables.attach[target])
+    assert tables.path_count(switch, target) == len(paths)
+    expected = Counter(path[1] for path in paths if len(path) > 1)
+    assert tables.group(switch, target) == tuple(NextHop(node, expected[node]) for node in sorted(expected))
+
+
+BCUBE = build("bcube", {"n": 3, "k": 2})
+BCUBE_TABLES = ecmp_groups(BCUBE)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_hosts_that_forward_have_groups_too(data: st.DataObject) -> None:
+    node = data.draw(st.integers(0, len(BCUBE.nodes) - 1))
+    target = data.draw(st.integers(0, len(BCUBE_TABLES.attach) - 1))
+    assert BCUBE_TABLES.attach == BCUBE.hosts
+    paths = BCUBE.shortest_paths(node, BCUBE_TABLES.attach[target])
+    expected = Counter(path[1] for path in paths if len(path) > 1)
+    assert dict(BCUBE_TABLES.group(node, target)) == expected
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_rows_of_hosts_and_of_the_switch_itself_are_empty(case: str) -> None:
+    topology, tables = CASES[case]
+    assert (tables.rows[list(topology.hosts)] == -1).all() and not tables.group(topology.hosts[0], 0)
+    for position, switch in enumerate(tables.attach):
+        assert tables.fib[tables.rows[switch], position] == -1
+    assert tables.fib.dtype == np.int32 and not tables.fib.flags.writeable
+    assert list(tables.attach) == sorted({nic.switch for nic in topology.nics})
+    assert len(set(tables.groups)) == len(tables.groups)
+    used = set(np.unique(tables.fib).tolist()) - {-1}
+    assert used == set(range(len(tables.groups)))
+    assert all(topology.nodes[hop.node].kind is Kind.SWITCH for group in tables.groups for hop in group)
+
+
+def test_a_fat_tree_edge_switch_has_one_group_upwards_per_kind_of_destination() -> None:
+    topology, tables = CASES["ft,8"]
+    edge = topology.index("p0e0")
+    sizes = Counter(len(tables.group(edge, target)) for target in range(len(tables.attach)))
+    assert sizes == {4: 31, 0: 1}
+    assert len({int(number) for number in tables.fib[tables.rows[edge]]} - {-1}) == 2, (
+        "inside the pod, and beyond it"
+    )
+
+
+def test_core_switches_have_one_way_down() -> None:
+    topology, tables = CASES["ft,8"]
+    for core in (i for i, node in enumerate(topology.nodes) if node.layer is Layer.CORE):
+        assert all(len(tables.group(core, target)) == 1 for target in range(len(tables.attach)))
+
+
+def test_star_needs_no_groups() -> None:
+    topology = build("star", {"n": 3})
+    tables = ecmp_groups(topology)
+    assert tables.groups == () and tables.path_count(topology.switches[0], 0) == 1
+
+
+@pytest.mark.parametrize(("k", "seconds"), [(16, 2), (32, 5)])
+def test_large_trees_take_seconds_at_most(k: int, seconds: float) -> None:
+    topology = build("ft", {"k": k})
+    start = time.process_time()
+    tables = ecmp_groups(topology)
+    assert time.process_time() - start < seconds
+    last = len(tables.attach) - 1
+    assert tables.path_count(tables.attach[0], last) == k * k // 4
+
+
+U32 = st.integers(0, 2**32 - 1)
+
+
+def chi_square_ok(counts: Counter[int], bins: int) -> bool:
+    """Return whether the counts of `bins` bins look uniform: the statistic within 5 sigma of its mean."""
+    total = sum(counts.values())
+    expected = total / bins
+    statistic = sum((counts[b] - expected) ** 2 / expected for b in range(bins))
+    freedom = bins - 1
+    sigma = math.sqrt(2 * freedom)
+    return abs(statistic - freedom) <= 5 * sigma + 1
+
+
+def tcp(sport: int, dport: int = 5001, src: str = "10.0.0.2", dst: str = "10.3.1.3") -> FiveTuple:
+    return FiveTuple(src, dst, PROTO_TCP, sport, dport)
+
+
+def test_flow_hash_vectors() -> None:
+    """zlib's CRC-32 of the 13 bytes written out; the C++ core is tested against the same numbers."""
+    assert flow_hash(tcp(40000)) == 0xF75B5894
+    assert flow_hash(FiveTuple("255.255.255.255", "0.0.0.0", PROTO_UDP, 65535, 0)) == 0xC2E273D1
+
+
+def test_fmix32_vectors() -> None:
+    """Published values of murmur3's finaliser."""
+    assert mix(0, 0) == 0
+    assert mix(1, 0) == 0x514E28B7
+    assert mix(0xFFFFFFFF, 0) == 0x81F16F39
+
+
+def test_ports_count_for_tcp_and_udp_alone() -> None:
+    icmp = FiveTuple("10.0.0.2", "10.3.1.3", 1, 8, 0)
+    assert flow_hash(icmp) == flow_hash(FiveTuple(icmp.src, icmp.dst, 1, 0, 7))
+    assert flow_hash(tcp(40000)) != flow_hash(tcp(40001))
+
+
+@given(U32, U32, U32)
+def test_mix_is_a_bijection_for_every_seed(a: int, b: int, seed: int) -> None:
+    assert 0 <= mix(a, seed) < 2**32
+    assert (mix(a, seed) == mix(b, seed)) == (a == b)
+
+
+@pytest.mark.parametrize("bins", [2, 3, 4, 8, 16, 64])
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_random_flows_spread_evenly(bins: int, seed: int) -> None:
+    rng = random.Random(seed)
+    hosts = [f"10.{p}.{e}.{h + 2}" for p, e, h in itertools.product(range(8), range(4), range(4))]
+    flows = (tcp(rng.randrange(32768, 61000), 5001, *rng.sample(hosts, 2)) for _ in range(8000))
+    assert chi_square_ok(Counter(mix(flow_hash(flow), seed) % bins for flow in flows), bins)
+
+
+@pytest.mark.parametrize("bins", [2, 4, 16])
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_consecutive_ports_spread_evenly(bins: int, step: int) -> None:
+    """MPTCP subflows differ only in the source port, and the kernel assigns ports in steps."""
+    ports = range(32768, 32768 + 6000 * step, step)
+    counts = Counter(mix(flow_hash(tcp(port)), 7) % bins for port in ports)
+    assert chi_square_ok(counts, bins)
+
+
+def test_eight_consecutive_subflows_collide_like_random_ones() -> None:
+    """8 subflows over 16 paths: 6.45 distinct on average, if independent."""
+    distinct = [
+        len({mix(flow_hash(tcp(base + i)), 3) % 16 for i in range(8)}) for base in range(33000, 57000, 12)
+    ]
+    assert sum(distinct) / len(distinct) == pytest.approx(16 * (1 - (15 / 16) ** 8), rel=0.02)
+
+
+def test_a_seed_changes_which_flows_collide_and_crc_alone_would_not() -> None:
+    flows = [flow_hash(tcp(port)) for port in range(33000, 33400)]
+    pairs = list(itertools.combinations(flows, 2))
+    with_mix = [{pair for pair in pairs if mix(pair[0], s) % 16 == mix(pair[1], s) % 16} for s in (1, 2)]
+    with_xor = [{pair for pair in pairs if (pair[0] ^ s) % 16 == (pair[1] ^ s) % 16} for s in (1, 2)]
+    assert with_xor[0] == with_xor[1]
+    share = len(with_mix[0] & with_mix[1]) / len(with_mix[0])
+    assert share == pytest.approx(1 / 16, abs=0.02), "colliding under two seeds is independent"
+
+
+def test_switch_seeds_differ() -> None:
+    seeds = {switch_seed(seed, node) for seed in range(20) for node in range(2000)}
+    assert len(seeds) > 0.999 * 20 * 2000
+    assert switch_seed(1, 5) == switch_seed(1, 5)

@@ -14,7 +14,7 @@ from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import path
 from controllers.rules import POLICIES, Bucket, Choice, Match, Routes, Rule
 from topos import Topology, build
-from topos.ports import SwitchPorts, dpid
+from topos.topology import SwitchPorts, dpid
 
 FT4 = build("ft", {"k": 4})
 TREES = {"ft": {"k": 4}, "dhft": {"k": 4}, "vl2": {"da": 4, "servers": 4}, "ls": {"leaves": 3, "hosts": 4}}

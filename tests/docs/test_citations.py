@@ -87,8 +87,8 @@ def broken_links(name: str) -> list[str]:
 
 
 def test_a_path_is_recognised_in_prose() -> None:
-    text = "as model/spec.py and `topos/ports.py` say (theory.py), see net/ipv4/tcp.c and x/<point>.py"
-    assert cited(text) == {"model/spec.py", "topos/ports.py", "theory.py"}
+    text = "as model/spec.py and `topos/topology.py` say (theory.py), see net/ipv4/tcp.c and x/<point>.py"
+    assert cited(text) == {"model/spec.py", "topos/topology.py", "theory.py"}
     assert not exists("nowhere/" + "README.md", ROOT)
 
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import topos
 from common.errors import UsageError
 from topos import TOPOLOGIES, Kind, Layer, Link, Nic, Node, Topology, build, parse
+from topos.topology import SwitchPorts, dpid
 
 ANY_TOPOLOGY = st.one_of(
     st.tuples(st.sampled_from(["ft", "dhft"]), st.sampled_from([4, 6, 8, 10])).map(
@@ -174,3 +176,115 @@ def test_a_thousand_hosts_build_at_once() -> None:
     topology = build("ft", {"k": 16})
     assert (len(topology.hosts), len(topology.switches)) == (1024, 320)
     assert time.process_time() - start < 2, "expected well under half a second; 2 s allows for a busy machine"
+
+
+def test_defaults_are_the_same_given_or_not() -> None:
+    plain, typed = {"k": 8}, {"k": 8, "oversubscription": 1}
+    assert topos.identity("fat_tree", plain) == topos.identity("fat_tree", typed)
+    assert topos.shape("fat_tree", typed) == ()
+    assert topos.size_words("fat_tree", typed) == topos.size_words("fat_tree", plain) == ["k=8"]
+
+
+def test_every_parameter_counts() -> None:
+    plain, four = {"k": 8}, {"k": 8, "oversubscription": 4}
+    assert topos.identity("fat_tree", plain) != topos.identity("fat_tree", four)
+    assert topos.shape("fat_tree", four) == (("oversubscription", 4),)
+    assert topos.size_words("fat_tree", four) == ["k=8", "4:1"]
+    assert topos.identity("bcube", {"n": 4, "k": 2}) != topos.identity("bcube", {"n": 4, "k": 1})
+
+
+def test_replicas_are_repetitions_of_one_network() -> None:
+    assert topos.identity("dumbbell", {"n": 2, "lanes": 6}) == topos.identity("dumbbell", {"n": 2})
+    assert topos.size_words("dumbbell", {"n": 2, "lanes": 6}) == ["n=2", "lanes=6"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind, f in topos.TOPOLOGIES.items() if not f.size.text])
+def test_the_usual_network_of_any_kind_has_no_shape(kind: str) -> None:
+    family = topos.TOPOLOGIES[kind]
+    assert topos.shape(kind, {family.size.name: 4}) == ()
+    assert len(topos.size_words(kind, {family.size.name: 4})) == 1
+
+
+def _names(topology: Topology, path: tuple[int, ...]) -> list[str]:
+    return [topology.nodes[node].name for node in path]
+
+
+@pytest.mark.parametrize(("n", "lanes"), [(1, 1), (2, 6), (9, 3), (252, 1), (2, 254)])
+def test_every_pair_of_a_lane_crosses_its_one_bottleneck(n: int, lanes: int) -> None:
+    topology = build("dumbbell", {"n": n, "lanes": lanes})
+    assert (len(topology.hosts), len(topology.switches)) == (2 * n * lanes, 2 * lanes)
+    assert len(topology.links) == 2 * n * lanes + lanes
+    for lane, pair in itertools.product({0, lanes - 1}, {0, n - 1}):
+        ends = [topology.index(f"{side}{lane}h{pair}") for side in "lr"]
+        (path,) = topology.shortest_paths(*ends)
+        assert _names(topology, path) == [f"l{lane}h{pair}", f"l{lane}", f"r{lane}", f"r{lane}h{pair}"]
+
+
+def test_replicas_are_islands() -> None:
+    topology = build("dumbbell", {"n": 2, "lanes": 3})
+    island = {node.name: topology.islands[i] for i, node in enumerate(topology.nodes)}
+    assert len(set(island.values())) == 3
+    assert {name for name, of in island.items() if of == island["l1h0"]} == {
+        "l1h0", "l1h1", "r1h0", "r1h1", "l1", "r1",
+    }  # fmt: skip
+    assert len(set(build("two_bottlenecks", {"first": 1, "lanes": 4}).islands)) == 4
+    assert set(build("fat_tree", {"k": 4}).islands) == {0}
+
+
+@pytest.mark.parametrize(("first", "second", "lanes"), [(3, 1, 2), (0, 0, 1), (251, 251, 1), (1, 0, 127)])
+def test_the_dual_homed_pair_has_a_path_through_each_bottleneck(first: int, second: int, lanes: int) -> None:
+    topology = build("two_bottlenecks", {"first": first, "second": second, "lanes": lanes})
+    assert len(topology.hosts) == 2 * lanes * (1 + first + second)
+    ends = [topology.nics_of(topology.hosts[i])[0].switch for i in (0, len(topology.hosts) // lanes - 1)]
+    assert topology.shortest_paths(*ends), "the baseline flow has a path"
+    for lane in {0, lanes - 1}:
+        left, right = (topology.nics_of(topology.index(f"{side}{lane}h0")) for side in "lr")
+        for bottleneck, here, there in zip("ab", left, right, strict=True):
+            switches = [topology.nodes[nic.switch].name for nic in (here, there)]
+            assert switches == [f"l{lane}{bottleneck}", f"r{lane}{bottleneck}"]
+            assert len(topology.shortest_paths(here.switch, there.switch)) == 1
+        assert topology.shortest_paths(left[0].switch, right[1].switch) == ()
+        for bottleneck, count in (("a", first), ("b", second)):
+            below = topology.adjacency[topology.index(f"l{lane}{bottleneck}")]
+            hosts = [node for node in below if topology.nodes[node].kind is Kind.HOST]
+            assert len(hosts) == 1 + count
+
+
+@pytest.mark.parametrize("kind", [kind for kind, family in TOPOLOGIES.items() if not family.size.text])
+def test_every_link_end_at_a_switch_has_one_port_and_ports_count_from_one(kind: str) -> None:
+    topology = build(kind, {TOPOLOGIES[kind].size.name: max(2, TOPOLOGIES[kind].size.minimum)})
+    ports = SwitchPorts(topology)
+    ends = 0
+    for switch, links in ports.links.items():
+        assert [ports.port_of(switch, link) for link in links] == list(range(1, len(links) + 1))
+        assert list(links) == sorted(links)
+        for port, link in enumerate(links, start=1):
+            assert ports.link_at(switch, port) == link
+            assert {switch, ports.neighbour(switch, port)} == set(topology.links[link].ends)
+            assert ports.towards(switch, ports.neighbour(switch, port)) == port
+        ends += len(links)
+    at_switches = [topology.nodes[end].kind is Kind.SWITCH for link in topology.links for end in link.ends]
+    assert ends == sum(at_switches)
+
+
+def test_datapath_ids_are_node_indices_plus_one() -> None:
+    topology = build("ft", {"k": 4})
+    ports = SwitchPorts(topology)
+    assert [dpid(switch) for switch in topology.switches] == list(range(17, 37))
+    assert all(ports.switch(dpid(switch)) == switch for switch in topology.switches)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 16, 37])
+def test_a_datapath_id_of_no_switch_is_refused(wrong: int) -> None:
+    with pytest.raises(UsageError, match="no switch with datapath id"):
+        SwitchPorts(build("ft", {"k": 4})).switch(wrong)
+
+
+def test_ports_that_are_not_there_are_refused() -> None:
+    topology = build("ft", {"k": 4})
+    ports, edge = SwitchPorts(topology), topology.index("p0e0")
+    for port in (0, 5):
+        with pytest.raises(UsageError, match="no port"):
+            ports.link_at(edge, port)
+    with pytest.raises(UsageError, match="no port"):
+        ports.port_of(topology.index("p0e0h0"), 0)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from common.errors import UsageError
 from topos import build as build_topology
-from workloads.flow import Flow, Traffic
+from workloads.flow import MAX_FLOWS, Flow, Traffic
 from workloads.generated import MAX_DSCP
-from workloads.limits import MAX_FLOWS
 from workloads.matrices import MATRICES, Matrix, Value, build
 
 MAX_SUBFLOWS = 32

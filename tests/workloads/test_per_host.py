@@ -12,7 +12,7 @@ import topos
 from common.errors import UsageError
 from workloads import long_flows, matrices
 from workloads.flow import Flow, Traffic
-from workloads.per_host import connections_per_host, permutation_share
+from workloads.pairs import connections_per_host, permutation_share
 
 HOSTS = [f"h{i}" for i in range(16)]
 TRAFFIC = Traffic(seconds=1.0, host_mbps=10.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import topos
 from common.errors import UsageError
 from workloads.matrices import build, words
-from workloads.placed import local
+from workloads.pairs import local
 
 SEEDS = st.integers(0, 2**32 - 1)
 TREE = topos.build("fat_tree", {"k": 4, "oversubscription": 4})

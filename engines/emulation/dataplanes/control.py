@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from common.errors import RunError
 from controllers.hashing import PROTO_TCP, FiveTuple
-from controllers.responsive.loop import ConnectionCount, Loop
-from controllers.responsive.outage import NS_PER_S
+from controllers.responsive.loop import NS_PER_S, ConnectionCount, Loop
 from controllers.scheduler import Network
 from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
 from engines.emulation.path_manager import PathManager

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from common import privileges, programs
+from common import privileges, processes
 from common.errors import BusyError, HostUnfitError, RunError
 from engines.emulation.sandbox import helper
 
@@ -164,7 +164,7 @@ def _started(user: privileges.User | None, shell: bool = False) -> _Client:
     """Start the helper. It ends when its connection does; where this process stays root, also with the
     thread that starts it, so that not even a stopped helper is left. Raises HostUnfitError."""
     about = None if user is None else dataclasses.asdict(user)
-    ending = programs.ending_with_us() if user is None else ()
+    ending = processes.ending_with_us() if user is None else ()
     ours, theirs = socket.socketpair()
     with theirs:
         fd = theirs.fileno()
@@ -183,7 +183,7 @@ def _started(user: privileges.User | None, shell: bool = False) -> _Client:
         try:
             process = subprocess.Popen(
                 argv, pass_fds=[fd], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",
-                env={**(programs.environment() if user is None else {}), **helper.ENVIRONMENT},
+                env={**(processes.environment() if user is None else {}), **helper.ENVIRONMENT},
             )  # fmt: skip
         except OSError as error:
             raise HostUnfitError(f"starting the root helper: {error}") from error

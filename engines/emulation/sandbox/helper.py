@@ -46,9 +46,9 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import HostUnfitError
-from common.printable import one_line
 from common.privileges import ROOT, User
 from engines.emulation.kernel.namespaces import detached
+from common.text import one_line
 from engines.emulation.sandbox.inside import is_attachable
 
 FOLDER = Path("/run/refabric")

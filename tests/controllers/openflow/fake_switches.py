@@ -21,7 +21,7 @@ from controllers.openflow.messages import (
 from controllers.openflow.program import Controller
 from controllers.rules import Choice, Match
 from topos import Topology
-from topos.ports import SwitchPorts, dpid
+from topos.topology import SwitchPorts, dpid
 
 
 def tcp(src: str = "10.0.0.2", dst: str = "10.3.1.3", sport: int = 40000, dport: int = 5001) -> FiveTuple:

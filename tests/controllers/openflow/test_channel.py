@@ -9,8 +9,8 @@ import pytest
 
 from controllers.openflow import channel as channel_module
 from controllers.openflow.channel import Channel, ControllerError
+from controllers.openflow.messages import Echo, Report
 from controllers.openflow.of13 import Codec
-from controllers.openflow.reports import Echo, Report
 
 CODEC = Codec()
 ECHO_REQUEST = 2

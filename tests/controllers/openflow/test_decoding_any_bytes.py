@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controllers.hashing import FiveTuple
-from controllers.openflow.frames import ArpRequest, parse
+from controllers.openflow.messages import ArpRequest, parse
 from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec
 
 DATA = Path(__file__).parents[2] / "data" / "openflow"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple
-from controllers.openflow.frames import ArpRequest, arp_reply, parse
+from controllers.openflow.messages import ArpRequest, arp_reply, parse
 from tests.controllers.openflow.fake_switches import frame, tcp
 
 

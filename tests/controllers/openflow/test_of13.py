@@ -15,29 +15,27 @@ from controllers.hashing import PROTO_TCP, PROTO_UDP
 from controllers.openflow.messages import (
     Barrier,
     Clear,
-    DropChoice,
-    Install,
-    Message,
-    Punt,
-    Remove,
-    Send,
-    SetChoice,
-)
-from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec, message_length
-from controllers.openflow.reports import (
     Confirmed,
+    DropChoice,
     Echo,
     Features,
     Hello,
+    Install,
+    Message,
     PacketIn,
     PortChanged,
     PortCounts,
     Ports,
     PortUp,
+    Punt,
     Refusal,
+    Remove,
     Removed,
     RuleCounts,
+    Send,
+    SetChoice,
 )
+from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec, message_length
 from controllers.rules import Bucket, Choice, Match
 
 DATA = Path(__file__).parents[2] / "data" / "openflow"

@@ -20,7 +20,7 @@ from controllers.scheduler import FlowCount, PortCount
 from tests.controllers.openflow.fake_switches import frame, tcp
 from tests.controllers.openflow.wire_switch import FLOW_MOD, WireSwitch
 from topos import build
-from topos.ports import SwitchPorts, dpid
+from topos.topology import SwitchPorts, dpid
 
 ROOT = Path(__file__).parents[3]
 LS = build("ls", {"leaves": 2, "spines": 2, "hosts": 2})

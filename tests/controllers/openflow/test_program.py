@@ -24,7 +24,7 @@ from controllers.openflow.program import IDLE_S, MAX_HELD
 from controllers.rules import Routes, exactly
 from tests.controllers.openflow.fake_switches import FakeSwitches, frame, tcp
 from topos import build
-from topos.ports import dpid
+from topos.topology import dpid
 
 FT4 = build("ft", {"k": 4})
 HASHED = Routes(FT4, "hashed", 5)

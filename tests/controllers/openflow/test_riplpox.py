@@ -21,7 +21,7 @@ from controllers.openflow.riplpox import RiplPox, pox_dir, ripl_config
 from controllers.rules import Routes
 from tests.controllers.openflow.fake_switches import frame, tcp
 from topos import build
-from topos.ports import SwitchPorts, dpid
+from topos.topology import SwitchPorts, dpid
 
 ROOT = Path(__file__).parents[3]
 FT4 = build("ft", {"k": 4})

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import topos
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller
+from controllers.responsive.controller import Controller, Settings
 from controllers.responsive.loop import ConnectionCount, Loop
-from controllers.responsive.settings import Settings
 from topos.topology import Topology
 
 NS_PER_MS = 1_000_000

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.responsive.controller import Close, Controller, Grant, Move, Order
+from controllers.responsive.controller import Close, Controller, Grant, Move, Order, Request, Settings
 from controllers.responsive.loop import Loop, News
-from controllers.responsive.monitor import Request
-from controllers.responsive.settings import Settings
 from tests.controllers.responsive.made_up import (
     NS_PER_MS,
     Rates,

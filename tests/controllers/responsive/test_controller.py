@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 import topos
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller, Demand, Grant, Order, Unknown
-from controllers.responsive.monitor import Request
-from controllers.responsive.settings import Settings
+from controllers.responsive.controller import Controller, Demand, Grant, Order, Request, Settings, Unknown
 from tests.controllers.responsive.made_up import controller_of, fat_tree, flow_between
 
 TREE = fat_tree(4)

@@ -6,11 +6,8 @@ import dataclasses
 
 import pytest
 
-from controllers.responsive.controller import Grant
-from controllers.responsive.loop import Loop
-from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES, Begun, Channel, size_bytes
-from controllers.responsive.outage import Outage
-from controllers.responsive.settings import Settings
+from controllers.responsive.controller import Grant, Settings
+from controllers.responsive.loop import HEADER_BYTES, RULE_BYTES, Begun, Channel, Loop, Outage, size_bytes
 from tests.controllers.responsive.made_up import (
     NS_PER_MS,
     Rates,

@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.monitor import Monitor, Request
-from controllers.responsive.settings import Settings
+from controllers.responsive.controller import Monitor, Request, Settings
 
 FLOW = FiveTuple("10.0.0.2", "10.1.0.2", 6, 1000, 5001)
 OTHER = dataclasses.replace(FLOW, sport=1001)

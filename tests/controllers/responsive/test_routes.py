@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.routes import Routes
+from controllers.responsive.controller import Routes
 
 F = FiveTuple("10.0.0.2", "10.1.0.2", 6, 1000, 5001)
 G, H = (dataclasses.replace(F, sport=port) for port in (1001, 1002))

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from common.errors import CommandError, StoreError
-from common.printable import printable
+from common.text import printable
 from experiments.command import main
 from harness.metrics import columns
 from harness.results import run_json

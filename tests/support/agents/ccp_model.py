@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ccp.language.instructions import (
+from ccp.language import (
     CONTROL,
     CWND,
     FALLTHROUGH,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ccp.language.instructions import Program
+from ccp.language import Program
 from tests.support.agents.ccp_model import CompiledFlow
 from tests.support.compiled import library as compiled
 

@@ -49,6 +49,9 @@ from model.spec import COMMAND, FIFO, LinkEvent, LinkSpec, RunSpec, check_openfl
 from model.words import beyond
 from topos.ports import dpid
 from topos.topology import Topology
+from model.openflow import is_own
+from model.spec import LinkEvent, LinkSpec, RunSpec, sub_seed
+from topos.topology import Topology, dpid
 
 TARGET = "tcp:127.0.0.1:6653"
 CONTROL = RUN / "control.sock"

@@ -38,8 +38,7 @@ from engines.emulation.kernel.shaping import (
 )
 from model.links import downlink, uplink
 from model.spec import LinkSpec
-from topos.ports import SwitchPorts
-from topos.topology import Topology, local_mac
+from topos.topology import SwitchPorts, Topology, local_mac
 
 GROUP = 0x0F5
 MIN_FRAME_BYTES = 60

@@ -22,7 +22,7 @@ from model.noise import parse_stalls
 from model.schedulers import parse_scheduler
 from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.scenarios.divided_networks import HTSIM, LINUX, all_bytes, made, point, run
-from topos.parts import parts_of
+from topos.topology import parts_of
 
 SIZED = point(
     8,

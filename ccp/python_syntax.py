@@ -19,9 +19,10 @@ import bisect
 import warnings
 from collections.abc import Callable, Iterator
 
-from ccp.language.instructions import INFINITE, MAX_NUMBER, Op
-from ccp.language.tree import (
+from ccp.language import (
+    INFINITE,
     MAX_DEPTH,
+    MAX_NUMBER,
     Assignment,
     Choice,
     Declaration,
@@ -29,6 +30,7 @@ from ccp.language.tree import (
     Expression,
     Name,
     Number,
+    Op,
     Operation,
     Place,
     ProgramError,

@@ -1,42 +1,206 @@
-"""Compile declarations and events to instructions. Pure."""
+"""The language of datapath programs: syntax tree, instructions, and the generator between them. Pure.
+
+Both notations (`lisp.py`, `python_syntax.py`) become one tree. The binary form of instructions is `struct
+ccp_program` of fabric/ccp/datapath.h.
+"""
 
 from __future__ import annotations
 
-from ccp.language.instructions import (
-    CONTROL,
-    FALLTHROUGH,
-    FLAG,
-    IMPLICIT,
-    LOCAL,
-    MAX_FIELDS,
-    MAX_INSTRUCTIONS,
-    MAX_LOCALS,
-    MAX_TEMPORARIES,
-    PRIMITIVE,
-    PRIMITIVES,
-    REPORT,
-    SHOULD_REPORT,
-    TEMPORARY,
-    Instruction,
-    Op,
-    Operand,
-    Program,
-    Variable,
-)
-from ccp.language.tree import (
-    ONTO_TARGET,
-    Assignment,
-    Choice,
-    Declaration,
-    Event,
-    Expression,
-    Name,
-    Number,
-    Operation,
-    Place,
-    ProgramError,
-    Source,
-)
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from common.errors import UsageError
+
+MAX_INSTRUCTIONS = 256
+MAX_FIELDS = 16
+"""Fields of a report, and as many control variables."""
+MAX_TEMPORARIES = 16
+MAX_LOCALS = 8
+INFINITE = 0xFFFFFFFF
+"""As an initial value: the largest number of 64 bits. As `Flow.rtt_sample_us`: no sample."""
+MAX_NUMBER = 0xFFFFFFFF
+REPORT, CONTROL, TEMPORARY, LOCAL, PRIMITIVE = 0, 16, 40, 56, 64
+"""First register of each kind."""
+FLAG, FALLTHROUGH, SHOULD_REPORT, MICROS, CWND, RATE = range(32, 38)
+IMPLICIT = {"Micros": MICROS, "Cwnd": CWND, "Rate": RATE}
+PRIMITIVES = (
+    "Ack.bytes_acked", "Ack.bytes_misordered", "Ack.ecn_bytes", "Ack.ecn_packets", "Ack.lost_pkts_sample",
+    "Ack.now", "Ack.packets_acked", "Ack.packets_misordered", "Flow.bytes_in_flight", "Flow.bytes_pending",
+    "Flow.packets_in_flight", "Flow.rate_incoming", "Flow.rate_outgoing", "Flow.rtt_sample_us",
+    "Flow.was_timeout", "Flow.report_us",
+)  # fmt: skip
+"""In the order of their registers. All but the last are libccp's."""
+_HEAD = struct.Struct("<4I")
+_INSTRUCTION = struct.Struct("<4B2I")
+SIZE = _HEAD.size + MAX_INSTRUCTIONS * _INSTRUCTION.size
+
+
+class Op(IntEnum):
+    """Operations by their numbers in libccp; the last two are ours."""
+
+    ADD, BIND, DEF, DIV, EQUIV, EWMA, GT, IF, LT, MAX, MAXWRAP, MIN, MUL, NOTIF, SUB = range(15)
+    UNLESS, STOP = 32, 33
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A register, or a number of 32 bits."""
+
+    value: int
+    immediate: bool = False
+
+
+@dataclass(frozen=True)
+class Instruction:
+    op: Op
+    to: int
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A field of the report or a control variable: its register, and whether each report resets it."""
+
+    register: int
+    volatile: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled program: `fields` and `controls` by name, and the three parts of its instructions."""
+
+    fields: tuple[str, ...]
+    controls: tuple[str, ...]
+    initial: tuple[Instruction, ...]
+    reset: tuple[Instruction, ...]
+    main: tuple[Instruction, ...]
+
+    @property
+    def length(self) -> int:
+        """The number of all instructions; the datapath has room for MAX_INSTRUCTIONS."""
+        return len(self.initial) + len(self.reset) + len(self.main)
+
+    def packed(self) -> bytes:
+        """Return the binary form, always `SIZE` bytes."""
+        initial = len(self.initial)
+        reset = initial + len(self.reset)
+        code = _packed([*self.initial, *self.reset, *self.main])
+        return (_HEAD.pack(len(self.fields), initial, reset, self.length) + code).ljust(SIZE, b"\0")
+
+
+def _packed(instructions: Sequence[Instruction]) -> bytes:
+    return b"".join(
+        _INSTRUCTION.pack(
+            each.op, each.to, each.left.immediate, each.right.immediate, each.left.value, each.right.value
+        )
+        for each in instructions
+    )
+
+
+MAX_DEPTH = 50
+"""Operations inside each other: more than the intermediate results allow, less than Python's stack."""
+MAX_NAME = 64
+"""Characters of a name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the program's text, counted from 1."""
+
+    line: int
+    column: int
+
+    def error(self, what: str) -> ProgramError:
+        """Return the error with this place."""
+        return ProgramError(f"program, line {self.line}, column {self.column}: {what}")
+
+    def name(self, text: str) -> str:
+        """Return the name. Raises ProgramError for one that messages cannot quote."""
+        if not 1 <= len(text) <= MAX_NAME or not text.isprintable():
+            raise self.error(f"a name has 1 to {MAX_NAME} printable characters")
+        return text
+
+    def too_deep(self) -> ProgramError:
+        """Return the error of an expression here with too many operations inside each other."""
+        return self.error(
+            f"more than {MAX_DEPTH} operations inside each other; split the expression into assignments"
+        )
+
+
+class ProgramError(UsageError):
+    """A program of the datapath is wrong; the message has the line and the column."""
+
+
+@dataclass(frozen=True)
+class Name:
+    text: str
+    at: Place
+
+
+@dataclass(frozen=True)
+class Number:
+    value: int
+    at: Place
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`left op right`. EWMA, IF and NOTIF also read or keep what they are assigned to."""
+
+    op: Op
+    left: Expression
+    right: Expression
+    at: Place
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`then` where `condition` is not 0, else `otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    at: Place
+
+
+Expression = Name | Number | Operation | Choice
+ONTO_TARGET = frozenset({Op.EWMA, Op.IF, Op.NOTIF})
+"""Operations that must be assigned to a variable."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A variable with its initial value. `report`: a field of the report, otherwise a control variable."""
+
+    name: str
+    report: bool
+    volatile: bool
+    initial: int
+    at: Place
+
+
+@dataclass(frozen=True)
+class Assignment:
+    target: Name
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens when `condition` is not 0. The events after it run only if it falls through."""
+
+    condition: Expression
+    body: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    declarations: tuple[Declaration, ...]
+    events: tuple[Event, ...]
+
 
 REPORT_PREFIX = "Report."
 INTERNAL = {"__shouldReport": SHOULD_REPORT, "__fallthrough": FALLTHROUGH}

@@ -1,8 +1,7 @@
-"""Run independent tasks in parallel in forked processes.
+"""Processes: the environment of programs that we start, parallel tasks, and Ctrl-C that is never lost.
 
-Forked processes inherit the tasks, so nothing is pickled on the way in. Unlike the workers of a sweep
-(harness/execute/executors.py) they run one list of tasks and exit. They die with this process (prctl(2),
-PR_SET_PDEATHSIG), and an interrupt ends them.
+Tasks run in forked processes, which inherit them, so nothing is pickled on the way in. They die with this
+process (prctl(2), PR_SET_PDEATHSIG), and an interrupt ends them.
 """
 
 from __future__ import annotations
@@ -12,16 +11,91 @@ import ctypes
 import io
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
 from common.errors import RefabricError, RunError
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where root's programs are found."""
+_OF_PYTHON = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE")
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program that we start, with `changes`.
+
+    Root's programs get a fixed PATH, and no variable adds folders to Python's import path.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_PYTHON}
+    if os.geteuid() == 0:
+        kept["PATH"] = SYSTEM_PATH
+    return {**kept, **(changes or {})}
+
+
+def python() -> tuple[str, ...]:
+    """Return the beginning of a command: this Python, running the program text that follows.
+
+    `-I` keeps it from importing from the current folder or the user's own, and from variables.
+    """
+    return sys.executable, "-I", "-c"
+
+
+def ending_with_us() -> tuple[str, ...]:
+    """Return the beginning of a command that the kernel kills when the thread that starts it ends.
+
+    A program that sets this itself (prctl(2), PR_SET_PDEATHSIG) may be suspended before it does so, and would
+    then never end. setpriv(1) sets it before the program starts. Empty on a system without setpriv(1).
+    """
+    setpriv = shutil.which("setpriv", path=SYSTEM_PATH)
+    return () if setpriv is None else (setpriv, "--pdeathsig", "KILL")
+
+
+def import_path() -> list[str]:
+    """Return where this process imports from, without the current folder, which any user may have written."""
+    return [entry for entry in sys.path if entry]
+
+
+AGAIN_S = 0.02
+INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals whose handlers may raise KeyboardInterrupt, the usual one first."""
+
+
+@contextlib.contextmanager
+def never_lost() -> Iterator[None]:
+    """Raise a KeyboardInterrupt again that Python dropped because it came in a `__del__` or a callback.
+
+    Python reports such an exception to sys.unraisablehook and goes on, so that a sweep would run to its end.
+    """
+    before = sys.unraisablehook
+
+    def hook(caught: sys.UnraisableHookArgs) -> None:
+        if isinstance(caught.exc_value, KeyboardInterrupt):
+            threading.Timer(AGAIN_S, _interrupt).start()
+        else:
+            before(caught)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _interrupt() -> None:
+    """Send the main thread a signal that Python handles. `nohup ... &` ignores SIGINT; then it is another."""
+    main = threading.main_thread().ident
+    handled = next((number for number in INTERRUPTING if callable(signal.getsignal(number))), None)
+    if main is not None and handled is not None:
+        signal.pthread_kill(main, handled)
+
 
 T = TypeVar("T")
 _PR_SET_PDEATHSIG = 1

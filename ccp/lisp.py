@@ -15,15 +15,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ccp.language.instructions import INFINITE, MAX_NUMBER, Op
-from ccp.language.tree import (
+from ccp.language import (
+    INFINITE,
     MAX_DEPTH,
+    MAX_NUMBER,
     Assignment,
     Declaration,
     Event,
     Expression,
     Name,
     Number,
+    Op,
     Operation,
     Place,
     ProgramError,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import topos
 from common.errors import UsageError
 from controllers import schedulers
-from controllers.hedera.annealing import Load, Search
-from controllers.hedera.candidates import Candidates
-from tests.controllers.hedera.made_up import MadeUpNetwork, fat_tree, permutation
+from controllers.hashing import FiveTuple
+from controllers.hedera import Candidates, Load, Search, natural_demands
+from controllers.rules import Routes
+from controllers.scheduler import FlowCount, PortCount
+from topos.topology import Topology
 
 FT4, FT8 = fat_tree(4), fat_tree(8)
 STRIDE = [(host, (host + 4) % 16) for host in range(16)]
@@ -152,3 +158,133 @@ def test_vl2_and_two_speeds_of_links() -> None:
     for name in schedulers.SCHEDULERS:
         schedulers.make(name, topology, 100.0, 1, ideal=True).tick(network, 0.0)
     assert len(network.flows()) == hosts
+
+
+def demands(
+    pairs: Sequence[tuple[int, int]],
+    hosts: int,
+    sending: Sequence[float] | None = None,
+    receiving: Sequence[float] | None = None,
+) -> list[float]:
+    sources, receivers = (np.array([pair[end] for pair in pairs], np.int64) for end in (0, 1))
+    usual = [1.0] * hosts
+    found: list[float] = natural_demands(
+        sources, receivers, np.array(sending or usual), np.array(receiving or usual)
+    ).tolist()
+    return found
+
+
+def test_four_hosts_as_hedera_works_them_out() -> None:
+    """The structure of the paper's figure 4. Senders divide their links: h0 and h1 give a third to each of
+    three flows, h2 and h3 a half to each of two. h0 is offered 7/6 by three flows and limits each to a third,
+    so h2 can give a sixth more to h3. h1 is offered 4/3 by three flows and limits each to a third, including
+    both of h3. h3 is then offered 1."""
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 0), (1, 0), (1, 2), (2, 0), (2, 3), (3, 1), (3, 1)]
+    third = 1 / 3
+    expected = [third, third, third, third, third, third, third, 2 / 3, third, third]
+    assert demands(pairs, 4) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_receiver_of_many_limits_them_and_their_senders_give_the_rest_to_others() -> None:
+    """Four send to host 4; host 0 also sends to 5, and gets 3/4 there."""
+    pairs = [(0, 4), (1, 4), (2, 4), (3, 4), (0, 5)]
+    assert demands(pairs, 6) == pytest.approx([0.25] * 4 + [0.75])
+
+
+def test_a_flow_that_its_sender_limits_leaves_its_share_to_others() -> None:
+    """Host 0 sends a fifth to each of five hosts; host 1 has the other 4/5 of its only receiver, host 2."""
+    pairs = [(0, 2), (0, 3), (0, 4), (0, 5), (0, 6), (1, 2)]
+    assert demands(pairs, 7) == pytest.approx([0.2] * 5 + [0.8])
+
+
+def test_a_permutation_demands_whole_links() -> None:
+    assert demands([(0, 1), (1, 2), (2, 0)], 3) == [1.0, 1.0, 1.0]
+
+
+def test_links_of_different_rates() -> None:
+    """Host 0 has rate 10, its receivers 1 and 10: the second gets what the first cannot take."""
+    assert demands([(0, 1), (0, 2)], 3, [10, 1, 1], [1, 1, 10]) == pytest.approx([1, 9])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_flows_fit_their_hosts_and_each_meets_a_full_end(seed: int) -> None:
+    """No host sends or receives more than its link carries, and the demands are max-min fair, which has one
+    solution: a flow can get more only if another flow that has no more than it gets less."""
+    rng = random.Random(seed)
+    hosts = rng.randrange(2, 12)
+    flows = [tuple(rng.sample(range(hosts), 2)) for _ in range(rng.randrange(1, 60))]
+    pairs = [(src, dst) for src, dst in flows]
+    found = demands(pairs, hosts)
+    for end in (0, 1):
+        used = [sum(d for d, pair in zip(found, pairs, strict=True) if pair[end] == h) for h in range(hosts)]
+        assert max(used) <= 1 + 1e-6
+    for demand, pair in zip(found, pairs, strict=True):
+        assert demand > 0
+        assert any(
+            sum(d for d, other in zip(found, pairs, strict=True) if other[end] == pair[end]) >= 1 - 1e-6
+            and demand
+            >= max(d for d, other in zip(found, pairs, strict=True) if other[end] == pair[end]) - 1e-6
+            for end in (0, 1)
+        )
+
+
+def test_no_flows_have_no_demands() -> None:
+    assert demands([], 3) == []
+
+
+class MadeUpNetwork:
+    """Flows between hosts (by position), each on its hashed path until another is set. `octets` counts the
+    bytes that each has sent."""
+
+    def __init__(self, topology: Topology, pairs: Sequence[tuple[int, int]], seed: int = 1) -> None:
+        self.topology = topology
+        self.routes = Routes(topology, "hashed", seed)
+        self.moves = 0
+        self.octets: dict[FiveTuple, int] = {}
+        self._paths: dict[FiveTuple, tuple[str, ...]] = {}
+        for number, pair in enumerate(pairs):
+            self.begin(*pair, sport=1000 + number)
+
+    def begin(self, src: int, dst: int, sport: int) -> FiveTuple:
+        ips = [self.topology.nics_of(self.topology.hosts[end])[0].ip for end in (src, dst)]
+        flow = FiveTuple(ips[0], ips[1], 6, sport, 5001)
+        self.octets[flow] = 0
+        self._paths[flow] = tuple(self.topology.nodes[node].name for node in self.routes.path(flow))
+        return flow
+
+    def end(self, flow: FiveTuple) -> None:
+        del self.octets[flow], self._paths[flow]
+
+    def flows(self) -> Sequence[FlowCount]:
+        return [FlowCount(flow, octets, self._paths[flow]) for flow, octets in self.octets.items()]
+
+    def ports(self) -> Sequence[PortCount]:
+        return []
+
+    def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
+        self.routes.check(flow, [self.topology.index(name) for name in path])
+        self._paths[flow] = tuple(path)
+        self.moves += 1
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        raise AssertionError(f"{flow}: no scheduler here clears paths")
+
+    def path(self, flow: FiveTuple) -> tuple[str, ...]:
+        return self._paths[flow]
+
+    def most_on_a_link(self) -> int:
+        """Return the largest number of flows on one link between switches."""
+        hosts = {self.topology.nodes[host].name for host in self.topology.hosts}
+        hops = (hop for path in self._paths.values() for hop in pairwise(path))
+        return max(Counter(hop for hop in hops if not hosts.intersection(hop)).values(), default=0)
+
+
+def fat_tree(k: int) -> Topology:
+    return topos.build("fat_tree", {"k": k})
+
+
+def permutation(hosts: int, seed: int) -> list[tuple[int, int]]:
+    """Return random pairs in which every host sends to one other host and receives from one."""
+    order = list(range(hosts))
+    random.Random(seed).shuffle(order)
+    return list(zip(order, [*order[1:], order[0]], strict=True))

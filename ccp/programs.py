@@ -1,13 +1,13 @@
-"""The programs that an agent installs, by name and by number. Pure."""
+"""Programs of an agent: compiled from either notation, by name and by number. Pure."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ccp.language.compiler import compiled
-from ccp.language.instructions import SIZE, Program
-from ccp.language.tree import MAX_NAME, ProgramError
+from ccp import lisp, python_syntax
+from ccp.language import MAX_NAME, SIZE, Program, ProgramError, generate
 from ccp.names import ONLY
 from common.errors import UsageError
 
@@ -57,3 +57,23 @@ def all_compiled(texts: Mapping[str, str]) -> Programs:
         except ProgramError as error:
             raise ProgramError(f"program '{name}': {error}") from None
     return Programs(tuple(texts), tuple(found))
+
+
+MAX_TEXT = 20_000
+
+
+def compiled(text: str) -> Program:
+    """Return the program. One that begins with a parenthesis is in CCP's Lisp, any other in Python's syntax.
+
+    Raises ProgramError with line and column.
+    """
+    if len(text) > MAX_TEXT:
+        raise ProgramError(f"program: {len(text)} characters, at most {MAX_TEXT}")
+    notation = lisp if _begins(text).startswith("(") else python_syntax
+    return generate(notation.parse(textwrap.dedent(text)))
+
+
+def _begins(text: str) -> str:
+    """Return the first line that has more than a comment."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and not line.startswith("#")), "")

@@ -1,0 +1,90 @@
+"""Words for messages: plurals, lists, numbers, close names, and untrusted texts made printable. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return the parts as a list in a sentence: `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def three_digits(value: float) -> str:
+    """Return a number with three significant digits, without an exponent from 1000 on: `0.016`, `4163`."""
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def verb(count: int, word: str) -> str:
+    """Return count and verb: `1 agrees`, `2 agree`."""
+    return f"{count} {word}{'s' if count == 1 else ''}"
+
+
+def were(count: int) -> str:
+    """Return `was` or `were`."""
+    return "was" if count == 1 else "were"
+
+
+def are(count: int) -> str:
+    """Return `is` or `are`."""
+    return "is" if count == 1 else "are"
+
+
+def counted(count: int, what: str) -> str:
+    """Return count and noun: `1 point`, `2 points`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def points(count: int) -> str:
+    """Return a number of points: `1 point`, `2 points`."""
+    return counted(count, "point")
+
+
+def times(count: int) -> str:
+    """Return a number of repetitions: `once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+_KEPT = frozenset("\n\t")
+_SUSPICIOUS = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|[bfrnt])|[\x7f-\xff]")
+"""Bytes of a JSON text that may mean a character of another kind than printable ASCII."""
+
+
+def printable(text: str, kept: frozenset[str] = _KEPT) -> str:
+    r"""Return `text` with each control, format or unassigned character as its escape: `\x1b`.
+
+    Escapes could move the cursor, set the window's title or write upside down; the characters in `kept` stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    """Return `text` with line feeds and tabs escaped, too."""
+    return printable(text, frozenset())
+
+
+def printable_json(value: Any, data: bytes) -> Any:
+    """Return a JSON value, parsed from `data`, with every text on one printable line."""
+    return _cleaned(value) if _SUSPICIOUS.search(data) else value
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isprintable() else one_line(" ".join(value.split()))
+    if isinstance(value, dict):
+        return {_cleaned(name): _cleaned(each) for name, each in value.items()}
+    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+
+
+MOST, CUTOFF = 3, 0.6
+
+
+def did_you_mean(name: str, known: Iterable[str], end: str = "? ") -> str:
+    """Return `did you mean run or runs? ` with `end` at its end; empty if no name is close."""
+    close = difflib.get_close_matches(name, list(known), n=MOST, cutoff=CUTOFF)
+    return f"did you mean {' or '.join(close)}{end}" if close else ""
