@@ -1,12 +1,13 @@
 """Hedera's schedulers (Al-Fares et al., NSDI 2010): demands, global first fit and simulated annealing.
 
-Demands (section 4.2) are the rates that flows would have if only the hosts' links limited them: senders divide
-their rate among their flows, overloaded receivers limit flows above a fair share, and their senders give the
-difference to their other flows, until nothing changes. This is max-min fairness without the links between
-switches. Global first fit (4.3.1) gives a flow the first path on which every link has room for its demand.
-Annealing (4.3.2) keeps one core switch per receiving host instead of a path per flow, which makes the search
-space small; its energy is the demand beyond capacity. Here a receiver's number selects among the paths to it
-in lexicographic order: in a FatTree the core switch, and within a pod the aggregation switch below that core.
+Demands (section 4.2) are the rates that flows would have if only the hosts' links limited them: senders
+divide their rate among their flows, overloaded receivers limit flows above a fair share, and their senders
+give the difference to their other flows, until nothing changes. This is max-min fairness without the links
+between switches. Global first fit (4.3.1) gives a flow the first path on which every link has room for its
+demand. Annealing (4.3.2) keeps one core switch per receiving host instead of a path per flow, which makes the
+search space small; its energy is the demand beyond capacity. Here a receiver's number selects among the paths
+to it in lexicographic order: in a FatTree the core switch, and within a pod the aggregation switch below that
+core.
 """
 
 from __future__ import annotations

@@ -23,24 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import errors, programs
+from common import errors, processes
 from common.errors import DeadlineError, HostUnfitError, RefabricError, RunError
 from common.lines import Lines
-from common import errors, processes
-from common.errors import HostUnfitError, RefabricError, RunError
-from engines.linux.command import (
-    COMMANDS,
-    FOLDER,
-    INIT,
-    LIFE_FD,
-    REPORT_FD,
-    REPORTS,
-    REQUEST,
-    REQUEST_FD,
-    Terminal,
-    command,
-    script,
-)
 from engines.linux.launch import ROOT, launcher
 
 OUTPUT, CONSOLE, RAW = "output", "console.txt", "raw"

@@ -23,9 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from common import programs
 from common import processes
-from engines.linux import landlock
 
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY = "refabric-guest-"

@@ -42,6 +42,9 @@ from model.schedulers import check_scheduler, opens_subflows, ticking_s
 from model.spec import FIFO, LinkSpec, RunSpec, check_limits
 from topos.parts import parts_of
 from topos.topology import Topology
+from model.schedulers import check_scheduler, ticking_s
+from model.spec import FIFO, LinkSpec, RunSpec
+from topos.topology import Topology, parts_of
 from workloads.flow import Flow
 
 HOPS_PER_CPU_S = 12e6

@@ -14,13 +14,9 @@ from typing import BinaryIO
 
 from common import files
 from common.errors import StoreError, UsageError
-from common.named_files import write_new
-from common.printable import one_line
-from common.writers import remove_tree
+from common.files import remove_tree, write_new
+from common.text import one_line
 from harness.results.run_json import RAW, RUN, read_run
-from common.files import remove_tree
-from harness.results import tree
-from harness.results.stored_run import RUN, read_run
 from plots.registry import CHARTS
 
 _POINT = re.compile(r"[A-Za-z0-9_.+-]+-[0-9a-f]{12}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.plausibility import unsteady
-from common.grammar import counted
+from common.text import counted
 from harness.points.labels import point_label
 from harness.results.point_results import Judged
 from harness.results.store import StoredPoint

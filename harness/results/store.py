@@ -29,8 +29,8 @@ from analysis import stats
 from analysis.completion import Completions, completions
 from common import files, records, stored_json
 from common.errors import StoreError, UsageError
-from common.printable import one_line
 from common.privileges import check_private
+from common.text import one_line
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.points.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
 from harness.results import contents, run_json, tables

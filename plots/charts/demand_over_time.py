@@ -22,8 +22,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis.quantities import GOODPUT_MBPS_MEAN
-from controllers.hedera.demands import natural_demands
-from controllers.responsive.settings import NEW_WEIGHT, OLD_WEIGHT
+from controllers.hedera import natural_demands
+from controllers.responsive.controller import NEW_WEIGHT, OLD_WEIGHT
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model.links import outage
 from model.result import FlowRow, Status, Table

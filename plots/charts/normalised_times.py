@@ -31,7 +31,7 @@ from analysis.completion import (
 )
 from analysis.quantities import DROPS, INJECTED
 from analysis.stats import rank_correlation
-from common.grammar import counted
+from common.text import counted
 from model.arms import ARMS, IDEAL, ON_LINUX, PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS, TWINS, Arm, arm_of
 from model.result import Status
 from model.spec import RunSpec, WorkloadSpec

@@ -19,6 +19,11 @@ from controllers.rules import Routes
 from controllers.scheduler import FlowCount, PortCount
 from topos.topology import Topology
 
+
+def fat_tree(k: int) -> Topology:
+    return topos.build("fat_tree", {"k": k})
+
+
 FT4, FT8 = fat_tree(4), fat_tree(8)
 STRIDE = [(host, (host + 4) % 16) for host in range(16)]
 
@@ -277,10 +282,6 @@ class MadeUpNetwork:
         hosts = {self.topology.nodes[host].name for host in self.topology.hosts}
         hops = (hop for path in self._paths.values() for hop in pairwise(path))
         return max(Counter(hop for hop in hops if not hosts.intersection(hop)).values(), default=0)
-
-
-def fat_tree(k: int) -> Topology:
-    return topos.build("fat_tree", {"k": k})
 
 
 def permutation(hosts: int, seed: int) -> list[tuple[int, int]]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
-from topos import Layer, Topology, build
+from common.errors import UsageError
+from topos import Kind, Layer, Topology, build, parse
+from topos.cloud import is_ours, rack_of, uplinks
+from topos.cloud import paths_between as racks_paths
 from topos.dual_homed_fat_tree import hosts_per_pair
 
 EVEN = [4, 6, 8, 10, 12]
@@ -156,3 +162,135 @@ def test_star(n: int) -> None:
     topology = build("star", {"n": n})
     assert (len(topology.hosts), len(topology.switches), len(topology.links)) == (n, 1, n)
     assert topology.shortest_paths(0, n - 1) == ((0, n, n - 1),)
+
+
+def layers(topology: Topology) -> dict[Layer, int]:
+    return dict(Counter(node.layer for node in topology.nodes))
+
+
+def degrees(topology: Topology, layer: Layer) -> set[int]:
+    return {len(topology.adjacency[i]) for i, node in enumerate(topology.nodes) if node.layer is layer}
+
+
+def speeds(topology: Topology) -> dict[bool, set[float]]:
+    """Return the speeds of the hosts' links (True) and of those between switches (False)."""
+    found: dict[bool, set[float]] = {}
+    for link in topology.links:
+        found.setdefault(topology.nodes[link.a].kind is Kind.HOST, set()).add(link.speed)
+    return found
+
+
+def paths_between(topology: Topology, a: str, b: str) -> int:
+    return len(topology.shortest_paths(topology.index(a), topology.index(b)))
+
+
+@pytest.mark.parametrize(("k", "oversubscription"), [(4, 1), (4, 4), (8, 4), (6, 3)])
+def test_an_oversubscribed_tree_has_more_hosts_below_the_same_switches(k: int, oversubscription: int) -> None:
+    plain = build("fat_tree", {"k": k})
+    tree = build("fat_tree", {"k": k, "oversubscription": oversubscription})
+    assert layers(tree) == {**layers(plain), Layer.HOST: oversubscription * k**3 // 4}
+    assert degrees(tree, Layer.EDGE) == {k // 2 * (1 + oversubscription)}
+    assert degrees(tree, Layer.AGG) == degrees(tree, Layer.CORE) == {k}
+    assert paths_between(tree, "p0e0h0", f"p1e1h{k // 2 * oversubscription - 1}") == k * k // 4
+    assert len({nic.ip for nic in tree.nics}) == len(tree.hosts)
+
+
+def test_the_papers_oversubscribed_tree_has_512_hosts() -> None:
+    assert len(build("ft", {"k": 8, "oversubscription": 4}).hosts) == 512
+
+
+def test_more_hosts_per_switch_than_addresses_are_refused() -> None:
+    with pytest.raises(UsageError, match="k=16, oversubscription=32 has 256 hosts per edge switch"):
+        build("ft", {"k": 16, "oversubscription": 32})
+
+
+@pytest.mark.parametrize(("da", "di"), [(2, 2), (4, 4), (4, 6), (8, 6)])
+def test_vl2_has_the_papers_counts(da: int, di: int) -> None:
+    net = build("vl2", {"da": da, "di": di})
+    racks = da * di // 4
+    assert layers(net) == {Layer.HOST: 20 * racks, Layer.EDGE: racks, Layer.AGG: di, Layer.CORE: da // 2}
+    assert (
+        degrees(net, Layer.EDGE) == {22}
+        and degrees(net, Layer.AGG) == {da}
+        and degrees(net, Layer.CORE) == {di}
+    )
+    assert speeds(net) == {True: {1}, False: {10}}
+    intermediate = set(
+        net.nodes[i].name for i in net.adjacency[net.index("a0")] if net.nodes[i].layer is Layer.CORE
+    )
+    assert intermediate == {f"i{i}" for i in range(da // 2)}, (
+        "aggregation and intermediate: complete bipartite"
+    )
+    assert paths_between(net, "t0h0", f"t{racks - 1}h19") == (2 * da if di > 2 else 1 if racks == 1 else 2)
+    if da > 2:
+        assert paths_between(net, "t0h0", "t1h0") == 2
+
+
+def test_leaf_spine_is_pfabrics_network_by_default() -> None:
+    net = build("leaf_spine", {"leaves": 9})
+    assert layers(net) == {Layer.HOST: 144, Layer.EDGE: 9, Layer.CORE: 4}
+    assert degrees(net, Layer.EDGE) == {20} and degrees(net, Layer.CORE) == {9}
+    assert speeds(net) == {True: {1}, False: {4}}
+    assert paths_between(net, "l0h0", "l8h15") == 4 and paths_between(net, "l0h0", "l0h1") == 1
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 0), (4, 1), (3, 2), (2, 3), (12, 1)])
+def test_bcube_has_the_papers_counts(n: int, k: int) -> None:
+    net = build("bcube", {"n": n, "k": k})
+    assert len(net.hosts) == n ** (k + 1) and len(net.switches) == (k + 1) * n**k
+    assert {len(net.adjacency[host]) for host in net.hosts} == {k + 1}
+    assert {len(net.adjacency[switch]) for switch in net.switches} == {n}
+    assert net.hosts_forward and len(net.forwarders) == len(net.nodes)
+    for number, host in enumerate(net.hosts):
+        for level, nic in enumerate(net.nics_of(host)):
+            apart = {abs(other - number) for other in net.adjacency[nic.switch] if other != host}
+            assert all(gap % n**level == 0 and gap < n ** (level + 1) for gap in apart)
+
+
+def test_bcube_paths_are_as_many_as_orders_of_the_digits_that_differ() -> None:
+    net = build("bcube", {"n": 3, "k": 2})
+    for other, apart in (("h001", 1), ("h011", 2), ("h111", 3), ("h202", 2)):
+        paths = net.shortest_paths(net.index("h000"), net.index(other))
+        assert len(paths) == math.factorial(apart) and {len(path) for path in paths} == {2 * apart + 1}
+        for path in paths:
+            assert [net.nodes[node].kind for node in path] == [Kind.HOST, *([Kind.SWITCH, Kind.HOST] * apart)]
+            assert all(net.link_between(a, b) >= 0 for a, b in pairwise(path))
+
+
+def test_bcube_that_is_too_large_is_refused() -> None:
+    with pytest.raises(UsageError, match="n=64, k=2 has 262144 servers, more than 16384"):
+        build("bcube", {"n": 64, "k": 2})
+
+
+def test_forty_hosts_are_dealt_out_over_eight_racks() -> None:
+    net = build("cloud", {"n": 40})
+    ours = [net.nodes[host].name for host in net.hosts if is_ours(net.nodes[host].name)]
+    assert len(ours) == 40 and len(net.hosts) == 40 + 8 * 10
+    assert {sum(rack_of(host) == rack for host in ours) for rack in range(8)} == {5}
+    assert [node.layer for node in net.nodes if node.name.startswith("s")] == [Layer.CORE] * 8
+
+
+def test_names_tell_how_many_paths_there_are() -> None:
+    net = build("cloud", {"n": 16, "racks": 8, "tenants": 1})
+    names = [net.nodes[host].name for host in net.hosts]
+    found = set()
+    for a, b in itertools.combinations(names, 2):
+        paths = len(net.shortest_paths(net.index(a), net.index(b)))
+        assert paths == racks_paths(a, b)
+        found.add(paths)
+    assert found == {1, 2, 4, 6, 8}
+
+
+@pytest.mark.parametrize("racks", [1, 3, 4])
+def test_every_uplink_leads_to_a_spine_of_its_own(racks: int) -> None:
+    net = build("cloud", {"n": 5, "racks": racks, "tenants": 0})
+    spines = {i for i, node in enumerate(net.nodes) if node.layer is Layer.CORE}
+    for rack in range(racks):
+        assert len(spines & set(net.adjacency[net.index(f"r{rack}")])) == uplinks(rack)
+    assert len(net.hosts) == 5
+
+
+def test_other_topologies_names_tell_nothing() -> None:
+    assert racks_paths("p0e0h0", "p1e0h0") is None
+    assert not is_ours("p0e0h0") and rack_of("s3") is None
+    assert parse("cloud,40,tenants=3") == ("cloud", {"n": 40, "tenants": 3})
