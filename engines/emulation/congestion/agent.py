@@ -22,9 +22,9 @@ from ccp.agent import MAX_TRACEBACK, Agent
 from ccp.loading import load
 from ccp.names import is_agents
 from common.errors import RefabricError, RunError, UsageError
-from common.printable import one_line, printable
 from common.privileges import User
 from common.records import record
+from common.text import one_line, printable
 from engines.core_setup.agent import raised
 from engines.emulation.congestion.channels import (
     BuiltInActivity,

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from ccp.agent import Closed, Created, Event, Measured
 from ccp.algorithm import Command
-from ccp.language.programs import Programs
+from ccp.programs import Programs
 from common.errors import HostUnfitError
 from engines.emulation.congestion.libbpf import library
 from engines.emulation.congestion.registration import FOLDER as PROC

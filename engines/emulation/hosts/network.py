@@ -413,7 +413,7 @@ class FabricSwitch(_LazyShell):
     """A switch of the data plane. Its commands run in the run's namespace, as with Open vSwitch."""
 
     portBase = 1
-    """Number of the first interface; interfaces are numbered like OpenFlow ports (topos/ports.py)."""
+    """Number of the first interface; interfaces are numbered like OpenFlow ports (topos/topology.py)."""
 
     def __init__(self, name: str, fabric: Fabric) -> None:
         self._fabric = fabric

@@ -47,8 +47,8 @@ from typing import Any
 
 from common.errors import HostUnfitError
 from common.privileges import ROOT, User
-from engines.emulation.kernel.namespaces import detached
 from common.text import one_line
+from engines.emulation.kernel.namespaces import detached
 from engines.emulation.sandbox.inside import is_attachable
 
 FOLDER = Path("/run/refabric")

@@ -51,6 +51,7 @@ from topos.ports import dpid
 from topos.topology import Topology
 from model.openflow import is_own
 from model.spec import LinkEvent, LinkSpec, RunSpec, sub_seed
+from model.spec import FIFO, LinkEvent, LinkSpec, RunSpec, sub_seed
 from topos.topology import Topology, dpid
 
 TARGET = "tcp:127.0.0.1:6653"
