@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import programs
-from distributed import Reschedule, Worker, get_worker
-
 from common import processes
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.dispatch import only

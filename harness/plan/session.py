@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import grammar
+from common import text
 from common.errors import HostUnfitError, RunError, UsageError
 from engines import registry as engines
 from engines.emulation.sandbox import client
@@ -96,7 +96,7 @@ class Session:
                 if each.rate_of(spec.topology).rate_mbps is None
                 if rate_key(each.options.auto.basis(spec.topology)) == basis
             }
-            lines.append(f"not run: {grammar.points(len(names))}, because {error}")
+            lines.append(f"not run: {text.points(len(names))}, because {error}")
         return lines
 
 
@@ -393,7 +393,7 @@ def _retries(
     unfit = machines.unfit(job.spec for job in again)
     count = len(again)
     lines = [
-        f"{grammar.counted(count, 'suspect point')} {grammar.are(count)} not run again: {error}"
+        f"{text.counted(count, 'suspect point')} {text.are(count)} not run again: {error}"
         for error in unfit.values()
     ]
     return NO_RETRIES if unfit else retries, lines
