@@ -15,11 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from common.errors import UsageError
-from controllers.ims.policies import POLICIES
-from controllers.ims.scaling import Scaler, Step
-from controllers.ims.signals import FunctionSignals, InstanceSignals
 from controllers.ims_scaling import POLICIES, FunctionSignals, InstanceSignals, Scaler, Step
-from model.fields.limits import check_limits
 from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Status, Table
 from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec, check_limits
 from topos.topology import Topology

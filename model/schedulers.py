@@ -10,13 +10,9 @@ from ccp.names import is_agents
 from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
-from controllers.hedera.candidates import check_steerable
-from controllers.responsive.controller import Controller
-from controllers.responsive.loop import LOOK_NS, Loop, News
-from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES
-from controllers.responsive.settings import Settings
 from controllers.hedera import check_steerable
-from controllers.responsive.loop import HEADER_BYTES, RULE_BYTES
+from controllers.responsive.controller import Controller, Settings
+from controllers.responsive.loop import HEADER_BYTES, LOOK_NS, RULE_BYTES, Loop, News
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
 from model.links import ports_of

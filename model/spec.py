@@ -383,7 +383,7 @@ class SchedulerSpec:
     flows as large (engines/simulation/scheduled.py).
 
     The other fields are those of responsive multipath TCP, whose interval is that of its monitors
-    (controllers/responsive/settings.py); model/schedulers.py names them on the command line.
+    (controllers/responsive/controller.py); model/schedulers.py names them on the command line.
     """
 
     name: str = NO_SCHEDULER

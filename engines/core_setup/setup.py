@@ -20,9 +20,6 @@ from model.flows import PlannedFlow, planned_flows
 from model.network_plan import network_plan
 from model.result import NO_VALUE
 from model.spec import RunSpec, check_limits, sub_seed
-from topos.parts import parts_of
-from topos.topology import Topology
-from model.spec import RunSpec, sub_seed
 from topos.topology import Topology, parts_of
 
 PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S

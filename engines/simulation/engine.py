@@ -40,10 +40,6 @@ from model.noise import noisy
 from model.result import RunResult
 from model.schedulers import check_scheduler, opens_subflows, ticking_s
 from model.spec import FIFO, LinkSpec, RunSpec, check_limits
-from topos.parts import parts_of
-from topos.topology import Topology
-from model.schedulers import check_scheduler, ticking_s
-from model.spec import FIFO, LinkSpec, RunSpec
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
 

@@ -20,10 +20,8 @@ import numpy as np
 import topos
 from common import stored_json
 from common.errors import UsageError
-from common.named_files import label_of, text_of
-from model.links import MAX_PERIOD_MS, checked, link_trace, packed
 from common.files import label_of, text_of
-from model.link_traces import MAX_PERIOD_MS, checked, link_trace, packed
+from model.links import MAX_PERIOD_MS, checked, link_trace, packed
 from model.spec import TopologySpec, WorkloadSpec
 from topos import Layer, from_file
 from workloads.flow import Flow

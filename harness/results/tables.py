@@ -22,11 +22,8 @@ import numpy.typing as npt
 
 from common import files
 from common.errors import StoreError
-from common.printable import one_line
-from model.result import NO_VALUE, Column, RowTable, Table
 from common.text import one_line
-from model.result import NO_VALUE, Table
-from model.rows import Column, RowTable
+from model.result import NO_VALUE, Column, RowTable, Table
 
 Row = TypeVar("Row")
 Cell = float | int | str

@@ -47,11 +47,6 @@ from model.network_plan import port_rates_bps
 from model.schedulers import scheduled, scheduler_words
 from model.spec import COMMAND, FIFO, LinkEvent, LinkSpec, RunSpec, check_openflow, is_own, sub_seed
 from model.words import beyond
-from topos.ports import dpid
-from topos.topology import Topology
-from model.openflow import is_own
-from model.spec import LinkEvent, LinkSpec, RunSpec, sub_seed
-from model.spec import FIFO, LinkEvent, LinkSpec, RunSpec, sub_seed
 from topos.topology import Topology, dpid
 
 TARGET = "tcp:127.0.0.1:6653"
