@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from common import interrupts
+from common import processes
 from common.errors import UsageError
 from engines.emulation.sandbox import client
 from harness import load as loading
@@ -409,7 +409,7 @@ def run_points(
     argv = [*argv_of(run_command, values), "--", experiment]
     asked = request_of(**parsed_parameters(run_command, argv, catalogue))
     progress = PlainProgress(io.StringIO()) if quiet else for_stream(sys.stderr)
-    with interrupts.never_lost():
+    with processes.never_lost():
         ready, outcome = carry_out(asked, progress)
     if outcome.interrupted:
         raise KeyboardInterrupt(how_to_continue(outcome, ready.store.directory))

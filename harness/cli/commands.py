@@ -14,9 +14,8 @@ from typing import Any
 
 import click
 
-from common import interrupts
+from common import processes
 from common.errors import HostUnfitError, RefabricError
-from common.suggest import did_you_mean
 from common.text import did_you_mean
 from common.version import VERSION
 from harness.catalogue import Catalogue
@@ -64,7 +63,7 @@ class Commands(click.Group):
         """Run a command and exit the process."""
         extra["standalone_mode"] = False
         try:
-            with interrupts.never_lost():
+            with processes.never_lost():
                 code = super().main(args=args, prog_name=prog_name or "refabric", **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()

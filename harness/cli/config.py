@@ -22,10 +22,8 @@ from typing import Any
 import click
 
 from common.errors import RefabricError, UsageError
-from common.named_files import text_of, write_new
-from harness.cli.options import argv_of
 from common.files import text_of, write_new
-from harness.cli.arguments import argv_of
+from harness.cli.options import argv_of
 
 CONFIG, SAVE = "--config", "--save-config"
 INTERRUPTED = 130

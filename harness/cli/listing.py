@@ -9,7 +9,7 @@ import click
 
 import topos
 from common.errors import UsageError
-from common.named_files import write_new
+from common.files import write_new
 from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
 from engines.emulation.dataplanes.dataplane import DATAPLANES

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import get_completion_class
 
-from common import files, programs
+from common import files, processes
 from common.errors import HostUnfitError, RunError, UsageError
 from common.files import storing
 from common.version import VERSION
@@ -184,7 +184,7 @@ def _build_step(
 ) -> None:
     """Run a step; its own output says what is wrong."""
     try:
-        code = subprocess.run(argv, timeout=deadline_s, check=False, env=programs.environment()).returncode
+        code = subprocess.run(argv, timeout=deadline_s, check=False, env=processes.environment()).returncode
     except subprocess.TimeoutExpired as error:
         raise wrong(
             f"{what}: not done within {deadline_s:g} s; run it again: {' '.join(map(str, argv))}"

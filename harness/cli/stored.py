@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from common.errors import UsageError
-from common.grammar import are, points
-from common.grammar import points as counted_points
-from common.printable import one_line
+from common.text import are, one_line, points
+from common.text import points as counted_points
 from common.version import VERSION
 from harness.cli.config import Configurable, config_options
 from harness.cli.options import (
