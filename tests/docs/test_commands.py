@@ -22,11 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(?:sh|bash|console|text)?\n(.*?)^```$|((?:^    .*\n)+)", re.MULTILINE | re.DOTALL)
 _REFABRIC = re.compile(r"^(?:\.venv/bin/)?refabric$")
 _PREFIXES = {"sudo", "time"}
-_HELD_BY = {
-    "./run_tests.sh": "run by .ci/run", "setup/install.sh": "tests/setup/test_install.py",
-    ".ci/run": "CI itself", "tests/sanitize.sh": "run by .ci/run",
-    "tests/bare/run.sh": "run by hand, its report in docs/do/places.md",
-}  # fmt: skip
+_OTHER_PROGRAMS = {"./run_tests.sh", "setup/install.sh", ".ci/run", "tests/sanitize.sh", "tests/bare/run.sh"}
 MINE = {"mine.py", "windows.py", "net.json", "flows.csv", "sweep.toml", "mine.txt", "outdoors.trace"}
 """Files that readers write themselves, so that no test has them."""
 
@@ -39,7 +35,9 @@ def commands(text: str) -> Iterator[list[str]]:
             words = _words(line.strip().removeprefix("$ "))
             if not fenced and words[:1] == ["refabric"]:
                 continue  # prose in a list is indented too
-            if words and (_REFABRIC.match(words[0]) or words[0] == "./run_mptcp.sh" or words[0] in _HELD_BY):
+            if words and (
+                _REFABRIC.match(words[0]) or words[0] == "./run_mptcp.sh" or words[0] in _OTHER_PROGRAMS
+            ):
                 yield words
 
 
@@ -84,7 +82,7 @@ def pages() -> dict[str, str]:
 
 def wrong(name: str, words: list[str]) -> str:
     if (
-        words[0] in _HELD_BY
+        words[0] in _OTHER_PROGRAMS
         or MINE & {re.split(r"[/:@]", word)[-1] for word in words}
         or any(w.isupper() for w in words)
     ):
