@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+from experiments import coupled, cs244_2013, cs244_2017, dctcp, ims, pfabric, studies
 from experiments.ccp import figures as ccp
-from experiments.coupled import wire
-from experiments.cs244_2013 import one_to_one, post
-from experiments.cs244_2017 import figures as cs244_2017
-from experiments.dctcp import queue, short_flows
-from experiments.ims import figures as ims
-from experiments.pfabric import figures as pfabric
 from experiments.responsive_mptcp import figures as responsive_mptcp
 from experiments.sigcomm11 import (
     congestion_controls,
-    dual_homed_and_star,
-    dual_homed_load,
-    fat_tree_sizes,
+    ec2,
     flow_level,
+    hedera,
     oversubscribed,
+    robustness,
+    several_nics,
     short_beside_long,
-    subflows_needed,
     topologies,
     whole,
 )
-from experiments.sigcomm11.ec2 import figures as ec2
-from experiments.sigcomm11.hedera import figures as hedera
-from experiments.sigcomm11.robustness import figures as robustness
-from experiments.studies import noise, subflow_idle
 from experiments.validation import cross_check, htsim_reference, theory
 from harness.catalogue import Catalogue
 from harness.experiment import Experiment
@@ -33,28 +24,28 @@ from harness.experiment import Experiment
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
-        post.EXPERIMENT,
-        *post.SINGLE,
+        cs244_2013.POST,
+        *cs244_2013.SINGLE,
         whole.EXPERIMENT,
         *whole.SINGLE,
-        one_to_one.EXPERIMENT,
+        cs244_2013.CS244_ONE_TO_ONE,
         congestion_controls.EXPERIMENT,
-        dual_homed_and_star.DUAL_HOMED_TREE,
-        dual_homed_and_star.STAR_OF_HOSTS,
-        wire.FAIRNESS,
-        *wire.SINGLE,
-        wire.SHIFTED,
-        queue.EXPERIMENT,
+        several_nics.DUAL_HOMED_TREE,
+        several_nics.STAR_OF_HOSTS,
+        coupled.FAIRNESS,
+        *coupled.SINGLE,
+        coupled.SHIFTED,
+        dctcp.QUEUE,
         htsim_reference.EXPERIMENT,
-        short_flows.EXPERIMENT,
+        dctcp.SHORT_FLOWS,
         short_beside_long.EXPERIMENT,
         short_beside_long.BETWEEN_LINUX_HOSTS,
         short_beside_long.ALIKE,
-        subflow_idle.EXPERIMENT,
+        studies.SUBFLOW_IDLE,
         hedera.EXPERIMENT,
-        flow_level.EXPERIMENT,
-        fat_tree_sizes.EXPERIMENT,
-        subflows_needed.EXPERIMENT,
+        flow_level.FLOW_LEVEL_EXPERIMENT,
+        flow_level.SIZES_EXPERIMENT,
+        flow_level.NEEDED_EXPERIMENT,
         cross_check.EXPERIMENT,
         ec2.EXPERIMENT,
         robustness.EXPERIMENT,
@@ -65,8 +56,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         *ccp.SINGLE,
         oversubscribed.EXPERIMENT,
         *oversubscribed.SINGLE,
-        dual_homed_load.EXPERIMENT,
-        *dual_homed_load.SINGLE,
+        several_nics.EXPERIMENT,
+        *several_nics.SINGLE,
         theory.EXPERIMENT,
         *theory.SINGLE,
         pfabric.EXPERIMENT,
@@ -77,8 +68,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         *responsive_mptcp.SINGLE,
         ims.EXPERIMENT,
         *ims.SINGLE,
-        noise.EXPERIMENT,
-        noise.COMPLETIONS,
+        studies.NOISE,
+        studies.COMPLETIONS,
     )
 }
 CATALOGUE = Catalogue(EXPERIMENTS)

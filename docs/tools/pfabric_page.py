@@ -31,9 +31,8 @@ from analysis.stats import mean_interval
 from common.errors import RefabricError, UsageError
 from common.text import counted
 from docs.tools import pages
-from experiments.cs244_2017 import figures as cs244_2017
-from experiments.pfabric import figures as pfabric
-from experiments.pfabric.points import WEB_SEARCH
+from experiments import cs244_2017, pfabric
+from experiments.pfabric import WEB_SEARCH
 from harness.load import Shown
 from harness.report import words
 from harness.results.point_results import Judged

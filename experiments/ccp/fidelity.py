@@ -14,7 +14,7 @@ from analysis.quantities import Quantity
 from ccp.names import PREFIX
 from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
-from experiments.coupled.metrics import SHARE_OF_BOTTLENECK
+from experiments.coupled import SHARE_OF_BOTTLENECK
 from harness.experiment import Figure, RateOf
 from harness.metrics.measures import Measured, Subject, is_about, measured_over, ratio
 from harness.metrics.metric import Metric

@@ -1,7 +1,4 @@
-"""Statements of the paper's evaluation on links: CCP beside the kernel. Tolerances were set first.
-
-docs/published.md lists the statements.
-"""
+"""Statements of the paper's evaluation on links: CCP beside the kernel. Tolerances were set first."""
 
 from __future__ import annotations
 
@@ -11,13 +8,16 @@ from collections.abc import Sequence
 
 from analysis.quantities import Quantity
 from ccp.names import PREFIX
+from harness.experiment import RateOf
 from harness.metrics.measures import Measured, Subject, measured_over, ratio
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
+from harness.options.options import Defaults, SweepOptions
+from harness.plan.sweeps import Points, Variant, points_on
 from harness.results.point_results import Judged
 from model.links import LINK_KINDS, link_kind
 from model.result import under_test
-from model.spec import RunSpec
+from model.spec import RunSpec, SamplingSpec, TopologySpec
 
 ACCESS = 4
 """Rate of the hosts' links as a multiple of the bottleneck's."""
@@ -107,3 +107,26 @@ NEARLY = (
         )
     ),
 )  # fmt: skip
+
+
+DELAY_US = 20_000 / 6
+"""Delay of each of the three links, one way."""
+LINK = Defaults(
+    ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=96.0, queue_pkts=160, delay_us=DELAY_US,
+    warmup_s=10.0, seconds=30.0, sampling=SamplingSpec(sockets_ms=100),
+)  # fmt: skip
+
+
+def bottleneck(_options: SweepOptions) -> list[TopologySpec]:
+    """Return one network: one sender and one receiver, with a slower link between them."""
+    return [TopologySpec("dumbbell", {"n": 1, "access": ACCESS})]
+
+
+def compared(*usual: str) -> Points:
+    """Return a function that makes one point per congestion control of --cc, or of the usual ones."""
+
+    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        variants = [Variant(cc=cc) for cc in options.ccs or usual]
+        return points_on(bottleneck, variants)(options, rate_of)
+
+    return points

@@ -1,4 +1,7 @@
-"""coupled-sweep: one random permutation by congestion control, to separate the gain of MPTCP from that of
+"""The paper's figures on throughput and rank: TCP and MPTCP with 2 to 8 subflows on a FatTree under a random
+permutation of long flows.
+
+coupled-sweep: one random permutation by congestion control, to separate the gain of MPTCP from that of
 coupling.
 
 The transports to compare with are those of SIGCOMM 2011 (Raiciu et al.): TCP over hashed paths,
@@ -9,12 +12,28 @@ others.
 from __future__ import annotations
 
 from common.errors import UsageError
-from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL
+from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL, ONE_TO_ONE
 from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_by
+from harness.plan.sweeps import Variant, fat_trees, points_by, points_on
 from model import transports
 from model.congestion import BASELINE
+
+PERMUTATION = Figure(
+    name="throughput",
+    title="TCP and MPTCP on a FatTree",
+    about=(
+        "Every host sends one long flow and receives one. TCP flows that are hashed onto the same "
+        "link share its rate, while other links are idle. MPTCP spreads each flow over several "
+        "paths and shifts traffic away from congested ones."
+    ),
+    defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=tuple(range(1, 9))),
+    topologies=fat_trees,
+    points=points_on(fat_trees),
+    charts=("throughput", "rank"),
+    published=ONE_TO_ONE,
+)
+
 
 NAME = "coupled-sweep"
 BASELINES = (

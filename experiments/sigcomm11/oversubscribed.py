@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 
 from engines.registry import SIMULATOR
-from experiments.sigcomm11.network_statements import (
+from experiments.sigcomm11.short_beside_long import oversubscribed
+from experiments.sigcomm11.statements import (
     OVERLOADED,
     OVERSUBSCRIBED_BY_LOAD,
     OVERSUBSCRIBED_BY_MATRIX,
 )
-from experiments.sigcomm11.short_beside_long import oversubscribed
 from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults
 from harness.plan.sweeps import points_on

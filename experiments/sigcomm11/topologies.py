@@ -11,8 +11,7 @@ import functools
 
 from controllers.routing import DIGITS
 from engines.registry import SIMULATOR
-from experiments.sigcomm11.network_statements import BCUBE_BY_MATRIX
-from experiments.sigcomm11.statements import OTHER_NETWORKS, OVERSUBSCRIBED_LOCALLY
+from experiments.sigcomm11.statements import BCUBE_BY_MATRIX, OTHER_NETWORKS, OVERSUBSCRIBED_LOCALLY
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, points_on

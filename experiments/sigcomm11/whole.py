@@ -14,18 +14,15 @@ from dataclasses import replace
 from engines.registry import FLOW_LEVEL, LINUX, SIMULATOR
 from experiments.sigcomm11 import (
     congestion_controls,
-    dual_homed_load,
-    fat_tree_sizes,
+    ec2,
     flow_level,
+    hedera,
     oversubscribed,
-    permutation,
+    robustness,
+    several_nics,
     short_beside_long,
-    subflows_needed,
     topologies,
 )
-from experiments.sigcomm11.ec2 import figures as ec2
-from experiments.sigcomm11.hedera import figures as hedera
-from experiments.sigcomm11.robustness import figures as robustness
 from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published
@@ -43,7 +40,7 @@ def _simulated(figure: Figure, name: str, emulated: Defaults, guests: Defaults |
     return replace(figure, name=name, defaults=defaults, emulated=emulated, guests=guests)
 
 
-_PERMUTATION, _BY_CC = permutation.FIGURE, congestion_controls.EXPERIMENT.figures[0]
+_PERMUTATION, _BY_CC = congestion_controls.PERMUTATION, congestion_controls.EXPERIMENT.figures[0]
 _AT_K8 = _PERMUTATION.defaults.emulated(subflows=(1, 8), warmup_s=60.0, seconds=60.0)
 """The paper's size. MPTCP needs 20 s to converge at the 5 Mb/s that two cores carry (docs/fidelity.md), and
 45 s at 2 Mb/s, which they carry on a noisy machine. There a window of 20 s was too short: hosts received 8 %
@@ -77,13 +74,13 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "FatTree, random permutation": (
         _simulated(_PERMUTATION, _PERMUTATION.name, _AT_K8, _IN_VIRTUAL_TIME),
         _simulated(_BY_CC, "congestion-controls", _AT_K4),
-        *(replace(f, published=_of_models(f.published)) for f in flow_level.EXPERIMENT.figures),
-        *fat_tree_sizes.EXPERIMENT.figures,
+        *(replace(f, published=_of_models(f.published)) for f in flow_level.FLOW_LEVEL_EXPERIMENT.figures),
+        *flow_level.SIZES_EXPERIMENT.figures,
     ),
-    "How many subflows": subflows_needed.EXPERIMENT.figures,
+    "How many subflows": flow_level.NEEDED_EXPERIMENT.figures,
     "Other networks": topologies.EXPERIMENT.figures,
     "Oversubscribed FatTree": (*_in_minutes(oversubscribed.FIGURES[:1], 1), *oversubscribed.FIGURES[1:]),
-    "Dual-homed FatTree": _in_minutes(dual_homed_load.FIGURES, 1),
+    "Dual-homed FatTree": _in_minutes(several_nics.FIGURES, 1),
     "Short flows": (*short_beside_long.FIGURES[:1], *_in_minutes(short_beside_long.FIGURES[1:], 0)),
     "Central scheduling": _in_minutes(hedera.EXPERIMENT.figures, 1),
     "Losses, fairness, cost, failing links": robustness.EXPERIMENT.figures,

@@ -1,30 +1,345 @@
 """validation: simulated hosts, and real ones where possible, against arithmetic and theory
-(docs/experiments/validation.md)."""
+(docs/experiments/validation.md).
+
+What arithmetic and theory predict for the validation experiments, as statements.
+
+They are exact for simulated hosts, and hold within the limits of a machine's clock and kernel for real ones.
+docs/published.md lists them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import statistics
+from collections.abc import Callable, Sequence
 
+from analysis import laws, quantities
+from analysis.plausibility import unaccounted, undelivered_bytes
+from analysis.quantities import Quantity
 from engines.registry import SIMULATOR
-from experiments.coupled.wire import FAIRNESS
-from experiments.validation.statements import (
-    CONSERVED,
-    FILL,
-    FLOOD,
-    FLOOD_SUBFLOWS,
-    LOSS,
-    SAW,
-    SAW_ACCESS,
-    SAW_MBPS,
-    SAW_PKTS,
-    WAITS,
-)
+from experiments.coupled import FAIRNESS
 from fabric.plan import FRAME_BITS
 from harness.experiment import Experiment, Figure, RateOf
-from harness.options.options import Defaults, SweepOptions
+from harness.metrics.measures import Measure, each_replica, table, together
+from harness.metrics.metric import Metric
+from harness.metrics.published import ABOUT, AT_LEAST, Published, Relation, Source
+from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
+from harness.results.point_results import Judged
 from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec
+
+PING_BYTES = 98
+ROUNDING = 1e-3
+"""Part of a packet: samples are rounded to nanoseconds."""
+
+
+def _any_rate(spec: RunSpec) -> RunSpec:
+    return dataclasses.replace(spec, link=dataclasses.replace(spec.link, rate_mbps=1.0))
+
+
+def _any_loss(spec: RunSpec) -> RunSpec:
+    return dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))
+
+
+def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
+    """Return the bytes of its link's capacity that a single flow left unused, at the worst rate."""
+    missed = [
+        laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds) - flow.bytes_received
+        for p in points
+        for flow in p.point.flows
+    ]
+    return max(missed, key=abs, default=None)
+
+
+def _fill_pct(points: Sequence[Judged]) -> float | None:
+    """Return the smallest share of its link's capacity, in %, that a flow used."""
+    shares = [
+        100 * flow.bytes_received / laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds)
+        for p in points
+        for flow in p.point.flows
+    ]
+    return min(shares, default=None)
+
+
+def _rounds(points: Sequence[Judged], within: Callable[[float], bool]) -> list[tuple[float, float, float]]:
+    """Return the share lost, the packets per round trip, and the round trip in ms of each flow of points
+    whose loss is `within`."""
+    shares = [(laws.lost_share(p.point.ports), p) for p in points]
+    return [
+        (loss, pkts, flow.srtt_ms_mean)
+        for loss, p in shares
+        if loss > 0 and within(p.spec.link.loss)
+        for flow in p.point.flows
+        if (pkts := laws.pkts_per_round(flow)) > 0
+    ]
+
+
+def _rare(loss: float) -> bool:
+    return loss <= laws.TIMEOUTS_FROM
+
+
+def _mathis_slope(points: Sequence[Judged]) -> float | None:
+    found = _rounds(points, _rare)
+    if len({loss for loss, _, _ in found}) < 3:
+        return None
+    logs = [(math.log(loss), math.log(pkts)) for loss, pkts, _ in found]
+    return statistics.linear_regression(*zip(*logs, strict=True)).slope
+
+
+def _mathis_constant(points: Sequence[Judged]) -> float | None:
+    found = [pkts * math.sqrt(loss) for loss, pkts, _ in _rounds(points, _rare)]
+    return statistics.fmean(found) if found else None
+
+
+def _over_padhye(points: Sequence[Judged]) -> float | None:
+    """Return packets per round trip over those of Padhye's model, at loss rates where timeouts matter."""
+    found = _rounds(points, lambda loss: not _rare(loss))
+    ratios = [pkts / laws.padhye_pkts(loss, laws.MIN_RTO_MS / rtt_ms) for loss, pkts, rtt_ms in found]
+    return statistics.fmean(ratios) if ratios else None
+
+
+def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
+    """Return a measure: `value_of` each sawtooth of the first flow's window."""
+
+    def values(point: Judged) -> list[float]:
+        sockets = table(point, "sockets")
+        return [] if sockets is None else [value_of(saw) for saw in laws.sawteeth(sockets)]
+
+    return each_replica(values)
+
+
+def waits(point: Judged) -> laws.Waits | None:
+    """Return the pings with the queue length that each found; None where either was not sampled."""
+    tables = [table(point, name) for name in ("pings", "queues", "queue_times")]
+    pings, queues, times = tables
+    if pings is None or queues is None or times is None:
+        return None
+    return laws.waits(pings, queues, times, laws.way_out(point.point.ports))
+
+
+def _wait_pkts(point: Judged) -> float | None:
+    found = waits(point)
+    return None if found is None else found.line[0] / laws.packet_ms(point.spec.link.rate_mbps)
+
+
+def _empty_way_ms(point: Judged) -> float | None:
+    found = waits(point)
+    return None if found is None else found.line[1]
+
+
+def _waits_exact_pct(point: Judged) -> float | None:
+    """Return the share of pings that waited for the packets ahead, and at least for those still queued."""
+    found = waits(point)
+    if found is None:
+        return None
+    packet_ms, empty_ms = laws.packet_ms(point.spec.link.rate_mbps), empty_way_ms(point.spec)
+    behind = (found.out_ms - empty_ms) / packet_ms
+    least, most = found.queued - found.under_way - ROUNDING, found.queued + ROUNDING
+    exact = (behind > least) & (behind < most)
+    return 100 * float(exact.mean())
+
+
+def empty_way_ms(spec: RunSpec) -> float:
+    """Return the one-way delay of a ping through an empty dumbbell, in ms: three links, the outer ones
+    `access` times as fast."""
+    sent_ms = PING_BYTES * 8 / spec.link.rate_mbps / 1000
+    return 3 * spec.link.delay_us / 1000 + sent_ms * (1 + 2 / spec.topology.number("access", 1))
+
+
+SHORTFALL_BYTES = Metric(
+    Quantity("shortfall_bytes", "bytes", "the bytes of its link's capacity that a flow does not use"),
+    over=together(_shortfall_bytes), setting=_any_rate,
+)  # fmt: skip
+FILL_PCT = Metric(
+    Quantity("fill_pct", "% of the payload that fits", "the goodput of a single flow"),
+    over=together(_fill_pct), setting=_any_rate,
+)  # fmt: skip
+WINDOW_TOP_PKTS = Metric(
+    quantities.WINDOW_TOP_PKTS, over=each_sawtooth(lambda saw: saw.top_pkts), repeats="cycle",
+)  # fmt: skip
+SAWTOOTH_ROUNDS = Metric(
+    Quantity("saw_rounds", "round trips", "how long a window grows"),
+    over=each_sawtooth(lambda saw: saw.rounds), repeats="cycle",
+)  # fmt: skip
+SAWTOOTH_MEAN_PCT = Metric(
+    Quantity("saw_mean_pct", "% of its top", "the mean window over round trips"),
+    over=each_sawtooth(lambda saw: saw.mean_pct), repeats="cycle",
+)  # fmt: skip
+MATHIS_SLOPE = Metric(
+    Quantity("mathis_slope", "", "the slope of goodput against the loss rate, on log axes"),
+    over=together(_mathis_slope), setting=_any_loss,
+)  # fmt: skip
+MATHIS_CONSTANT = Metric(
+    Quantity("mathis_constant", "", "packets per round trip times sqrt(p)"),
+    over=together(_mathis_constant), setting=_any_loss,
+)  # fmt: skip
+OVER_PADHYE = Metric(
+    Quantity("over_padhye", "x the model", "the goodput where timeouts matter"),
+    over=together(_over_padhye), setting=_any_loss,
+)  # fmt: skip
+WAIT_PKTS = Metric(
+    Quantity("wait_pkts", "packet times", "how long a ping waits for each queued packet"), _wait_pkts
+)
+EMPTY_WAY_MS = Metric(quantities.EMPTY_WAY_MS, _empty_way_ms)
+WAITS_EXACT_PCT = Metric(
+    Quantity("waits_exact_pct", "% of pings", "pings that wait exactly for what is queued"), _waits_exact_pct
+)
+UNACCOUNTED_PKTS = Metric(
+    Quantity("unaccounted_pkts", "packets", "packets that appear or vanish"),
+    lambda p: float(unaccounted(p.point.ports)),
+)  # fmt: skip
+UNDELIVERED_BYTES = Metric(
+    Quantity("undelivered_bytes", "bytes", "bytes sent and not received"),
+    lambda p: float(undelivered_bytes(p.point.flows)),
+)  # fmt: skip
+
+
+ARITHMETIC = "bytes, packets and seconds by hand (docs/experiments/validation.md)"
+MATHIS97 = (
+    "Mathis, Semke, Mahdavi and Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, "
+    "CCR 27(3), 1997"
+)
+PADHYE98 = (
+    "Padhye, Firoiu, Towsley and Kurose, Modeling TCP Throughput: A Simple Model and its Empirical "
+    "Validation, SIGCOMM 1998"
+)
+_PAPERS = {ARITHMETIC: "arithmetic", MATHIS97: "CCR'97", PADHYE98: "SIGCOMM'98"}
+Tolerance = tuple[float, str]
+EXACT = 0.0, "equality of integers"
+SAW_PKTS, SAW_ACCESS, SAW_MBPS = 50, 10, 10.0
+SAW_TOP = 2 * SAW_PKTS + 2
+"""The packets on the path and in the queue, one that is dropped, and one sent before the loss is known."""
+FLOOD, FLOOD_SUBFLOWS = "transfers:2000", 4
+
+
+def _alone(
+    metric: Metric, relation: Relation, value: float, words: str, citation: str = ARITHMETIC, access: int = 1
+) -> Published:
+    """About a single TCP flow on a dumbbell."""
+    row = Published(
+        metric, "dumbbell", 1, "against_tcp", 1, relation, value, Source.THEORY, words, _PAPERS[citation],
+        citation,
+    )  # fmt: skip
+    return row.on(access=access)
+
+
+def _of(row: Published, simulated: Tolerance, real: Tolerance | None) -> tuple[Published, ...]:
+    """`row` for simulated hosts, and for real ones if they can be measured."""
+    rows = [dataclasses.replace(row.within(*simulated), engine=SIMULATOR)]
+    if real is not None:
+        rows.append(dataclasses.replace(row.within(*real), engine=ENGINE, words=f"{row.words} (real hosts)"))
+    return tuple(rows)
+
+
+FILL = (
+    *_of(
+        _alone(SHORTFALL_BYTES, ABOUT, 0, "one flow alone uses every byte of its link, at every rate"),
+        EXACT,
+        None,
+    ),
+    *_of(
+        _alone(FILL_PCT, ABOUT, 100, "one flow alone gets all that headers leave, 1448 of 1514 bytes"),
+        EXACT,
+        (0.5, "two clocks delimit the measured window, and connections start late in it"),
+    ),
+)
+
+
+def _saw(
+    metric: Metric, value: float, words: str, simulated: Tolerance, real: Tolerance
+) -> tuple[Published, ...]:
+    return _of(_alone(metric, ABOUT, value, words, access=SAW_ACCESS), simulated, real)
+
+
+SAW = (
+    *_saw(
+        WINDOW_TOP_PKTS, SAW_TOP,
+        f"the window is halved when it fills path and queue, {SAW_TOP} packets",
+        (2.0, "packets in flight are whole packets"), (6.0, "bursts of a busy kernel fill the queue early"),
+    ),
+    *_saw(
+        SAWTOOTH_ROUNDS, SAW_TOP / 2,
+        "the window grows by one packet per round trip: W / 2 round trips up to W",
+        (3.0, "a round trip until the loss is known, one for its repair"), (5.0, "the same, sampled"),
+    ),
+    *_saw(
+        SAWTOOTH_MEAN_PCT, 75, "the mean window over round trips is 3/4 of its top",
+        (2.0, "a round trip at full height before the repair, one at half"), (4.0, "the same, sampled"),
+    ),
+)  # fmt: skip
+
+LOSS = (
+    *_of(
+        _alone(
+            MATHIS_SLOPE, ABOUT, -0.5, "p up to 1 %: goodput is proportional to 1 / sqrt(p)", MATHIS97
+        ),
+        (0.03, "a few hundred losses per rate"),
+        (0.05, "fewer losses, in less time"),
+    ),
+    *_of(
+        _alone(
+            MATHIS_CONSTANT, ABOUT, round(laws.MATHIS, 3),
+            "p up to 1 %: packets per round trip are sqrt(3/2) / sqrt(p)", MATHIS97,
+        ),
+        (0.12, "10 %: derived for even spacing; random losses give up to 1.31 (the paper, table 1)"),
+        (0.25, "20 %: and windows of real hosts are sampled in less time"),
+    ),
+    *_of(
+        _alone(
+            OVER_PADHYE, ABOUT, 1, "p of 3 and 10 %: goodput as the model with timeouts predicts", PADHYE98
+        ),
+        (0.35, "the model describes Reno without SACK, which has more timeouts"),
+        (0.5, "the same, and Linux begins its timeouts later"),
+    ),
+)  # fmt: skip
+
+WAITS = (
+    *_saw(
+        WAIT_PKTS, 1, "a ping waits a packet time for each packet it finds queued",
+        (0.01, "the packet in transmission is half sent on average"),
+        (0.05, "queues are sampled at other instants than pings are sent"),
+    ),
+    *_saw(
+        EMPTY_WAY_MS, 30.37, "without a queue a ping takes three transmissions and three delays, 30.37 ms",
+        (0.3, "a quarter of a packet time: the packet in transmission"),
+        (1.5, "and the schedulers of two hosts"),
+    ),
+    *_of(
+        _alone(
+            WAITS_EXACT_PCT, AT_LEAST, 100,
+            "each ping waits for the packets queued before it, to within one packet",
+            access=SAW_ACCESS,
+        ),
+        EXACT,
+        None,
+    ),
+)  # fmt: skip
+
+
+def _flood(metric: Metric, words: str) -> Published:
+    return Published(
+        metric, "fat_tree", 4, FLOOD, FLOOD_SUBFLOWS, ABOUT, 0, Source.THEORY, words, _PAPERS[ARITHMETIC],
+        ARITHMETIC, *EXACT,
+    )  # fmt: skip
+
+
+UNDER_WAY = 10.0 * 16 * FLOOD_SUBFLOWS
+"""Packets of all subflows' first windows: real flows begin shortly before the measured window."""
+CONSERVED = (
+    *_of(
+        _flood(UNACCOUNTED_PKTS, "every switch forwarded or dropped exactly the packets that arrived"),
+        EXACT,
+        (UNDER_WAY, "first windows may be in flight when counting begins"),
+    ),
+    *_of(
+        _flood(UNDELIVERED_BYTES, "every byte sent was received once, although packets were dropped"),
+        EXACT,
+        None,
+    ),
+)
+
 
 NAME = "validation"
 RATES_MBPS = (1.0, 10.0, 100.0, 1000.0)

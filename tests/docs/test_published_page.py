@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from docs.tools.published_page import MARK, page, quoted, section_of, statements
-from experiments.cs244_2013 import post
-from experiments.cs244_2013.statements import FIGURES
+from experiments import cs244_2013
+from experiments.cs244_2013 import FIGURE_STATEMENTS
 from experiments.registry import EXPERIMENTS
-from experiments.sigcomm11 import quotes
-from experiments.sigcomm11.statements import ONE_TO_ONE
+from experiments.sigcomm11.statements import ONE_TO_ONE, TCP_MEAN_QUOTE
 from harness.metrics.published import UNPUBLISHED, Source
 
 
@@ -32,15 +31,17 @@ def test_recalled_and_unpublished_rows_have_no_words_of_a_source() -> None:
     shown = statements(EXPERIMENTS.values())
     assert [row.words for row in shown if row.quote and row.source is not Source.TEXT] == []
     recalled = replace(ONE_TO_ONE[0], source=Source.RECALLED)
-    assert (quoted(ONE_TO_ONE[0]), quoted(recalled)) == (quotes.TCP_MEAN, "recalled")
+    assert (quoted(ONE_TO_ONE[0]), quoted(recalled)) == (TCP_MEAN_QUOTE, "recalled")
 
 
 def test_a_prefix_alone_makes_no_second_row() -> None:
     row = ONE_TO_ONE[0]
-    figure = replace(post.FIGURES_OF_THE_POST[0], published=(row, replace(row, words=f"LIA: {row.words}")))
-    experiment = replace(post.EXPERIMENT, figures=(figure,))
+    figure = replace(
+        cs244_2013.FIGURES_OF_THE_POST[0], published=(row, replace(row, words=f"LIA: {row.words}"))
+    )
+    experiment = replace(cs244_2013.POST, figures=(figure,))
     assert list(statements([experiment])) == [row]
 
 
 def test_a_figure_of_the_post_is_called_by_its_number() -> None:
-    assert section_of(FIGURES[4][0], [post.FIGURES_OF_THE_POST[3]]) == "figure 4"
+    assert section_of(FIGURE_STATEMENTS[4][0], [cs244_2013.FIGURES_OF_THE_POST[3]]) == "figure 4"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from experiments import coupled
 from experiments.command import main
-from experiments.coupled import wire
-from experiments.coupled.statements import SHARE_LOSS, SHIFT
+from experiments.coupled import SHARE_LOSS, SHIFT
 from harness.experiment import Figure
 from harness.metrics.published import Source
 from harness.options.options import UserOptions, resolve
@@ -33,8 +33,8 @@ def test_a_plan_has_every_algorithm_and_little_time() -> None:
     specs = [row["spec"] for row in rows if "spec" in row]
     tested = [spec for spec in specs if spec["workload"]["matrix"] == "against_tcp"]
     assert len(tested) == 30
-    assert {spec["transport"]["cc"] for spec in tested} == set(wire.ALGORITHMS)
-    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {wire.REPLICAS}
+    assert {spec["transport"]["cc"] for spec in tested} == set(coupled.ALGORITHMS)
+    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {coupled.REPLICAS}
     assert all(spec["topology"]["params"]["lanes"] == 1 for spec in specs if spec not in tested)
     assert len(specs) - len(tested) == 2, "one TCP alone with loss, one with a queue"
     assert sum(spec["warmup_s"] + spec["seconds"] for spec in specs) < 25 * 60
@@ -92,11 +92,11 @@ def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[s
 
 def test_statements_are_theory_and_about_one_algorithm_each() -> None:
     assert {row.source for row in (*SHARE_LOSS, *SHIFT)} == {Source.THEORY}
-    assert {row.algorithm for row in SHIFT} == set(wire.ALGORITHMS)
+    assert {row.algorithm for row in SHIFT} == set(coupled.ALGORITHMS)
     assert len({(row.algorithm, row.subflows) for row in SHARE_LOSS}) == len(SHARE_LOSS) == 15
 
 
-@pytest.mark.parametrize("figure", [*wire.FAIRNESS.figures, *wire.SHIFTED.figures])
+@pytest.mark.parametrize("figure", [*coupled.FAIRNESS.figures, *coupled.SHIFTED.figures])
 def test_only_simulated_replicas_are_kept_out_of_step(figure: Figure) -> None:
     specs = {
         engine: figure.points(resolve(UserOptions.of(engine=engine), figure.defaults), lambda _topology: 10.0)

@@ -8,7 +8,7 @@ import pytest
 
 import topos
 from common.errors import UsageError
-from experiments.dctcp import queue
+from experiments import dctcp
 from fabric.plan import FRAME_BITS
 from harness.options.options import UserOptions, resolve
 from harness.points.baseline import baseline_of
@@ -17,8 +17,8 @@ from workloads import matrices
 
 
 def specs(**given: object) -> list[RunSpec]:
-    options = resolve(UserOptions.of(**given), queue.DEFAULTS)
-    return queue.points(options, lambda _: options.rate_mbps or 1.0)
+    options = resolve(UserOptions.of(**given), dctcp.DEFAULTS)
+    return dctcp.points(options, lambda _: options.rate_mbps or 1.0)
 
 
 def test_three_transports_differ_in_what_they_do_about_marks_alone() -> None:
@@ -43,9 +43,9 @@ def test_the_threshold_is_where_theory_lets_dctcp_and_not_reno_fill_the_link() -
     ways = 4 * link.delay_us / 1e6  # two links there, two back
     packets_s = link.rate_mbps * 1e6 / FRAME_BITS
     holds = packets_s * ways
-    threshold = queue.DEFAULTS.ecn_pkts or 0
+    threshold = dctcp.DEFAULTS.ecn_pkts or 0
     assert holds / 7 < threshold < holds
-    lowest = threshold + queue.SENDERS - (2 * queue.SENDERS * (holds + threshold)) ** 0.5 / 2
+    lowest = threshold + dctcp.SENDERS - (2 * dctcp.SENDERS * (holds + threshold)) ** 0.5 / 2
     assert lowest > 0, "section 3.3 of the paper: the queue never runs empty"
 
 

@@ -10,11 +10,8 @@ import pytest
 from common.errors import UsageError
 from engines.engine import Engine
 from engines.registry import SIMULATOR, make
-from experiments.cs244_2017.metrics import P99_AGAINST_MEAN
-from experiments.cs244_2017.statements import FINDINGS
-from experiments.pfabric.metrics import MINTCP_OVER_IDEAL, TCP_GAP_GROWTH
-from experiments.pfabric.points import LEAF_SPINE, workload
-from experiments.pfabric.statements import BY_SIZE, OVERALL
+from experiments.cs244_2017 import FINDINGS, P99_AGAINST_MEAN
+from experiments.pfabric import BY_SIZE, LEAF_SPINE, MINTCP_OVER_IDEAL, OVERALL, TCP_GAP_GROWTH, workload
 from experiments.registry import CATALOGUE
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged

@@ -13,6 +13,8 @@ from experiments.command import main
 from experiments.registry import CATALOGUE
 from experiments.sigcomm11.subflows_needed import ENOUGH_PCT, NETWORKS
 from harness.options.options import UserOptions, resolve
+from experiments.sigcomm11.flow_level import ENOUGH_PCT, NETWORKS
+from harness.options.options import Given, resolve
 from model.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("in_this_process")

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import topos
 from engines.registry import make
 from experiments.command import main
-from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
+from experiments.sigcomm11 import oversubscribed, several_nics, topologies
 from harness.claims.verdicts import AGREES
 from harness.experiment import Figure
 from harness.options.options import UserOptions, resolve
@@ -21,7 +21,7 @@ from harness.points.labels import workload_label
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
 BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")
-FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)
+FIGURES = (*oversubscribed.FIGURES, *several_nics.FIGURES, BCUBE)
 
 
 def ports_and_switches(kind: str, k: int) -> tuple[int, int, int]:

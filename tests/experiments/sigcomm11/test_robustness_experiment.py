@@ -6,7 +6,7 @@ import pytest
 
 import topos
 from experiments.registry import CATALOGUE
-from experiments.sigcomm11.robustness.figures import LINK_FAILURE, LOSS_AND_COST
+from experiments.sigcomm11.robustness import LINK_FAILURE, LOSS_AND_COST
 from harness.experiment import Figure
 from harness.options.options import UserOptions, resolve
 from harness.plan.sweeps import core_failure

@@ -14,8 +14,7 @@ from engines.registry import SIMULATOR
 from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
-from experiments.validation.metrics import SHORTFALL_BYTES
-from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
+from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS, SHORTFALL_BYTES
 from harness.claims.verdicts import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
 from harness.options.options import UserOptions, resolve

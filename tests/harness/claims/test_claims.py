@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from engines.registry import SIMULATOR
-from experiments.cs244_2013.one_to_one import EXPERIMENT
+from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from harness.claims.claims import (
     OTHER_SIZE,
     Claim,
@@ -43,7 +43,7 @@ GAIN = dataclasses.replace(LEVEL, metric=GOODPUT_OVER_TCP, relation=Relation.ABO
 
 
 def figure_of(*known: Published) -> Figure:
-    figure = EXPERIMENT.figures[0]
+    figure = CS244_ONE_TO_ONE.figures[0]
     return dataclasses.replace(
         figure,
         published=known,
@@ -207,7 +207,7 @@ class TestShown:
         assert shown["emulated"]["network"] == "k=4"
 
     def test_figures_of_one_size_for_all_engines_make_no_claims(self) -> None:
-        assert claims(EXPERIMENT.figures[0], judged([simulated(HIGH)])) == []
+        assert claims(CS244_ONE_TO_ONE.figures[0], judged([simulated(HIGH)])) == []
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from common.errors import UsageError
 from engines.emulation import calibrate
 from experiments.cs244_2013.one_to_one import EXPERIMENT
+from engines.emulation.calibration import calibrate
+from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
 from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.parsers import ints
@@ -21,7 +23,7 @@ from harness.options.profiles import PROFILES
 from harness.points.baseline import baseline_of
 from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec
 
-(FIGURE,) = EXPERIMENT.figures
+(FIGURE,) = CS244_ONE_TO_ONE.figures
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from common.errors import UsageError
 from experiments.command import main
-from experiments.cs244_2013.one_to_one import EXPERIMENT
+from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from experiments.registry import EXPERIMENTS
 from harness.options.fields import STACK_FIELDS, changed_texts, parse_stack, usual_stack
 from harness.options.options import SweepOptions, UserOptions, resolve
@@ -23,7 +23,7 @@ from tests.support.svg_text import words_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
-(FIGURE,) = EXPERIMENT.figures
+(FIGURE,) = CS244_ONE_TO_ONE.figures
 SMALL = (
     "--engine",
     "simulator",

@@ -13,6 +13,8 @@ from engines.emulation.machine import bpf_support
 from engines.engine import Silent
 from experiments.dctcp import queue as experiment
 from harness.options.options import UserOptions, resolve
+from experiments import dctcp as experiment
+from harness.options.options import Given, resolve
 from model.reasons import texts
 from model.result import RunResult
 from model.spec import RunSpec

@@ -16,7 +16,7 @@ from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.dataplanes.ovs.daemons import Bridge, configuration, listens
 from engines.emulation.dataplanes.ovs.wires import bridge_ports
 from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
-from experiments.cs244_2013.one_to_one import EXPERIMENT
+from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from harness.options.options import UserOptions, openflow_of, resolve
 from model.spec import (
     CONTROLLERS,
@@ -129,14 +129,14 @@ def test_openflow_options_need_open_vswitch() -> None:
 
 
 def test_auto_is_the_fabrics_rate() -> None:
-    (figure,) = EXPERIMENT.figures
+    (figure,) = CS244_ONE_TO_ONE.figures
     with pytest.raises(UsageError, match="--dataplane ovs: --rate auto is what the fabric carries here"):
         resolve(UserOptions.of(dataplane="ovs"), figure.defaults)
     assert resolve(UserOptions.of(dataplane="ovs", rate="1"), figure.defaults).base.dataplane == "ovs"
 
 
 def test_hosts_queues_are_the_fabrics_unless_asked_and_the_kernels_under_open_vswitch() -> None:
-    defaults = EXPERIMENT.figures[0].defaults
+    defaults = CS244_ONE_TO_ONE.figures[0].defaults
     assert resolve(UserOptions(), defaults).base.link.host_queue == PORT
     assert resolve(UserOptions.of(host_queue=QDISC), defaults).base.link.host_queue == QDISC
     assert resolve(UserOptions.of(dataplane="ovs", rate="1"), defaults).base.link.host_queue == QDISC

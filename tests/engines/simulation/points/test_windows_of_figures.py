@@ -9,7 +9,7 @@ import pytest
 
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
+from experiments.sigcomm11 import oversubscribed, several_nics, topologies
 from harness.experiment import Figure
 from model.reasons import DRIFT, GOODPUT
 from model.result import RunResult
@@ -21,7 +21,7 @@ TREE = RunSpec(
 )  # fmt: skip
 FIGURES = {
     figure.name: figure
-    for experiment in (topologies.EXPERIMENT, oversubscribed.EXPERIMENT, dual_homed_load.EXPERIMENT)
+    for experiment in (topologies.EXPERIMENT, oversubscribed.EXPERIMENT, several_nics.EXPERIMENT)
     for figure in experiment.figures
 }
 

@@ -3,15 +3,21 @@
 CPUs stall at random so that the 99th percentile of lateness is 0.2 to 50 ms: the CPU of the fabric core,
 those of the hosts, or all. Every point is compared with the quiet point of the same setting and seed. The
 limits beyond which a point is suspect come from this study (docs/fidelity.md).
+
+subflow-idle: subflows that have nothing to send while other subflows of their connection hold unsent data.
+
+The upstream kernel's packet scheduler assigns data to a subflow long before it is sent. The figure measures
+what that costs on a FatTree, and what settings of the kernel change: send buffers, limits on unsent data, the
+size of writes, and the pacing rates that the scheduler uses.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engines.registry import SIMULATOR
+from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
@@ -27,8 +33,10 @@ from model.spec import (
     RunSpec,
     WorkloadSpec,
 )
+from model.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec, SamplingSpec, WorkloadSpec
+from model.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
 
-NAME = "noise"
+NOISE_NAME = "noise"
 SUBFLOWS = (1, 8)
 PLACES = (OF_FABRIC, OF_HOSTS, OF_ALL)
 P99_MS = (2.0, 5.0, 10.0, 20.0, 50.0)
@@ -128,7 +136,7 @@ _DEFAULTS = Defaults(
 )
 _REAL = _DEFAULTS.emulated(rate_mbps=10.0, seeds=None, warmup_s=20.0, seconds=30.0, whole_s=None)
 LONG = Figure(
-    name=NAME,
+    name=NOISE_NAME,
     title="Effect of CPU stalls on goodput, fairness and round-trip times",
     about=(
         "CPUs stall at random while long flows run. As long as deliveries are late by a small share of the "
@@ -143,7 +151,7 @@ LONG = Figure(
     options=_OPTIONS,
 )
 SHORT = Figure(
-    name=f"{NAME}-short",
+    name=f"{NOISE_NAME}-short",
     title="Effect of CPU stalls on the completion times of short flows",
     about=(
         "CPUs stall at random while short flows run beside long ones. The chart shows the completion time of "
@@ -156,10 +164,10 @@ SHORT = Figure(
     charts=("noise",),
     options=_OPTIONS,
 )
-EXPERIMENT = Experiment(
-    name=NAME,
+NOISE = Experiment(
+    name=NOISE_NAME,
     title="Effect of lateness and CPU stalls on results, simulated and with real hosts",
-    folder=NAME,
+    folder=NOISE_NAME,
     figures=(LONG,),
     shared_options=_OPTIONS,
 )
@@ -169,4 +177,55 @@ COMPLETIONS = Experiment(
     folder=SHORT.name,
     figures=(SHORT,),
     shared_options=_OPTIONS,
+)
+
+
+IDLE_NAME = "subflow-idle"
+PACING = ("net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio")
+VARIANTS = (
+    Variant(sysctls=KERNELS_OWN),
+    Variant(sysctls=RESERVE),
+    Variant(sysctls=CAPPED_RESERVE),
+    Variant(sysctls={WMEM: "1048576 16384 4194304"}),
+    Variant(sysctls={WMEM: "4096 1048576 4194304"}),
+    Variant(sysctls={**KERNELS_OWN, NOTSENT_LOWAT: "16384"}),
+    Variant(sysctls=KERNELS_OWN, write_bytes=4096),
+    Variant(sysctls={**KERNELS_OWN, **dict.fromkeys(PACING, "100")}),
+)
+BUFFERED = 8 * LINUX.subflow_buffer
+"""Segments that eight simulated subflows hold at most."""
+SIMULATED = tuple(
+    Variant(simulated=replace(LINUX, send_buffer=segments))
+    for segments in (BUFFERED // 2, BUFFERED, 2 * BUFFERED, BUFFERED + LINUX.send_buffer)
+)
+"""Send buffers of half of BUFFERED, of BUFFERED, of twice that, and of BUFFERED plus Linux's send buffer."""
+
+
+def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return the points with the settings that hosts of the engine have."""
+    chosen = SIMULATED if SIMULATED_HOSTS.issuperset(options.engines) else VARIANTS
+    return points_on(fat_trees, chosen)(options, rate_of)
+
+
+SUBFLOW_IDLE = Experiment(
+    name=IDLE_NAME,
+    title="Idle subflows: the packet scheduler and the tuning of end hosts",
+    folder=IDLE_NAME,
+    figures=(
+        Figure(
+            name=IDLE_NAME,
+            title="Idle subflows",
+            about=(
+                "The kernel assigns data to a subflow long before it is sent. When the slowest subflow "
+                "delays a connection's data, the send buffer fills and the fast subflows have nothing to "
+                "send. How long they are idle depends on the tuning of the hosts, and so does goodput."
+            ),
+            defaults=Defaults(
+                ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
+            ),
+            topologies=fat_trees,
+            points=points,
+            charts=("subflow_idle",),
+        ),
+    ),
 )
