@@ -20,9 +20,7 @@ import click
 from analysis.sequential import between_racks, pair_transfers
 from engines.engine import Silent
 from engines.registry import SIMULATOR, make
-from experiments.sigcomm11.ec2.statements import EMULATED_CLOUD, EMULATED_WORKLOAD
 from experiments.sigcomm11.ec2 import EMULATED_CLOUD, EMULATED_WORKLOAD
-from model.linux_stack import LINUX
 from model.spec import (
     LINUX,
     LinkSpec,

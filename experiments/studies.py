@@ -31,9 +31,9 @@ from model.spec import (
     OF_HOSTS,
     NoiseSpec,
     RunSpec,
+    SamplingSpec,
     WorkloadSpec,
 )
-from model.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec, SamplingSpec, WorkloadSpec
 from model.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
 
 NOISE_NAME = "noise"

@@ -24,7 +24,7 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
-from model.link_traces import CELL, DROP, FIXED, LINK_KINDS, LTE
+from model.links import CELL, DROP, FIXED, LINK_KINDS, LTE
 from model.spec import AgentSpec, LinkSpec, RunSpec, SamplingSpec
 
 CCS = ("reno", f"{PREFIX}reno", "cubic", f"{PREFIX}cubic")

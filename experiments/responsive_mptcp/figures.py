@@ -43,20 +43,16 @@ from experiments.responsive_mptcp.statements import (
     responsive,
 )
 from harness.experiment import Experiment, Figure, RateOf
-from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
-from harness.plan.sweeps import Points, Variant, fat_trees, middle_third_s, points_on, with_core_failure
 from harness.metrics.measures import across
 from harness.metrics.metric import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
-from harness.plan.outages import middle_third_s, with_core_failure
-from harness.plan.sweeps import Points, Variant, fat_trees, points_on
+from harness.plan.sweeps import Points, Variant, fat_trees, middle_third_s, points_on, with_core_failure
 from harness.results.point_results import Pair, alike
 from model.congestion import BASELINE
-from model.linux_stack import LINUX
-from model.responsive import is_responsive
 from model.result import FlowRow, under_test
-from model.spec import RunSpec, SamplingSpec, SchedulerSpec
+from model.schedulers import is_responsive
+from model.spec import LINUX, RunSpec, SamplingSpec, SchedulerSpec
 
 SCHEMES = (R2, R8, ECMP4, WITH_HEDERA)
 QUEUES_PKTS = 25, 400

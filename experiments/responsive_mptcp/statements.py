@@ -19,8 +19,8 @@ from harness.options.options import UNSCHEDULED
 from harness.plan.sweeps import Variant
 from harness.results.point_results import Judged
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.schedulers import RESPONSIVE as CONTROLLER
 from model.result import under_test
+from model.schedulers import RESPONSIVE as CONTROLLER
 from model.spec import RunSpec, SchedulerSpec, StackSpec
 from workloads.map_reduce import MAPS, REDUCES
 

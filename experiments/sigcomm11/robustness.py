@@ -22,11 +22,9 @@ from harness.metrics.metrics import JAIN_OVER_TCP
 from harness.metrics.published import ABOVE, BELOW, SIGN, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on, with_core_failure
-from harness.plan.outages import with_core_failure
-from harness.plan.sweeps import fat_trees, points_on
 from harness.results.point_results import Judged
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.link_events import outage
+from model.links import outage
 from model.result import Table
 from model.spec import RunSpec
 from model.transports import algorithm

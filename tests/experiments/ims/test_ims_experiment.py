@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.ims.figures import EXPERIMENT, FIGURES, KNEE_LOADS
-from experiments.ims.ladder import FIRST, LADDER, REAL_SCALE
-from experiments.ims.statements import PUBLISHED, STEP_BEFORE
-from harness.options.options import UserOptions, resolve
 from experiments.ims import EXPERIMENT, FIGURES, FIRST, KNEE_LOADS, LADDER, PUBLISHED, REAL_SCALE, STEP_BEFORE
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import workload_label
 from plots.registry import CHARTS
 from workloads.sip import POLICIES

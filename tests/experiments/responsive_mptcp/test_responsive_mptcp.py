@@ -12,13 +12,9 @@ from analysis.completion import mean_job_s
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from experiments.responsive_mptcp.assumptions import SCHEMES
-from experiments.responsive_mptcp.figures import FIGURES
-from experiments.responsive_mptcp.schemes import STACK, TABLE, scheme_of
-from harness.options.options import UserOptions, resolve
 from experiments.responsive_mptcp.figures import FIGURES, SCHEMES
 from experiments.responsive_mptcp.statements import STACK, TABLE, scheme_of
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import workload_label
 from model.result import FlowRow, RunResult, Status
 from model.schedulers import check_scheduler, parse_scheduler, scheduler_words

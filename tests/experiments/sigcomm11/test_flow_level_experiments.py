@@ -11,10 +11,8 @@ from click.testing import CliRunner
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
 from experiments.command import main
 from experiments.registry import CATALOGUE
-from experiments.sigcomm11.subflows_needed import ENOUGH_PCT, NETWORKS
-from harness.options.options import UserOptions, resolve
 from experiments.sigcomm11.flow_level import ENOUGH_PCT, NETWORKS
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("in_this_process")

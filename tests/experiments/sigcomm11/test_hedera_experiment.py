@@ -10,11 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
-from experiments.sigcomm11.hedera.figures import EXPERIMENT, INTERVALS_MS
-from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
-from harness.options.options import UserOptions, resolve
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS, OVER_FIRST_FIT
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from harness.points.labels import names, routing, workload_label
 from model.schedulers import scheduler_words
 

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from common.errors import UsageError
 from engines.emulation import calibrate
-from experiments.cs244_2013.one_to_one import EXPERIMENT
-from engines.emulation.calibration import calibrate
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
 from harness.options.options import SweepOptions, UserOptions, resolve

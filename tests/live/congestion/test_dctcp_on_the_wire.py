@@ -11,10 +11,8 @@ import pytest
 from engines.emulation.engine import MininetEngine
 from engines.emulation.machine import bpf_support
 from engines.engine import Silent
-from experiments.dctcp import queue as experiment
-from harness.options.options import UserOptions, resolve
 from experiments import dctcp as experiment
-from harness.options.options import Given, resolve
+from harness.options.options import UserOptions, resolve
 from model.reasons import texts
 from model.result import RunResult
 from model.spec import RunSpec
