@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ HERE = " (docs/experiments/sigcomm11.md)"
 HEAD = ("claim", "published", "simulated", "emulated", "verdict")
 _BLOCK = re.compile(r"<!-- (claims|differs): (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 _RECALLED = re.compile(" (with|from) what is recalled$")
+_PAGE = re.compile(r"\(docs/(([\w-]+)\.md)\)")
 _SCORE = re.compile(r"<!-- score -->.*")
 
 
@@ -62,8 +64,10 @@ def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str
 
 
 def _table(found: Sequence[Row]) -> str:
+    names = Counter(row.statement for row in found)
     lines = (
-        (row.statement, f"{row.published.value} ({row.published.note})", _measured(row, row.simulated),
+        (row.statement if names[row.statement] == 1 else f"{row.statement} ({row.about.rpartition(', ')[0]})",
+         f"{row.published.value} ({row.published.note})", _measured(row, row.simulated),
          _measured(row, row.emulated), _verdict(row))
         for row in found
     )  # fmt: skip
@@ -92,9 +96,8 @@ def _differences(found: Sequence[Row]) -> str:
         if row.reasons:
             claims.setdefault(row.reasons, []).append(row.statement)
     items = [f"* {_named(about)}: {' '.join(reasons)}" for reasons, about in claims.items()]
-    return (
-        "\n".join(wrapped(item.replace(HERE, "")) for item in items) or "Nothing that was measured differs."
-    )
+    linked = [_PAGE.sub(r"([\2](../\1))", item.replace(HERE, "")) for item in items]
+    return "\n".join(wrapped(item) for item in linked) or "Nothing that was measured differs."
 
 
 def _named(about: Sequence[str]) -> str:
