@@ -23,6 +23,7 @@ ELSEWHERE = {
     "tcp.cpp", "asker.cpp", "json.py", "module.py", "sitecustomize.py", "mine.py", "fails.py", "fixed.py",
     "raises.py", "doubles.py", "aimd.py", "slow_start.py", "delay.py", "portus.py", "windows.py",
     "common.py", "notes.md", "folder.py", "helper.py", "moved.py", "nope.py",
+    "new.py",
 }  # fmt: skip
 """Files of POX and of csg-htsim, those that tests write, and those that pages tell users to write."""
 _CITED = re.compile(
