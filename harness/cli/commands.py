@@ -54,7 +54,7 @@ NO_MININET = (
 )
 
 
-class Commands(click.Group):
+class CommandLine(click.Group):
     """The commands of COMMANDS, in alphabetical order. Every error ends in one line on stderr and the exit
     code of its kind."""
 
@@ -131,7 +131,7 @@ _WITHOUT_A_CLONE = """Next steps:
 
 def command_line(catalogue: Catalogue) -> click.Group:
     """Return the command `refabric` with these experiments."""
-    group = Commands(
+    group = CommandLine(
         "refabric",
         help="Reproduce published datacenter-transport experiments, on real Linux stacks or simulated.",
         epilog=f"\b\n{next_steps()}",

@@ -48,15 +48,6 @@ def _with_hosts(flag: str, text: Any) -> str:
     return str(text)
 
 
-def _shell_in_a_guest(topology: str, rate: float, queue: int, chosen: UserOptions) -> int:
-    from engines.linux import shell as prompt  # noqa: PLC0415
-
-    if chosen.settings.get("dataplane", FABRIC) != FABRIC:
-        raise UsageError(f"guests have only the data plane {FABRIC}; choose --engine {engines.MININET}")
-    openflow_of(chosen)
-    return prompt.main(topology, rate, queue)
-
-
 @click.command(short_help="Open Mininet's prompt on a running network.")
 @click.argument("topology")
 @typed(Option("rate", "MBPS", "Set the link rate in Mb/s. [default: 10]", _mbps, default=10.0))
@@ -83,12 +74,17 @@ def shell(
     """Open Mininet's prompt on a running network: refabric shell ft,4."""
     chosen = UserOptions.parsed(**options)
     topos.build(*topos.parse(topology))
+    dataplane = chosen.settings.get("dataplane", FABRIC)
     if engine == engines.LINUX:
+        from engines.linux import shell as guest  # noqa: PLC0415
+
+        if dataplane != FABRIC:
+            raise UsageError(f"guests have only the data plane {FABRIC}; choose --engine {engines.MININET}")
+        openflow_of(chosen)
         with unescaped():
-            return _shell_in_a_guest(topology, rate, queue, chosen)
+            return guest.main(topology, rate, queue)
     from engines.emulation.hosts import shell as prompt  # noqa: PLC0415
 
-    dataplane = chosen.settings.get("dataplane", FABRIC)
     with unescaped():
         return prompt.main(topology, rate, queue, dataplane=dataplane, openflow=openflow_of(chosen))
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.completion import ms_text
-from harness.execute.sweep import Place, Progress
+from harness.execute.sweep import Progress, SweepPosition
 from harness.metrics import columns
 from harness.plan.jobs import Job, wall_s
 from harness.points import labels
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def verdict(judged: point_results.Judged, place: Place) -> str:
+def verdict(judged: point_results.Judged, place: SweepPosition) -> str:
     """Return the outcome of one run of a point, on one line."""
     runs = judged.point.attempts
     again = "; will run again at the end" if place.again else ""
@@ -99,7 +99,7 @@ class PlainProgress:
         self._ended = 0
         self._print(opening(jobs, pending))
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         """Do nothing: a log has one line per point."""
 
     def phase(self, name: str, seconds: float) -> None:
@@ -108,11 +108,11 @@ class PlainProgress:
     def note(self, text: str) -> None:
         self._print(f"  note: {text}", indent=8)
 
-    def finish(self, judged: point_results.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
         left = f"; {duration(place.eta_s)} left" if place.eta_s >= 1 else ""
         self._print(f"{self._finished(judged, place)}{left}")
 
-    def _finished(self, judged: point_results.Judged, place: Place) -> str:
+    def _finished(self, judged: point_results.Judged, place: SweepPosition) -> str:
         """Return the line of a run that has ended."""
         self._ended += 1
         on = f" on {place.worker}" if place.worker else ""
@@ -135,7 +135,7 @@ class RichProgress(PlainProgress):
         self._live: Live | None = None
         self._running: dict[str, tuple[Job, float]] = {}
         """Running jobs and their start times, by name."""
-        self._place = Place(0, 0, 0.0)
+        self._place = SweepPosition(0, 0, 0.0)
         self._heard_s = time.monotonic()
         self._phase = ""
         self._phase_s = 0.0
@@ -157,7 +157,7 @@ class RichProgress(PlainProgress):
         for line in wrapped(text, self._console.width, indent):
             self._console.print(Text(line, style), soft_wrap=True)
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         self._place, self._phase, self._heard_s = place, "", time.monotonic()
         self._running[job.name] = job, self._heard_s
 
@@ -166,7 +166,7 @@ class RichProgress(PlainProgress):
         if self._live is None:
             self._show()
 
-    def finish(self, judged: point_results.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
@@ -183,8 +183,11 @@ class RichProgress(PlainProgress):
     def __rich__(self) -> Table:
         """Return the live line as of now; rich calls this four times per second."""
         now = time.monotonic()
-        if not self._place.total:
-            return self._preparing(now)
+        if not self._place.total:  # before the first point
+            line = Table.grid(padding=(0, 1))
+            done_s = min(now - self._phase_began, self._phase_s)
+            line.add_row(ProgressBar(max(self._phase_s, 1e-9), done_s, width=10), self._doing(now))
+            return line
         done_s = sum(min(now - began, job.expected_s) for job, began in self._running.values())
         line = Table.grid(padding=(0, 1))
         bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + done_s, width=10)
@@ -198,13 +201,6 @@ class RichProgress(PlainProgress):
         for _ in range(5):
             line.add_column(no_wrap=True, overflow="ellipsis")
         line.add_row(bar, f"[{self._ended}/{self._place.total}]", what, phase, left)
-        return line
-
-    def _preparing(self, now: float) -> Table:
-        """Return the live line before the first point."""
-        line = Table.grid(padding=(0, 1))
-        bar = ProgressBar(max(self._phase_s, 1e-9), min(now - self._phase_began, self._phase_s), width=10)
-        line.add_row(bar, self._doing(now))
         return line
 
     def _doing(self, now: float) -> str:
@@ -231,7 +227,7 @@ class JsonProgress:
         self.emit("begin", points=len(jobs), pending=len(pending), expected_s=round(expected_s, 1))
         self._human.begin(jobs, pending)
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         self.emit("start", point=job.name, **_where(place), expected_s=round(job.expected_s, 1))
         self._human.start(job, place)
 
@@ -243,7 +239,7 @@ class JsonProgress:
         self.emit("note", text=text)
         self._human.note(text)
 
-    def finish(self, judged: point_results.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
         fields = point_fields(self._experiment, judged)
         run = {
             "attempt": place.attempt,
@@ -270,7 +266,7 @@ def point_fields(experiment: str, judged: point_results.Judged) -> dict[str, Any
     return {"point": judged.point.name, **columns.record(experiment, judged), **records}
 
 
-def _where(place: Place) -> dict[str, Any]:
+def _where(place: SweepPosition) -> dict[str, Any]:
     worker = {"worker": place.worker} if place.worker else {}
     return {"index": place.index, "total": place.total, "eta_s": round(place.eta_s, 1), **worker}
 

@@ -36,7 +36,7 @@ from harness.cli.options import (
 from harness.cli.progress import JsonProgress, duration, for_stream
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
-from harness.execute.sweep import MakeExecutor, Outcome, Progress
+from harness.execute.sweep import MakeExecutor, Progress, SweepOutcome
 from harness.experiment import Experiment, Figure
 from harness.load import Loaded, loaded
 from harness.metrics import columns
@@ -98,7 +98,7 @@ def run_experiment(asked: RunOptions) -> int:
     return outcome.exit_code
 
 
-def carry_out(asked: RunOptions, progress: Progress) -> tuple[Session, Outcome]:
+def carry_out(asked: RunOptions, progress: Progress) -> tuple[Session, SweepOutcome]:
     """Plan and execute; show nothing but progress. Raises RefabricError if it cannot start or continue."""
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
@@ -117,7 +117,7 @@ def carry_out(asked: RunOptions, progress: Progress) -> tuple[Session, Outcome]:
     return ready, dataclasses.replace(outcome, planned=len(ready.plan.jobs))
 
 
-def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
+def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[SweepOutcome, dict[str, Any]]:
     ready, outcome = carry_out(asked, progress)
     if outcome.interrupted:
         if all_finished(outcome):
@@ -134,7 +134,7 @@ def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[Outcome,
     return outcome, {"interrupted": outcome.interrupted, **closing}
 
 
-def _show(asked: RunOptions, ready: Session, outcome: Outcome) -> dict[str, Any]:
+def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
     table.print_results(human, outcome.points, OwnSettings(asked.experiment.figures), own)
@@ -214,12 +214,12 @@ def show_claims(human: IO[str], stored: Loaded, as_json: bool) -> None:
         write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
 
 
-def all_finished(outcome: Outcome) -> bool:
+def all_finished(outcome: SweepOutcome) -> bool:
     """Return whether only retries were left when the run was interrupted."""
     return len(outcome.points) == outcome.planned and all(j.point.finished for j in outcome.points)
 
 
-def how_to_continue(outcome: Outcome, directory: Path) -> str:
+def how_to_continue(outcome: SweepOutcome, directory: Path) -> str:
     """Return the line for the user of an interrupted run."""
     if all_finished(outcome):
         return (
@@ -309,7 +309,16 @@ def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: An
     for index, job in enumerate(made.jobs, 1):
         todo = "to run" if job.name in pending else "to retry" if job.name in to_run else "finished"
         if as_json:
-            fields = _job_fields(job)
+            known = job.rate.rate_mbps is not None
+            spec = job.spec.to_json()
+            spec["link"]["rate_mbps"] = job.rate.rate_mbps
+            fields = {
+                "point": job.name if known else None,
+                "expected_s": job.expected_s,
+                "rate_mbps": job.rate.rate_mbps,
+                "rate_how": job.rate.how,
+                "spec": spec,
+            }
             write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
         else:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
@@ -322,32 +331,13 @@ def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: An
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": wall_s(left)})  # fmt: skip
         return
-    total = f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}"
+    total = f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}"
+    alone, shared = ([job for job in left if (job.at_once == 1) == one] for one in (True, False))
+    if alone and shared:
+        total += f": {duration(wall_s(shared))} side by side, then {duration(wall_s(alone))} one by one"
     for line in (total, *made.rate_lines(), *made.left_out()):
         click.echo(fitted(line, 2))
     print_advice(advice, as_json)
-
-
-def _turns(left: Sequence[Job]) -> str:
-    """Return the time of points that run side by side and of points that run alone, if there are both."""
-    alone = [job for job in left if job.at_once == 1]
-    if not alone or len(alone) == len(left):
-        return ""
-    shared = [job for job in left if job.at_once > 1]
-    return f": {duration(wall_s(shared))} side by side, then {duration(wall_s(alone))} one by one"
-
-
-def _job_fields(job: Job) -> dict[str, Any]:
-    """Return a job as fields for JSON; name and rate are null while the rate is not known."""
-    spec = job.spec.to_json()
-    spec["link"]["rate_mbps"] = job.rate.rate_mbps
-    return {
-        "point": None if job.rate.rate_mbps is None else job.name,
-        "expected_s": job.expected_s,
-        "rate_mbps": job.rate.rate_mbps,
-        "rate_how": job.rate.how,
-        "spec": spec,
-    }
 
 
 MACHINE_BOUND = ("mininet",)

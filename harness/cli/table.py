@@ -191,7 +191,8 @@ def _results(group: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, .
     seeded = len({judged.spec.seed for judged in group}) > 1
     columns = [*_columns(group), *metrics]
     table.add_column("trans-\nport", no_wrap=True)
-    for head in [*(["\nseed"] if seeded else []), *map(_head, columns)]:
+    heads = [f"{m.head}\n{m.short_unit}" if m.short_unit else f"\n{m.head}" for m in columns]
+    for head in [*(["\nseed"] if seeded else []), *heads]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
     rows = [in_short.beside(judged.spec, own) for judged in group] if GOODPUT_PCT_MEAN in columns else []
@@ -200,15 +201,12 @@ def _results(group: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, .
     names = labels.names([judged.spec for judged in group])
     for judged, name, row in itertools.zip_longest(group, names, rows):
         seed = [Text(str(judged.spec.seed))] if seeded else []
+        values = ((metric, metric.at(judged)) for metric in columns)
+        numbers = [Text("-" if value is None else metric.cell(value)) for metric, value in values]
         status = Text(judged.status.value, style=COLOURS[judged.status])
         beside = [Text(row.short() if row else "")] if any(rows) else []
-        table.add_row(Text(name), *seed, *_numbers(judged, columns), status, *beside)
+        table.add_row(Text(name), *seed, *numbers, status, *beside)
     return table
-
-
-def _head(metric: Metric) -> str:
-    """The head of its column, in two lines."""
-    return f"{metric.head}\n{metric.short_unit}" if metric.short_unit else f"\n{metric.head}"
 
 
 def _columns(group: Sequence[Judged]) -> list[Metric]:
@@ -219,11 +217,6 @@ def _columns(group: Sequence[Judged]) -> list[Metric]:
     known = [metric for metric in METRICS if any(metric.at(judged) is not None for judged in group)]
     beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN, CALLS_OFFERED_PER_S}.isdisjoint(known)
     return [GOODPUT_MBPS_MEAN, *known] if beside else known
-
-
-def _numbers(judged: Judged, columns: Sequence[Metric]) -> list[Text]:
-    values = ((metric, metric.at(judged)) for metric in columns)
-    return [Text("-" if value is None else metric.cell(value)) for metric, value in values]
 
 
 def _print_notes(console: Console, group: Sequence[Judged], own: OwnSettings) -> None:

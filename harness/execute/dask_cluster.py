@@ -74,8 +74,9 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
     # Errors are reported here, also those of the client's callbacks, which run in tornado's loop.
     for logger in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
+    connect_s = min(CONNECT_S, parse_timedelta(dask.config.get("distributed.comm.timeouts.connect")))
     try:
-        client = Client(address, timeout=_connect_s(), set_as_default=False, name="refabric")
+        client = Client(address, timeout=connect_s, set_as_default=False, name="refabric")
     except (OSError, TimeoutError, ValueError) as error:
         raise HostUnfitError(
             f"connecting to {address}: no Dask scheduler replied ({one_line(str(error))[:200]}); start one "
@@ -86,10 +87,6 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
     finally:
         with contextlib.suppress(OSError, TimeoutError):
             client.close(timeout=CONNECT_S)
-
-
-def _connect_s() -> float:
-    return min(CONNECT_S, float(parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))))
 
 
 def check_address(address: str, root: bool, insecure: bool) -> None:
@@ -425,7 +422,7 @@ class DaskExecutor:
             waiting[needs_machine(self._engine, task.spec)].append(task)
         while self._points or any(waiting.values()):
             for alone, those in waiting.items():
-                while those and self._has_room(alone):
+                while those and self._busy(alone) < (self._offers if alone else self._threads):
                     self._submit(those.popleft(), alone)
             with contextlib.suppress(queue.Empty):
                 yield from self._receive(self._messages.get(timeout=TICK_S))
@@ -434,10 +431,8 @@ class DaskExecutor:
     def _logged(self, event: tuple[float, Mapping[str, str]]) -> None:
         self._messages.put(event[1])
 
-    def _has_room(self, alone: bool) -> bool:
-        if alone:
-            return sum(point.alone for point in self._points.values()) < self._offers
-        return len(self._points) < self._threads
+    def _busy(self, alone: bool) -> int:
+        return sum(point.alone for point in self._points.values()) if alone else len(self._points)
 
     def _submit(self, task: Task, alone: bool) -> None:
         self._submitted += 1

@@ -27,7 +27,7 @@ from model.result import Status
 
 
 @dataclass(frozen=True)
-class Place:
+class SweepPosition:
     """A point's position in the sweep: run `index` (from 1) of `total`, retries included.
 
     `eta_s` is the expected time until all runs are done. `worker` names the machine that runs the point, and
@@ -52,10 +52,10 @@ class Progress(Observer, Protocol):
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
         """The sweep starts; of its `jobs` those in `pending` will run."""
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         """A point starts."""
 
-    def finish(self, judged: point_results.Judged, place: Place) -> None:
+    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
         """A point is stored."""
 
     def end(self) -> None:
@@ -63,7 +63,7 @@ class Progress(Observer, Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """Every stored point of the plan, in plan order, and how the sweep ended."""
 
     points: tuple[point_results.Judged, ...]
@@ -114,7 +114,7 @@ def run(
     progress: Progress,
     force: bool = False,
     retries: Retries = NO_RETRIES,
-) -> Outcome:
+) -> SweepOutcome:
     """Run the pending jobs and keep every finished point; Ctrl-C ends the sweep cleanly.
 
     `found` is the content of the results folder `where`; the sweep does not read that folder again.
@@ -149,12 +149,12 @@ class _Sweep:
         """(expected, observed) seconds of finished jobs, by the number that ran side by side."""
         self.left: list[Job] = []
         self.started = self.total = 0
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, SweepPosition] = {}
         """Positions of the running points, by name."""
         self.failures: list[str] = []
         self.rows = columns.Rows()
 
-    def run(self) -> Outcome:
+    def run(self) -> SweepOutcome:
         for error in self.found.broken:
             self.progress.note(str(error))
         self._write_summary()
@@ -177,7 +177,7 @@ class _Sweep:
         judged = {j.point.name: j for j in point_results.judge(self.stored.values(), self.cpu_bound)}
         points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
         stored = self.found.after(self.written)
-        return Outcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
+        return SweepOutcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
 
     def _read_again(self) -> None:
         """Read the points that ran at Ctrl-C: one may be renamed already and not be in the summary yet."""
@@ -216,7 +216,7 @@ class _Sweep:
     def _start(self, job: Job, event: TaskStart) -> None:
         self.started += 1
         attempt = len(event.task.attempts) + 1
-        place = Place(self.started, self.total, self._eta_s(), event.worker, attempt)
+        place = SweepPosition(self.started, self.total, self._eta_s(), event.worker, attempt)
         self.places[job.name] = place
         self.progress.start(job, place)
 

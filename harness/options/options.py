@@ -251,6 +251,8 @@ def resolve(given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DE
         profile = PROFILES[DEFAULT]
     _check_hosts(given, defaults, engines)
     rate_mbps = _rate_mbps(given, defaults, profile, virtual_time)
+    pinned_seeds = (profile.brief and defaults.brief_seeds) or defaults.seeds
+    seeds = _first(profile.seeds, given.seeds, pinned_seeds)
     return SweepOptions(
         ks=given.k or profile.ks or defaults.ks,
         workloads=given.workload or named_workloads("--workload", defaults.workloads),
@@ -259,7 +261,7 @@ def resolve(given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DE
         coupled_cc=coupled_cc,
         engines=engines,
         rate_mbps=rate_mbps,
-        seeds=_seeds(given.seed, _first(profile.seeds, given.seeds, _pinned_seeds(defaults, profile))),
+        seeds=tuple(range(given.seed, given.seed + seeds)),
         base=_base(given, defaults, profile, rate_mbps, engines),
         auto=defaults.auto,
         brief=profile.brief,
@@ -297,7 +299,15 @@ def _base(
     simulated = SIMULATED_HOSTS.issuperset(engines)
     values = {f.path: _value(f, given, pinned, simulated) for f in SPEC_FIELDS}
     if given.settings.get("dataplane") == OVS:
-        values |= {"link.host_queue": _ovs_host_queue(given), "clock": ELASTIC}
+        # It uses the hosts' kernels and has no clock of its own.
+        for name, wrong in (
+            ("host_queue", given.settings.get("host_queue", QDISC) != QDISC),
+            ("clock", "clock" in given.settings),
+        ):
+            if wrong:
+                option = f"{BY_NAME[name].flag} {given.settings[name]}"
+                raise UsageError(f"{option} is the fabric's: leave it out with --dataplane {OVS}")
+        values |= {"link.host_queue": QDISC, "clock": ELASTIC}
     warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
@@ -376,10 +386,6 @@ def _durations_s(
     )
 
 
-def _pinned_seeds(defaults: Defaults, profile: Profile) -> int | None:
-    return defaults.brief_seeds if profile.brief and defaults.brief_seeds else defaults.seeds
-
-
 def _only_traces(given: UserOptions) -> bool:
     """Return whether all flows are the user's own. They start at their times, so there is no warm-up."""
     return bool(given.workload) and all(each.matrix == trace.NAME for each in given.workload or ())
@@ -411,10 +417,6 @@ def _window(given: UserOptions, defaults: Defaults, profile: Profile, engines: t
     )
 
 
-def _seeds(first: int, count: int) -> tuple[int, ...]:
-    return tuple(range(first, first + count))
-
-
 def _check_hosts(given: UserOptions, defaults: Defaults, engines: tuple[str, ...]) -> None:
     """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
     simulated = [name in SIMULATED_HOSTS for name in engines]
@@ -442,21 +444,6 @@ def _check_hosts(given: UserOptions, defaults: Defaults, engines: tuple[str, ...
                 f"{option.flag} {text if isinstance(text, str) else text[0]}: simulated hosts have no kernel "
                 "and run no programs; leave it out (--stack sets their parameters)"
             )
-
-
-def _ovs_host_queue(given: UserOptions) -> str:
-    """Return the host queue for Open vSwitch, which uses the hosts' kernels and has no clock of its own.
-
-    Raises UsageError for other choices.
-    """
-    settings = given.settings
-    if settings.get("host_queue", QDISC) != QDISC:
-        raise UsageError(
-            f"--host-queue {settings['host_queue']} is the fabric's: leave it out with --dataplane {OVS}"
-        )
-    if "clock" in settings:
-        raise UsageError(f"--clock {settings['clock']} is the fabric's: leave it out with --dataplane {OVS}")
-    return QDISC
 
 
 def _check_queues(given: UserOptions, link: LinkSpec) -> None:

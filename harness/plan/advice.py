@@ -151,7 +151,11 @@ def _remedy(spec: RunSpec, needs: PointLoad, capacity: Capacity) -> str:
 
 def _memory(specs: Sequence[RunSpec], free_mb: float) -> Iterator[Advice]:
     """Compare the point that needs most memory with what is free."""
-    weights = {_memory_mb(spec): spec for spec in specs}
+    weights: dict[float, RunSpec] = {}
+    for spec in specs:
+        needs = demand(spec)
+        flow_mb = IPERF_FLOW_MB if spec.traffic == "iperf3" else NATIVE_FLOW_MB * spec.transport.subflows
+        weights[BASE_MB + HOST_MB * needs.hosts + flow_mb * needs.flows] = spec
     most_mb = max(weights)
     if most_mb <= free_mb:
         return
@@ -168,21 +172,23 @@ def _memory(specs: Sequence[RunSpec], free_mb: float) -> Iterator[Advice]:
     )
 
 
-def _memory_mb(spec: RunSpec) -> float:
-    needs = demand(spec)
-    flow_mb = IPERF_FLOW_MB if spec.traffic == "iperf3" else NATIVE_FLOW_MB * spec.transport.subflows
-    return BASE_MB + HOST_MB * needs.hosts + flow_mb * needs.flows
-
-
 def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
     """Yield a line for each kind of link whose queues do not suit its rate and delay."""
     tallest = {spec.link: max(demand(s).hops for s in specs if s.link == spec.link) for spec in specs}
     for link, hops in tallest.items():
         if link.queue_pkts == 0:
-            yield _unbounded(link)
+            yield Advice(
+                "queues",
+                "note",
+                f"unbounded queues grow during the whole run: at {link.rate_mbps:g} Mb/s every "
+                f"{1000 / _packet_ms(link):.0f} packets in a queue add a second of delay, and without losses "
+                "no sender slows down",
+            )
             continue
         full_ms = link.queue_pkts * _packet_ms(link)
-        held = _path_holds(link, hops)
+        # The packets in flight on an idle path and back: per hop one packet time and two delays.
+        round_trip_ms = hops * (_packet_ms(link) + 2 * link.delay_us / 1000)
+        held = math.ceil(round_trip_ms / _packet_ms(link))
         if link.queue_pkts < held:
             yield Advice(
                 "queues",
@@ -202,25 +208,8 @@ def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
             )
 
 
-def _unbounded(link: LinkSpec) -> Advice:
-    a_second = 1000 / _packet_ms(link)
-    return Advice(
-        "queues",
-        "note",
-        f"unbounded queues grow during the whole run: at {link.rate_mbps:g} Mb/s "
-        f"every {a_second:.0f} packets in a queue add a second of delay, and without losses no sender slows "
-        "down",
-    )
-
-
 def _packet_ms(link: LinkSpec) -> float:
     return FRAME_BITS / link.rate_mbps / 1000
-
-
-def _path_holds(link: LinkSpec, hops: float) -> int:
-    """Return the packets in flight on an idle path and back: per hop one packet time and two delays."""
-    round_trip_ms = hops * (_packet_ms(link) + 2 * link.delay_us / 1000)
-    return math.ceil(round_trip_ms / _packet_ms(link))
 
 
 def _settling(specs: Sequence[RunSpec]) -> Iterator[Advice]:

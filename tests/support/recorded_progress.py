@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.execute.sweep import Place
+from harness.execute.sweep import SweepPosition
 from harness.plan.jobs import Job
 from harness.results.point_results import Judged
 from model.result import Status
@@ -17,7 +17,7 @@ class Recorder:
         self.started: list[str] = []
         self.finished: list[tuple[str, Status]] = []
         self.notes: list[str] = []
-        self.places: list[Place] = []
+        self.places: list[SweepPosition] = []
         self.pending = -1
         self.ended = 0
 
@@ -25,11 +25,11 @@ class Recorder:
         assert len(pending) <= len(jobs)
         self.pending = len(pending)
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         self.started.append(job.name)
         self.places.append(place)
 
-    def finish(self, judged: Judged, place: Place) -> None:
+    def finish(self, judged: Judged, place: SweepPosition) -> None:
         assert self.started[-1] == judged.point.name
         self.finished.append((judged.point.name, judged.status))
         self.places.append(place)

@@ -20,7 +20,7 @@ from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep
-from harness.execute.sweep import Outcome, Place
+from harness.execute.sweep import SweepOutcome, SweepPosition
 from harness.options.profiles import Retries
 from harness.plan.jobs import Job, jobs_of
 from harness.plan.machines import ThisMachine
@@ -69,7 +69,7 @@ def two(lab: Lab) -> Lab:
 class Listener:
     """Records the progress of a sweep; `at_start` is called with the place of each point that starts."""
 
-    def __init__(self, at_start: Callable[[Place], None] = lambda _: None) -> None:
+    def __init__(self, at_start: Callable[[SweepPosition], None] = lambda _: None) -> None:
         self.at_start = at_start
         self.workers: list[str] = []
         self.notes: list[str] = []
@@ -77,7 +77,7 @@ class Listener:
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
         del jobs, pending
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         assert job.expected_s > 0
         self.workers.append(place.worker)
         self.at_start(place)
@@ -88,7 +88,7 @@ class Listener:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def finish(self, judged: Judged, place: Place) -> None:
+    def finish(self, judged: Judged, place: SweepPosition) -> None:
         assert judged.point.finished or judged.reasons
         assert place.eta_s >= 0
 
@@ -106,13 +106,15 @@ def specs(engine: str, *subflows: int) -> list[RunSpec]:
     ]  # fmt: skip
 
 
-def run(machines: Any, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+def run(machines: Any, results: Path, points: Sequence[RunSpec], listener: Listener) -> SweepOutcome:
     where = Store.open(results, POST)
     assert machines.unfit(points) == {}
     return sweep.run(jobs_of(points, machines), machines.executor, where, where.read(), listener)
 
 
-def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+def on(
+    lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener
+) -> SweepOutcome:
     with connected(lab.address, engine, insecure=True) as machines:
         return run(machines, results, points, listener)
 
@@ -240,7 +242,7 @@ def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.Monkey
 def test_a_killed_worker_has_its_point_redone_elsewhere(two: Lab, tmp_path: Path) -> None:
     """Kill the worker that starts the third point and start another worker; each point is stored once."""
 
-    def kill_one(place: Place) -> None:
+    def kill_one(place: SweepPosition) -> None:
         if place.index == 3:
             two.worker_at(place.worker).kill()
             two.start_worker(*ONE)

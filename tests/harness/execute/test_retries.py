@@ -18,7 +18,7 @@ from experiments.command import main
 from harness.cli.progress import JsonProgress, RichProgress
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
-from harness.execute.sweep import Outcome
+from harness.execute.sweep import SweepOutcome
 from harness.options.options import UserOptions, retries_of
 from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import session
@@ -52,14 +52,14 @@ def flaky(store: Store, **changes: object) -> Flaky:
 class SideBySide(Recorder):
     """A Recorder of points that may run side by side."""
 
-    def finish(self, judged: object, place: sweep.Place) -> None:
+    def finish(self, judged: object, place: sweep.SweepPosition) -> None:
         del judged
         self.places.append(place)
 
 
 def run(
     store: Store, engine: Flaky, retries: int, cpu_bound: bool = False, force: bool = False
-) -> tuple[Outcome, SideBySide]:
+) -> tuple[SweepOutcome, SideBySide]:
     recorder = SideBySide()
     jobs = jobs_of(SPECS, ThisMachine(engine), cpu_bound=cpu_bound)
     outcome = sweep.run(

@@ -17,7 +17,7 @@ from engines.engine import Observer
 from engines.fake import FakeEngine
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
-from harness.execute.sweep import Outcome
+from harness.execute.sweep import SweepOutcome
 from harness.metrics import columns
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path, EXPERIMENT)
 
 
-def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outcome, Recorder]:
+def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[SweepOutcome, Recorder]:
     recorder = Recorder()
     outcome = sweep.run(
         jobs_of(SPECS, ThisMachine(engine)),

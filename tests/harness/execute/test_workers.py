@@ -22,7 +22,7 @@ from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import executors, sweep
 from harness.execute.executors import LocalExecutor
-from harness.execute.sweep import Outcome, Place
+from harness.execute.sweep import SweepOutcome, SweepPosition
 from harness.plan.jobs import Job, jobs_of
 from harness.plan.machines import ThisMachine
 from harness.points.baseline import is_baseline
@@ -49,7 +49,7 @@ class Listener:
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
         del jobs, pending
 
-    def start(self, job: Job, place: Place) -> None:
+    def start(self, job: Job, place: SweepPosition) -> None:
         self.events.append(("start", place.index))
         assert job.expected_s > 0
 
@@ -59,7 +59,7 @@ class Listener:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def finish(self, judged: Judged, place: Place) -> None:
+    def finish(self, judged: Judged, place: SweepPosition) -> None:
         self.events.append((judged.status.value, place.index))
         assert place.eta_s >= 0
 
@@ -87,7 +87,7 @@ def run(
     listener: Listener,
     force: bool = False,
     asked: Sequence[RunSpec] | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     where = Store.open(results, "test")
     return sweep.run(
         jobs_of(asked or specs(), ThisMachine(engine)),
@@ -136,7 +136,7 @@ def test_the_longest_begin_first_where_others_run_beside_them(
     begun: list[int] = []
 
     class Starts(Listener):
-        def start(self, job: Job, place: Place) -> None:
+        def start(self, job: Job, place: SweepPosition) -> None:
             if not is_baseline(job.spec):  # percentages wait for the baseline: it goes first
                 begun.append(job.spec.transport.subflows)
             super().start(job, place)
@@ -203,12 +203,12 @@ def test_points_take_no_more_cpus_than_there_are_or_run_alone(
     together: list[tuple[int, int]] = []
 
     class Loads(Listener):
-        def start(self, job: Job, place: Place) -> None:
+        def start(self, job: Job, place: SweepPosition) -> None:
             taken[place.index] = engine.cpus(job.spec)
             together.append((len(taken), sum(taken.values())))
             super().start(job, place)
 
-        def finish(self, judged: Judged, place: Place) -> None:
+        def finish(self, judged: Judged, place: SweepPosition) -> None:
             del taken[place.index]
             super().finish(judged, place)
 

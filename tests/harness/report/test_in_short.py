@@ -14,7 +14,7 @@ from experiments.registry import CATALOGUE
 from harness.claims.own_settings import OwnSettings
 from harness.claims.verdicts import verdicts
 from harness.cli import progress, table
-from harness.execute.sweep import Place
+from harness.execute.sweep import SweepPosition
 from harness.points.baseline import baseline_of, is_baseline
 from harness.points.labels import point_label
 from harness.report import in_short, words
@@ -37,7 +37,7 @@ from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 from topos import from_file
 
 FIGURE = CATALOGUE.find(EXPERIMENT).figures[0]
-LAST = Place(3, 9, 10.0)
+LAST = SweepPosition(3, 9, 10.0)
 LATE_FRAMES = Reason(LATE, "CPU: frames were late")
 
 
@@ -224,7 +224,9 @@ def test_statements_about_other_sizes_are_one_line_and_no_table() -> None:
         ),
     ],
 )
-def test_the_line_of_a_point_says_what_was_found(changes: dict[str, Any], place: Place, line: str) -> None:
+def test_the_line_of_a_point_says_what_was_found(
+    changes: dict[str, Any], place: SweepPosition, line: str
+) -> None:
     assert progress.verdict(last([at(50.0, spec_of(), **changes)]), place).endswith(line)
 
 
