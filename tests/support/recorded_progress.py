@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.execute.sweep import SweepPosition
 from harness.plan.jobs import Job
@@ -11,9 +11,13 @@ from model.result import Status
 
 
 class Recorder:
-    """Record what started, what finished, and where."""
+    """Record what started, what finished, and where; `at_start` is called with the place of each start."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_start: Callable[[SweepPosition], None] = lambda _: None) -> None:
+        self.at_start = at_start
+        self.events: list[tuple[str, int]] = []
+        """`start`, the status at the end, with the index of the run; `end`."""
+        self.workers: list[str] = []
         self.started: list[str] = []
         self.finished: list[tuple[str, Status]] = []
         self.notes: list[str] = []
@@ -26,11 +30,16 @@ class Recorder:
         self.pending = len(pending)
 
     def start(self, job: Job, place: SweepPosition) -> None:
+        assert job.expected_s > 0
+        self.events.append(("start", place.index))
+        self.workers.append(place.worker)
         self.started.append(job.name)
         self.places.append(place)
+        self.at_start(place)
 
     def finish(self, judged: Judged, place: SweepPosition) -> None:
-        assert self.started[-1] == judged.point.name
+        assert judged.point.name in self.started and place.eta_s >= 0
+        self.events.append((judged.status.value, place.index))
         self.finished.append((judged.point.name, judged.status))
         self.places.append(place)
 
@@ -42,4 +51,5 @@ class Recorder:
         self.notes.append(text)
 
     def end(self) -> None:
+        self.events.append(("end", 0))
         self.ended += 1

@@ -18,7 +18,7 @@ from workloads.matrices import MATRICES, Matrix, Value, build
 
 MAX_SUBFLOWS = 32
 FLOWS = sorted(name for name, matrix in MATRICES.items() if not matrix.calls and name != "trace")
-"""`trace` takes a file's text (tests/harness/options/files/test_trace_files.py); calls have no flows."""
+"""`trace` takes a file's text (tests/harness/options/test_user_files.py); calls have no flows."""
 IN_ORDER_OF_STARTS = {"poisson", "pairs"}
 NETWORKS = [
     ("star", {"n": 2}),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep
+from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome, SweepPosition
 from harness.options.profiles import Retries
-from harness.plan.jobs import Job, jobs_of
+from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
 from harness.points.baseline import is_baseline
 from harness.results.build import build
-from harness.results.point_results import Judged
 from harness.results.run_json import PROVENANCE
 from harness.results.store import Store, load
 from model.reasons import ENDED
@@ -34,12 +35,13 @@ from model.result import Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
 from tests.support.dask_cluster import DEADLINE_S, ENDLESS, ROOT, Deadly, Lab, cluster
 from tests.support.flaky_engine import Flaky
+from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import leftovers
 from tests.support.waiting import until
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 
-from harness.execute.dask_cluster import connected
+from harness.execute.dask_cluster import Cluster, connected
 
 pytestmark = pytest.mark.builds
 
@@ -66,36 +68,6 @@ def two(lab: Lab) -> Lab:
     return lab
 
 
-class Listener:
-    """Records the progress of a sweep; `at_start` is called with the place of each point that starts."""
-
-    def __init__(self, at_start: Callable[[SweepPosition], None] = lambda _: None) -> None:
-        self.at_start = at_start
-        self.workers: list[str] = []
-        self.notes: list[str] = []
-
-    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
-        del jobs, pending
-
-    def start(self, job: Job, place: SweepPosition) -> None:
-        assert job.expected_s > 0
-        self.workers.append(place.worker)
-        self.at_start(place)
-
-    def phase(self, name: str, seconds: float) -> None:
-        del name, seconds
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def finish(self, judged: Judged, place: SweepPosition) -> None:
-        assert judged.point.finished or judged.reasons
-        assert place.eta_s >= 0
-
-    def end(self) -> None:
-        """Nothing is open."""
-
-
 def specs(engine: str, *subflows: int) -> list[RunSpec]:
     return [
         RunSpec(
@@ -106,14 +78,16 @@ def specs(engine: str, *subflows: int) -> list[RunSpec]:
     ]  # fmt: skip
 
 
-def run(machines: Any, results: Path, points: Sequence[RunSpec], listener: Listener) -> SweepOutcome:
+def run(machines: Any, results: Path, points: Sequence[RunSpec], listener: Recorder) -> SweepOutcome:
     where = Store.open(results, POST)
     assert machines.unfit(points) == {}
-    return sweep.run(jobs_of(points, machines), machines.executor, where, where.read(), listener)
+    far = isinstance(machines, Cluster)
+    executor = machines.executor if far else partial(LocalExecutor, machines.engine)
+    return sweep.run(jobs_of(points, machines), executor, where, where.read(), listener)
 
 
 def on(
-    lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener
+    lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Recorder
 ) -> SweepOutcome:
     with connected(lab.address, engine, insecure=True) as machines:
         return run(machines, results, points, listener)
@@ -152,14 +126,14 @@ def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> 
     with connected(two.address, engine, insecure=True) as machines:
         jobs = jobs_of(specs("fake", 1, 8), ThisMachine(engine))
         where = Store.open(tmp_path, POST)
-        outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
+        outcome = sweep.run(jobs, machines.executor, where, where.read(), Recorder(), retries=Retries(1))
     assert outcome.exit_code == 0
     runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
     assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
     engine = dataclasses.replace(engine, noisy_runs=9)
     with connected(two.address, engine, insecure=True) as machines:
         outcome = sweep.run(
-            jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
+            jobs, machines.executor, where, where.read(), Recorder(), force=True, retries=Retries(1)
         )
     assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
     assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
@@ -176,9 +150,9 @@ def files_of(results: Path) -> dict[str, bytes]:
 
 def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_path: Path) -> None:
     engine, points = make("simulator"), specs("simulator", 1, 2, 8)
-    listener = Listener()
+    listener = Recorder()
     assert on(two, engine, tmp_path / "far", points, listener).exit_code == 0
-    assert run(ThisMachine(engine), tmp_path / "near", points, Listener()).exit_code == 0
+    assert run(ThisMachine(engine), tmp_path / "near", points, Recorder()).exit_code == 0
     assert len(files_of(tmp_path / "far")) >= 4 * 7
     assert files_of(tmp_path / "far") == files_of(tmp_path / "near")
     assert all(worker.startswith("tcp://127.0.0.1:") for worker in listener.workers)
@@ -187,7 +161,7 @@ def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_p
     made = load(tmp_path / "far" / POST)
     assert {point.provenance["cpus"] for point in made} == {len(os.sched_getaffinity(0))}
     assert all(point.provenance["revision"] and point.elapsed_s > 0 for point in made)
-    again = Listener()
+    again = Recorder()
     assert on(two, engine, tmp_path / "far", points, again).exit_code == 0
     assert again.workers == [], "all are finished"
 
@@ -201,7 +175,7 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
         with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
             machines._compare_scheduler()
         with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another build of refabric"):
-            run(machines, tmp_path, specs("fake", 1), Listener())
+            run(machines, tmp_path, specs("fake", 1), Recorder())
         monkeypatch.setattr(machines, "_compare_scheduler", lambda: None)
         with pytest.raises(HostUnfitError, match=r"worker tcp:.* build of refabric: .* Python files differ"):
             machines._checked_workers()
@@ -235,8 +209,8 @@ def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.Monkey
         with pytest.raises(
             HostUnfitError, match=rf"worker {known[1].address} has not measured .* calibrate --k 6"
         ):
-            machines.rate(large, ("mininet",), Listener())
-        assert machines.rate(large, ("simulator",), Listener()).rate_mbps == 100.0
+            machines.rate(large, ("mininet",), Recorder())
+        assert machines.rate(large, ("simulator",), Recorder()).rate_mbps == 100.0
 
 
 def test_a_killed_worker_has_its_point_redone_elsewhere(two: Lab, tmp_path: Path) -> None:
@@ -247,7 +221,7 @@ def test_a_killed_worker_has_its_point_redone_elsewhere(two: Lab, tmp_path: Path
             two.worker_at(place.worker).kill()
             two.start_worker(*ONE)
 
-    listener = Listener(kill_one)
+    listener = Recorder(kill_one)
     engine = FakeEngine(sleep_s=1.0, parallel=2)
     outcome = on(two, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
     assert [point.status for point in outcome.points] == [Status.OK] * 5, two.logs()
@@ -262,7 +236,7 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(
 ) -> None:
     lab.have(ONE, ONE, ONE, ONE)
     points = specs("fake", 1, 4, 6)
-    outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, Listener())
+    outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, Recorder())
     states = {p.spec.transport.subflows: p for p in outcome.points if not is_baseline(p.spec)}
     assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
     assert states[4].reasons[0].kind == ENDED
@@ -275,7 +249,7 @@ def test_an_emulated_point_has_its_machine_for_itself(
 ) -> None:
     engine, points = FakeEngine(), specs("fake", 1, 2)
     lab.have(OFFER)
-    assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
+    assert on(lab, engine, tmp_path / "results", points, Recorder()).exit_code == 0
     assert len(load(tmp_path / "results" / POST)) == 3
     with connected(lab.address, engine, insecure=True) as machines:
         (offering,) = machines._workers

@@ -32,39 +32,12 @@ from harness.results.store import Store
 from model.reasons import ENDED
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import leftovers
 from tests.support.waiting import until
 
 SUBFLOWS = (1, 2, 4, 8)
 ROOT = Path(__file__).resolve().parents[3]
-
-
-class Listener:
-    """Records the progress of a sweep in order."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, int]] = []
-        self.notes: list[str] = []
-
-    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
-        del jobs, pending
-
-    def start(self, job: Job, place: SweepPosition) -> None:
-        self.events.append(("start", place.index))
-        assert job.expected_s > 0
-
-    def phase(self, name: str, seconds: float) -> None:
-        del name, seconds
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def finish(self, judged: Judged, place: SweepPosition) -> None:
-        self.events.append((judged.status.value, place.index))
-        assert place.eta_s >= 0
-
-    def end(self) -> None:
-        self.events.append(("end", 0))
 
 
 def specs(engine: str = "fake") -> list[RunSpec]:
@@ -84,7 +57,7 @@ def specs(engine: str = "fake") -> list[RunSpec]:
 def run(
     results: Path,
     engine: FakeEngine,
-    listener: Listener,
+    listener: Recorder,
     force: bool = False,
     asked: Sequence[RunSpec] | None = None,
 ) -> SweepOutcome:
@@ -135,7 +108,7 @@ def test_the_longest_begin_first_where_others_run_beside_them(
     engine = Long(parallel=at_once)
     begun: list[int] = []
 
-    class Starts(Listener):
+    class Starts(Recorder):
         def start(self, job: Job, place: SweepPosition) -> None:
             if not is_baseline(job.spec):  # percentages wait for the baseline: it goes first
                 begun.append(job.spec.transport.subflows)
@@ -147,7 +120,7 @@ def test_the_longest_begin_first_where_others_run_beside_them(
 
 
 def test_points_run_at_once_and_are_reported_in_plan_order(tmp_path: Path) -> None:
-    listener = Listener()
+    listener = Recorder()
     outcome = run(tmp_path, FakeEngine(sleep_s=0.4, parallel=3), listener)
     assert outcome.exit_code == 0
     assert [point.spec.transport.subflows for point in outcome.points] == [1, *SUBFLOWS]
@@ -156,7 +129,7 @@ def test_points_run_at_once_and_are_reported_in_plan_order(tmp_path: Path) -> No
     assert listener.events[:3] == [("start", 1), ("start", 2), ("start", 3)]
     assert listener.events[-1] == ("end", 0)
     assert leftovers(tmp_path) == []
-    again = Listener()
+    again = Recorder()
     assert run(tmp_path, FakeEngine(parallel=3), again).exit_code == 0
     assert again.events == [("end", 0)]
 
@@ -166,7 +139,7 @@ def test_no_more_points_at_once_than_fit_into_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_mb: float, together: int
 ) -> None:
     monkeypatch.setattr(executors, "free_memory_mb", lambda: free_mb)
-    listener = Listener()
+    listener = Recorder()
     outcome = run(tmp_path, FakeEngine(sleep_s=0.1, parallel=4, each_mb=400.0), listener)
     assert outcome.exit_code == 0
     running, most = 0, 0
@@ -180,7 +153,7 @@ def test_no_more_points_at_once_than_fit_into_memory(
 
 def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "free_memory_mb", lambda: 400.0)
-    listener = Listener()
+    listener = Recorder()
     assert run(tmp_path, Uneven(sleep_s=0.1, parallel=5), listener).exit_code == 0
     assert [what for what, _ in listener.events[:3]] == ["start"] * 3
     assert listener.events[3][0] == "ok"  # before the fourth, which is the large one, there must be room
@@ -202,7 +175,7 @@ def test_points_take_no_more_cpus_than_there_are_or_run_alone(
     taken: dict[int, int] = {}
     together: list[tuple[int, int]] = []
 
-    class Loads(Listener):
+    class Loads(Recorder):
         def start(self, job: Job, place: SweepPosition) -> None:
             taken[place.index] = engine.cpus(job.spec)
             together.append((len(taken), sum(taken.values())))
@@ -233,13 +206,13 @@ class Counting(FakeEngine):
 def test_memory_is_estimated_once_for_all_seeds_of_a_point(tmp_path: Path) -> None:
     engine = Counting()
     seeds = [dataclasses.replace(spec, seed=seed) for seed in (1, 2, 3) for spec in specs()]
-    assert run(tmp_path, engine, Listener(), asked=seeds).exit_code == 0
+    assert run(tmp_path, engine, Recorder(), asked=seeds).exit_code == 0
     kinds = [spec.transport.subflows for spec in engine.asked if not is_baseline(spec)]
     assert sorted(kinds) == sorted(SUBFLOWS)
 
 
 def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
-    listener = Listener()
+    listener = Recorder()
     outcome = run(tmp_path, Deadly(parallel=2), listener)
     assert outcome.exit_code == 1
     states = {point.spec.transport.subflows: point for point in outcome.points if not is_baseline(point.spec)}
@@ -249,17 +222,17 @@ def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
     assert re.match("its process died .SIGKILL.*run the same command again", reason.text)
     assert any(note.endswith(": running 8") for note in listener.notes)
     assert leftovers(tmp_path) == []
-    mended = Listener()
+    mended = Recorder()
     assert run(tmp_path, FakeEngine(parallel=2), mended).exit_code == 0
     assert [what for what, _ in mended.events] == ["start", "ok", "end"]
-    kept = run(tmp_path, Deadly(parallel=2), Listener(), force=True)
+    kept = run(tmp_path, Deadly(parallel=2), Recorder(), force=True)
     assert kept.exit_code == 1
     assert [point.status for point in kept.points] == [Status.OK] * 5  # the earlier result was kept
     assert len(kept.failures) == 1
 
 
 def test_a_failed_point_does_not_sink_the_others(tmp_path: Path) -> None:
-    outcome = run(tmp_path, FakeEngine(fail=with_four, parallel=2), Listener())
+    outcome = run(tmp_path, FakeEngine(fail=with_four, parallel=2), Recorder())
     assert [point.status for point in outcome.points].count(Status.FAILED) == 1
     assert outcome.exit_code == 1
 
@@ -310,7 +283,7 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
         )
     ]
     for job in jobs:
-        assert sweep.run([job], partial(LocalExecutor, engine), here, here.read(), Listener()).exit_code == 0
+        assert sweep.run([job], partial(LocalExecutor, engine), here, here.read(), Recorder()).exit_code == 0
     one, two, three = (files_of(tmp_path / name) for name in "abc")
     assert len(one) >= 4 * 8
     assert one == two

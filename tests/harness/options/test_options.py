@@ -8,20 +8,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UsageError
 from engines.emulation import calibrate
+from engines.fake import FakeEngine
+from experiments.command import main
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
-from harness.options.fields import BY_NAME, GRID_OPTIONS, changed
+from experiments.registry import EXPERIMENTS
+from fabric.plan import FRAME_BITS
+from harness.options.fields import (
+    BY_NAME,
+    GRID_OPTIONS,
+    STACK_FIELDS,
+    changed,
+    changed_texts,
+    parse_stack,
+    usual_stack,
+)
 from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.parsers import ints
 from harness.options.profiles import PROFILES
+from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
+from harness.plan import jobs, session
+from harness.plan.machines import TO_BE_MEASURED, ThisMachine
 from harness.points.baseline import baseline_of
-from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec
+from harness.results.store import load
+from model.spec import LINUX, LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec
+from model.words import stack_words
+from tests.support.svg_text import words_of
 
 (FIGURE,) = CS244_ONE_TO_ONE.figures
+pytestmark = pytest.mark.usefixtures("in_this_process")
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -283,3 +303,306 @@ def test_a_command_repeats_the_value_of_every_field(name: str) -> None:
         assert {*texts} < {*option.repeated(value)}, "and what Linux's stack would change"
         texts = option.repeated(value)
     assert option.argv(spec) == [part for one in texts for part in (option.flag, one)]
+
+
+BOTH = Window(warmup=True, seconds=True)
+TREE = TopologySpec("fat_tree", {"k": 4})
+
+
+def point(rate_mbps: float, **link: Any) -> RunSpec:
+    return RunSpec(LinkSpec(rate_mbps, **link), TREE, warmup_s=20.0, seconds=40.0)
+
+
+def durations(spec: RunSpec, window: Window = BOTH) -> tuple[float, float]:
+    fitted = window.of(spec)
+    assert dataclasses.replace(fitted, warmup_s=spec.warmup_s, seconds=spec.seconds) == spec
+    return fitted.warmup_s, fitted.seconds
+
+
+@pytest.mark.parametrize("rate_mbps", [10.0, 50.0, 1000.0])
+def test_nothing_changes_from_10_mbps_on(rate_mbps: float) -> None:
+    assert durations(point(rate_mbps)) == (20.0, 40.0)
+
+
+def test_slower_links_are_watched_for_as_many_packets() -> None:
+    assert durations(point(5.0)) == (40.0, 60.0)
+    assert durations(point(2.0)) == (100.0, 150.0)
+    assert durations(point(1.0)) == (200.0, 300.0)
+    assert durations(point(1.0), AS_CHOSEN) == (20.0, 40.0)
+    assert durations(point(1.0), Window(warmup=True)) == (200.0, 40.0)
+    assert durations(point(1.0), Window(seconds=True)) == (20.0, 300.0)
+
+
+def test_long_queues_and_paths_are_watched_for_as_many_round_trips() -> None:
+    full_s = 1000 * FRAME_BITS / 1e7
+    warmup_s, seconds = durations(point(10.0, queue_pkts=1000))
+    assert warmup_s / full_s == pytest.approx(160, rel=0.01)
+    assert seconds == pytest.approx(1.5 * warmup_s, abs=1)
+    assert durations(point(10.0, queue_bytes=1_514_000)) == (warmup_s, seconds)
+    assert delay_s(point(10.0, queue_pkts=0, delay_us=50_000.0)) == pytest.approx(6 * 2 * 0.05)
+    assert durations(point(10.0, queue_pkts=0, delay_us=50_000.0)) == (96.0, 144.0)
+    assert durations(point(10.0, queue_pkts=0)) == (20.0, 40.0), "a queue without bound has no full length"
+
+
+def test_five_minutes_are_the_most_and_a_cut_is_reported() -> None:
+    slow = point(0.8)
+    assert durations(slow) == (250.0, MAX_S)
+    (line,) = BOTH.capped([slow, slow, point(10.0)])
+    assert line == (
+        "links of 0.8 Mb/s with 100-packet queues need a window of 375 s, cut at 300 s; choose a higher "
+        "--rate, or give --seconds"
+    )
+    assert Window(warmup=True).capped([slow]) == [], "the window was given by hand"
+    (both,) = BOTH.capped([point(0.4)])
+    assert "need 500 s of warm-up and a window of 750 s, cut at 300 s" in both
+    assert "give --warmup and --seconds" in both
+    assert AS_CHOSEN.capped([slow]) == []
+
+
+@given(st.floats(0.01, 1000.0), st.integers(0, 2000), st.sampled_from([0.0, 10.0, 1000.0]))
+def test_no_duration_becomes_shorter_or_longer_than_the_most(rate: float, queue: int, delay: float) -> None:
+    warmup_s, seconds = durations(point(rate, queue_pkts=queue, delay_us=delay))
+    assert 20.0 <= warmup_s <= MAX_S
+    assert 40.0 <= seconds <= MAX_S
+
+
+def test_the_farthest_host_ends_the_longest_path() -> None:
+    star = dataclasses.replace(
+        point(10.0, queue_pkts=0, delay_us=1.0), topology=TopologySpec("star", {"n": 9})
+    )
+    assert delay_s(star) == pytest.approx(2 * 2e-6)
+    lanes = TopologySpec("dumbbell", {"n": 2, "lanes": 3})
+    assert delay_s(dataclasses.replace(star, topology=lanes)) == pytest.approx(3 * 2e-6)
+
+
+class TestPlans:
+    """What `refabric plan` says and `refabric run` does."""
+
+    def durations(self, name: str = "cs244-one-to-one", **typed: Any) -> set[tuple[float, float]]:
+        plan = session.make_plan(EXPERIMENTS[name], UserOptions.of(**typed), FakeEngine(name="mininet"))
+        return {(spec.warmup_s, spec.seconds) for part in plan.figures for spec in part.specs}
+
+    def test_the_rate_decides_unless_an_option_does(self) -> None:
+        assert self.durations(rate="10") == {(20.0, 40.0)}
+        assert self.durations(rate="2") == {(100.0, 150.0)}
+        assert self.durations(rate="2", profile="paper") == {(100.0, 150.0)}
+        assert self.durations(rate="2", seconds=3.0) == {(100.0, 3.0)}
+        assert self.durations(rate="2", seconds=3.0, warmup=1.0) == {(1.0, 3.0)}
+        assert self.durations(rate="2", profile="smoke") == {(20.0, 25.0)}, "smoke takes 3.5 minutes"
+
+    def test_what_a_figure_pins_it_keeps(self) -> None:
+        assert self.durations("cs244-fig9") == {(0.0, 40.0)}
+        assert self.durations("cs244-fig11") == {(200.0, 300.0)}, "1 Mb/s is what it shows, settled"
+        assert self.durations("cs244-fig11", rate="2") == {(100.0, 150.0)}
+
+    def test_virtual_time_keeps_its_durations(self) -> None:
+        assert self.durations(engine="simulator", rate="1") == {(20.0, 40.0)}
+        assert self.durations(engine="simulator", profile="smoke") == {(3.0, 8.0)}
+
+    def test_a_plan_takes_the_time_that_its_points_do(self) -> None:
+        plans = [
+            session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
+            for given in (UserOptions.of(rate="5"), UserOptions.of(rate="2"))
+        ]
+        quick, slow = ({job.spec.seconds for job in plan.jobs} for plan in plans)
+        assert max(slow) > max(quick)
+
+    def test_a_rate_not_yet_known_is_taken_for_a_usual_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        unknown = RateChoice(None, TO_BE_MEASURED)
+        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: unknown)
+        assert self.durations(k="4") == {(20.0, 40.0)}
+
+    def test_the_placeholder_of_a_rate_is_never_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
+        given = UserOptions.of(queue=2000)
+        plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
+        assert plan.left_out() == []
+
+
+@pytest.mark.parametrize(
+    ("engines", "grow"),
+    [("mininet", True), ("mininet,simulator", True), ("simulator", False), ("linux,simulator", False)],
+)
+def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool) -> None:
+    figure = EXPERIMENTS["cs244-one-to-one"].figures[0]
+    options = resolve(UserOptions.of(engine=engines, rate="1"), figure.defaults)
+    assert (options.window != AS_CHOSEN) == grow
+
+
+SMALL = (
+    "--engine",
+    "simulator",
+    "--k",
+    "4",
+    "--subflows",
+    "1,2",
+    "--rate",
+    "10",
+    "--seconds",
+    "0.5",
+    "--warmup",
+    "0.2",
+)
+
+
+def refabric(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def simulated_options(**typed: Any) -> SweepOptions:
+    return resolve(UserOptions.of(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
+
+
+def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
+    asked = ("acks=at_once", "sack=off", "min_rto_ms=10", "initial_window=1", "receive_buffer=64")
+    stack = simulated_options(stack=asked).base.stack
+    assert stack == StackSpec(
+        acks="at_once", sack=False, min_rto_ms=10.0, initial_window=1, receive_buffer=64
+    )
+    assert simulated_options(stack=tuple(stack_words(stack).split())).base.stack == stack
+    assert set(STACK_FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
+    assert simulated_options(stack=tuple(usual_stack().split(", "))).base.stack == StackSpec()
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        LINUX,
+        dataclasses.replace(LINUX, ack_gaps=False),
+        StackSpec(acks="at_once"),
+        StackSpec(min_rto_ms=10.0),
+    ],
+)
+@pytest.mark.parametrize("figures_own", [StackSpec(), LINUX])
+def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figures_own: StackSpec) -> None:
+    """A report's command repeats exactly its points."""
+    given = parse_stack("--stack", changed_texts(stack))
+    assert dataclasses.replace(figures_own, **given) == stack  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("typed", "chosen"),
+    [
+        ("acks=at_once", {"acks": "at_once"}),
+        ("ack_gaps=off", {"ack_gaps": False}),
+        ("recovery=rfc", {"recovery": "rfc"}),
+    ],
+)
+def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chosen: dict[str, Any]) -> None:
+    """Also to the value that is the usual one elsewhere."""
+    (figure,) = EXPERIMENTS["cross-check"].figures
+    options = resolve(UserOptions.of(engine="simulator", stack=(typed,)), figure.defaults)
+    stacks = {spec.stack for spec in figure.points(options, lambda _: 10.0)}
+    assert stacks == {dataclasses.replace(LINUX, **chosen)}
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"stack": ("acks",)}, "write NAME=VALUE; names are: payload_bytes"),
+        ({"stack": ("colour=red",)}, "names are: payload_bytes"),
+        ({"stack": ("acks=magic",)}, "unknown; choose from: routed, at_once"),
+        ({"stack": ("scheduler=lottery",)}, "unknown; choose from: min_rtt"),
+        ({"stack": ("sack=maybe",)}, "write sack=on or sack=off"),
+        ({"stack": ("initial_window=2.5",)}, "a whole number of segments"),
+        ({"stack": ("initial_window=0",)}, "must be at least 1 segments"),
+        ({"stack": ("min_rto_ms=-1",)}, "must be at least 0 ms"),
+        ({"stack": ("min_rto_ms=nan",)}, "must be at least 0 ms"),
+        ({"stack": ("payload_bytes=70000",)}, "must be at most 9000 bytes"),
+        ({"stack": ("sack=on", "sack=off")}, "sack is given already"),
+        ({"stack": ("sack=off",), "engine": "mininet"}, "the stacks of mininet's hosts are their own"),
+        (
+            {"sysctl": ("net.ipv4.tcp_sack=0",)},
+            "--sysctl net.ipv4.tcp_sack=0: simulated hosts have no kernel",
+        ),
+        ({"write": 4096}, "--write 4096: simulated hosts have no kernel"),
+        ({"traffic": "native"}, "--traffic native: simulated hosts have no kernel"),
+        ({"traffic": "iperf3"}, "--traffic iperf3: simulated hosts have no kernel"),
+        ({"dataplane": "ovs"}, "--dataplane ovs: simulated hosts have no kernel"),
+    ],
+)
+def test_each_refusal_says_what_to_do(typed: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        simulated_options(**typed)
+
+
+def test_durations_suit_virtual_time() -> None:
+    """A tenth at the paper's rate and above, the usual length where queues delay as long as timers."""
+    assert [
+        (o.base.warmup_s, o.base.seconds) for o in (simulated_options(), simulated_options(rate="1000"))
+    ] == [(2.0, 4.0)] * 2
+    slow = simulated_options(rate="1")
+    assert (slow.base.warmup_s, slow.base.seconds) == (20.0, 40.0)
+    middle = simulated_options(rate="20")
+    assert (middle.base.warmup_s, middle.base.seconds) == (10.0, 20.0)
+    chosen = simulated_options(seconds=7.0, warmup=0.0)
+    assert (chosen.base.warmup_s, chosen.base.seconds) == (0.0, 7.0)
+    real = simulated_options(engine="mininet")
+    assert (real.base.warmup_s, real.base.seconds) == (20.0, 40.0)
+
+
+def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
+    (figure,) = EXPERIMENTS["coupled-fairness"].figures[:1]
+    assert figure.defaults.traffic == "native"
+    simulated = resolve(UserOptions.of(engine="simulator"), figure.defaults)
+    assert simulated.base.traffic == simulated_options().base.traffic
+    assert simulated.base.transport.sysctls == {}
+
+
+@pytest.mark.parametrize("engine", ["mininet", "linux"])
+def test_networks_of_real_hosts_are_not_divided(engine: str, tmp_path: Path) -> None:
+    options = ("--engine", engine, "--k", "4", "--rate", "10", "--subflows", "1", "--results", str(tmp_path))
+    done = refabric("plan", "cs244-one-to-one", *options, "--parts", "2")
+    assert done.exit_code == 2
+    assert f"--parts 2: the hosts of {engine} are not simulated" in done.stderr
+    assert refabric("plan", "cs244-one-to-one", *options, "--parts", "1").exit_code == 0
+
+
+@pytest.mark.parametrize("engine", ["simulator", "linux"])
+def test_only_real_time_saturates_a_machine(engine: str, tmp_path: Path) -> None:
+    done = refabric("plan", "cs244-fig5", "--engine", engine, "--results", str(tmp_path))
+    assert done.exit_code == 2
+    assert "cs244-fig5: " in done.stderr
+    assert jobs.NO_CPU_TO_SATURATE in done.stderr
+
+
+def test_a_sweep_leaves_out_figures_of_a_saturated_machine(tmp_path: Path) -> None:
+    whole = refabric("plan", "cs244", "--engine", "simulator", "--results", str(tmp_path))
+    assert whole.exit_code == 0
+    assert "cs244-fig5, cs244-fig6, cs244-fig7, cs244-fig8: " in whole.stdout
+
+
+def test_a_figure_of_simulated_hosts_says_so_where_real_ones_were_asked_for(tmp_path: Path) -> None:
+    done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
+    assert done.exit_code == 2
+    assert f"pfabric-overall: {jobs.NO_LINUX_HOSTS}" in done.stderr
+
+
+def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
+    """It needs no root, has no CPU columns, and its outputs say that it is simulated."""
+    done = refabric("run", "cs244-one-to-one", *SMALL, "--stack", "min_rto_ms=10", "--results", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "simulated" in done.stdout
+    points = load(tmp_path / "cs244-one-to-one")
+    assert {point.spec.stack.min_rto_ms for point in points} == {10.0}
+    for point in points:
+        assert point.metrics["simulation_cpu_s"] > 0
+        assert point.elapsed_s > 0
+        assert {"revision", "compiler", "cpu", "rate_choice"} <= set(point.provenance)
+    summary = (tmp_path / "cs244-one-to-one" / "summary.csv").read_text().splitlines()
+    head, first, *_ = (line.split(",") for line in summary)
+    assert first[head.index("cpu_busy_pct")] == first[head.index("late_p99_us")] == ""
+    for command in ("plot", "report", "status"):
+        again = refabric(command, "cs244-one-to-one", "--results", str(tmp_path))
+        assert again.exit_code == 0, again.output
+    (chart,) = (tmp_path / "cs244-one-to-one" / "charts").glob("throughput-*.svg")
+    assert "simulated" in words_of(chart)
+    page = (tmp_path / "cs244-one-to-one" / "report.html").read_text()
+    for words in ("simulated, refabric", "--stack min_rto_ms=10", "g++"):
+        assert words in page.replace("</span> <span>", " "), words
+    assert "sudo .venv/bin/refabric run cs244-one-to-one" not in page
+    (tmp_path / "cs244-one-to-one" / points[0].name / "origin.json").unlink()
+    resumed = refabric(
+        "status", "cs244-one-to-one", *SMALL, "--stack", "min_rto_ms=10", "--results", str(tmp_path)
+    )
+    assert "origin.json" in resumed.stderr

@@ -1,4 +1,4 @@
-"""A user's network: `--topology file:net.json` gives the graph of the file, or one line that says where."""
+"""Files that users name in options: what they give, and which place is wrong."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ import pytest
 import topos
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
-from harness.options.user_files import network_of, topologies
+from harness.options.options import Defaults, UserOptions, resolve
+from harness.options.parsers import named_workloads
+from harness.options.user_files import expanded, network_of, topologies, trace_of
 from harness.points.baseline import expected_mbps
 from model.network_plan import network_plan, port_rates_bps
 from model.spec import LinkSpec, RunSpec, TopologySpec
 from topos import Layer, from_file
+from workloads import matrices, sizes
+from workloads.flow import Flow, Traffic
+from workloads.trace import written
 
 HOSTS = ("h1", "h2", "h3", "h4")
 LINKS: list[dict[str, Any]] = [
@@ -102,7 +107,7 @@ def changed(**changes: Any) -> dict[str, Any]:
     return data
 
 
-BAD: list[tuple[Any, str]] = [
+BAD_NETWORKS: list[tuple[Any, str]] = [
     ("{", "it is not JSON: Expecting property name"),
     ("[" * 100_000, "nested too deeply|not JSON"),
     ({"nodes": []}, "no list links or edges"),
@@ -128,7 +133,7 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "words"), BAD)
+@pytest.mark.parametrize(("data", "words"), BAD_NETWORKS)
 def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, data: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
         read(tmp_path, data)
@@ -154,3 +159,134 @@ DAMAGED = [
 def test_a_damaged_stored_network_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="network net"):
         topos.build(from_file.KIND, {"name": "net", "network": text})
+
+
+def test_the_numbers_of_a_file_become_part_of_the_workload(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("# bytes, share\n1000 0.25\n\n2000 0.5  # half\n4000 1\n")
+    (workload,) = named_workloads("--workload", (f"pairs:60:sizes=@{path}",))
+    assert workload.params == {"load": 60, "sizes": "cdf-1000x0-1000x0.25-2000x0.5-4000x1"}
+    found = sizes.parse(str(workload.params["sizes"]))
+    assert found.at(0.2) == 1000
+    assert found.mean_bytes == 0.25 * 1000 + 0.25 * 1500 + 0.5 * 3000
+    path.unlink()
+    assert named_workloads("--workload", (f"pairs:60:sizes={workload.params['sizes']}",)) == (workload,)
+
+
+def test_small_shares_survive() -> None:
+    text = sizes.written([(1, 0.0), (5, 0.00001), (9, 1.0)])
+    assert sizes.parse(sizes.INLINE + text).points == ((1, 0.0), (5, 0.00001), (9, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1000 0.5\n2000\n", "line 2: '2000' is not a size"),
+        ("1000 0.5\n\nbig 1\n", "line 3: 'big 1' is not a size"),
+        ("1000 0.5\n2000 1.5\n", "line 2: shares are from 0 to 1"),
+        ("0 0.5\n2000 1\n", "line 1: sizes are from 1"),
+        ("3000 0.5\n2000 1\n", "line 2: sizes and shares must not fall"),
+        ("1000 0.5\n2000 0.9\n", "the last one with a share of 1"),
+        ("", "two points or more"),
+        ("".join(f"{n} {n / 40}\n" for n in range(1, 41)), "give 30 or fewer"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=words):
+        expanded(f"pairs:60:sizes=@{path}")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        expanded(f"pairs:60:sizes=@{tmp_path / 'none'}")
+
+
+TREE = topos.build("fat_tree", {"k": 4})
+HEAD = "start_s,src,dst,bytes\n"
+GOOD = HEAD + "0.5,p0e0h0,p1e0h0,3000\n0,p1e0h0,p0e0h0,1000\n"
+
+
+def read_trace(folder: Path, text: str) -> tuple[Flow, ...]:
+    path = folder / "flows.csv"
+    path.write_text(text)
+    spec = trace_of(str(path))
+    return matrices.build(spec.matrix, TREE, spec.params, 1, Traffic(2.0, 100.0))
+
+
+def test_the_flows_are_those_of_the_file(tmp_path: Path) -> None:
+    assert read_trace(tmp_path, GOOD) == (
+        Flow("p1e0h0", "p0e0h0", 1000, 0.0), Flow("p0e0h0", "p1e0h0", 3000, 0.5),
+    )  # fmt: skip
+    turned = "dst, src, bytes, start_s\r\np0e0h0, p1e0h0, 1000, 0\r\n\r\n"
+    assert read_trace(tmp_path, turned) == (Flow("p1e0h0", "p0e0h0", 1000),)
+
+
+def test_labels_name_the_file_and_not_its_flows(tmp_path: Path) -> None:
+    read_trace(tmp_path, GOOD)
+    spec = trace_of(str(tmp_path / "flows.csv"))
+    assert matrices.label(spec.matrix, spec.params) == "trace:flows.csv"
+    assert matrices.words(spec.matrix, spec.params) == "trace flows.csv"
+
+
+def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
+    read_trace(tmp_path, GOOD)
+    text = f"trace:{tmp_path / 'flows.csv'}"
+    defaults = Defaults((4,), ("one_to_one",), (1,))
+    for engine in ("simulator", "mininet"):
+        options = resolve(UserOptions.of(workload=text, engine=engine), defaults)
+        assert options.base.warmup_s == 0
+        assert not options.window.warmup
+    assert resolve(UserOptions.of(workload=text, warmup="3"), defaults).base.warmup_s == 3
+
+
+BAD_TRACES = [
+    ("", "line 1: its columns are ''"),
+    ("start,src,dst,bytes\n", "line 1: its columns are 'start,src,dst,bytes'; write start_s,"),
+    (HEAD, "it has no flows"),
+    (GOOD + "1,p0e0h0,p1e0h0\n", r"line 4: 3 values, not 4"),
+    (GOOD + "\n1,p0e0h0,p1e0h0,9\n", r"line 4: 0 values, not 4"),
+    (GOOD + "x,p0e0h0,p1e0h0,9\n", "line 4: start_s is 'x', not a number"),
+    (GOOD + "nan,p0e0h0,p1e0h0,9\n", "line 4: start_s is 'nan'"),
+    (GOOD + "-1,p0e0h0,p1e0h0,9\n", "line 4: start_s is -1"),
+    (GOOD + "1,p0e0h0,p1e0h0,0\n", "line 4: bytes is 0"),
+    (GOOD + "1,p0e0h0,p1e0h0,1.5\n", "line 4: bytes is 1.5"),
+    (GOOD + "1,p0-e0,p1e0h0,9\n", "line 4: src is 'p0-e0'"),
+    (GOOD + "1,p0e0h0,p0e0h0,9\n", "line 4: p0e0h0 sends to itself"),
+    (GOOD + "1,p0e0h0,p9e0h0,9\n", "line 4: the network has no host p9e0h0: did you mean"),
+    (
+        GOOD + "2,p0e0h0,p1e0h0,9\n",
+        r"line 4: the flow starts after 2 s, and the run ends after 2 s: give --s",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_TRACES)
+def test_a_mistake_is_one_line_with_its_number(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        read_trace(tmp_path, text)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_text_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_bytes(b"\xff\xfe")
+    for name, words in (("flows.csv", "not a text file"), ("nope.csv", "No such file"), (".", "directory")):
+        with pytest.raises(UsageError, match=words):
+            trace_of(str(tmp_path / name))
+
+
+def test_a_damaged_stored_trace_is_refused() -> None:
+    for flows in ("1,a,b", "x,a,b,1", "0,a,a,1", "0,a,b,-1"):
+        with pytest.raises(UsageError, match="its text is damaged"):
+            matrices.build("trace", TREE, {"name": "t", "flows": flows}, 1, Traffic(2.0, 100.0))
+    with pytest.raises(UsageError, match="name a file of flows"):
+        matrices.build("trace", TREE, {}, 1, Traffic(2.0, 100.0))
+
+
+def test_only_what_a_trace_holds_is_written() -> None:
+    assert written([Flow("a", "b", 5, 1)]) == "1.0,a,b,5"
+    with pytest.raises(UsageError, match="flow 1 from a"):
+        written([Flow("a", "b", plain=True)])
+    with pytest.raises(UsageError, match="1 to 50000 flows"):
+        written([])
