@@ -110,6 +110,7 @@ nb::dict agent_readings(const Simulation& self) {
   return out;
 }
 
+// Every option must be there: a misspelt name is an error.
 TransportOptions options_of(const nb::object& options) {
   TransportOptions out;
   const auto read = [&](const char* name, auto& field) {
@@ -135,28 +136,24 @@ TransportOptions options_of(const nb::object& options) {
   read("nic_queue_pkts", out.nic_queue_pkts);
   read("send_buffer_pkts", out.send_buffer_pkts);
   read("receive_buffer_pkts", out.receive_buffer_pkts);
-  // Options that are missing keep their defaults.
-  const auto read_if_there = [&](const char* name, auto& field) {
-    if (nb::hasattr(options, name)) read(name, field);
-  };
-  read_if_there("processing_frames", out.processing_frames);
-  read_if_there("processing_seed", out.processing_seed);
-  read_if_there("fixed_rto", out.fixed_rto);
-  read_if_there("probe_after", out.probe_after);
-  read_if_there("max_window", out.max_window);
-  read_if_there("persistent", out.persistent);
-  read_if_there("smallest_first", out.smallest_first);
-  if (nb::hasattr(options, "rank_by_sent") && nb::cast<bool>(options.attr("rank_by_sent"))) out.rank = Rank::sent;
-  read_if_there("linux_recovery", out.linux_recovery);
-  read_if_there("first_rto_ps", out.first_rto);
-  read_if_there("timer_scan_ps", out.timer_scan);
-  read_if_there("handshake", out.handshake);
-  read_if_there("subflow_buffer_pkts", out.subflow_buffer_pkts);
-  read_if_there("adapts_to_reordering", out.adapts_to_reordering);
-  read_if_there("join_after_ps", out.join_after);
-  read_if_there("join_after_bytes", out.join_after_bytes);
-  read_if_there("on_demand", out.on_demand);
-  if (nb::hasattr(options, "scheduler")) out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
+  read("processing_frames", out.processing_frames);
+  read("processing_seed", out.processing_seed);
+  read("fixed_rto", out.fixed_rto);
+  read("probe_after", out.probe_after);
+  read("max_window", out.max_window);
+  read("persistent", out.persistent);
+  read("smallest_first", out.smallest_first);
+  out.rank = nb::cast<bool>(options.attr("rank_by_sent")) ? Rank::sent : Rank::remaining;
+  read("linux_recovery", out.linux_recovery);
+  read("first_rto_ps", out.first_rto);
+  read("timer_scan_ps", out.timer_scan);
+  read("handshake", out.handshake);
+  read("subflow_buffer_pkts", out.subflow_buffer_pkts);
+  read("adapts_to_reordering", out.adapts_to_reordering);
+  read("join_after_ps", out.join_after);
+  read("join_after_bytes", out.join_after_bytes);
+  read("on_demand", out.on_demand);
+  out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
   if (!(out.processing_frames >= 0 && out.processing_frames <= 100)) {
     throw std::invalid_argument("hosts process a packet in 0 to 100 transmissions of a full one");
   }

@@ -205,9 +205,3 @@ def test_what_is_on_the_wire_does_not_keep_the_next_from_leaving() -> None:
         fabric.inject(0, 0, 1250, (ip("10.0.0.1"), ip("10.0.0.2"), TCP, 1, 2))
     ends = [end[2] for end in fabric.run_until(FOREVER)]
     assert ends == [2 * 1250 * 8 * 1000 + (50 + 10 * i) * MS for i in (1, 2, 3)]
-
-
-def test_an_unknown_discipline_is_refused() -> None:
-    plan = one_switch()
-    with pytest.raises(ValueError, match="discipline does not exist"):
-        VirtualFabric(replace(plan, discipline=np.full_like(plan.discipline, 77)))

@@ -123,9 +123,3 @@ def test_a_cut_link_is_no_random_loss() -> None:
     assert counters["dropped"] == counters["drops"].sum() > 0
     assert counters["lost"] == counters["losses"].sum() > 0
     assert counters["injected"] == counters["delivered"] + counters["dropped"] + counters["lost"]
-
-
-@pytest.mark.parametrize("loss", [-0.1, 1.0, math.nan])
-def test_what_is_no_probability_is_refused(loss: float) -> None:
-    with pytest.raises(ValueError, match="probability"):
-        VirtualFabric(lossy({2: loss}))

@@ -1,4 +1,4 @@
-"""pFabric's queue, against a slow model that keeps a list and searches it."""
+"""pFabric's queue, and the 16 bands of the CS244 2017 reproduction, against slow models that keep a list."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SENDERS = 2
 BOTTLENECK = 2 * SENDERS + 1
 NAMES = {"pfabric": (True, True), "pfabric_scheduling": (True, False), "pfabric_dropping": (False, True)}
 """Whether each discipline sends by rank, and drops by rank."""
+LARGEST = 20_000 * 1460
+BANDS = 16
 
 
 @dataclass(frozen=True)
@@ -181,3 +183,31 @@ def test_packets_without_a_rank_go_last() -> None:
     unranked = fabric.inject(10, 0, 100, flows[1])
     ranked = fabric.inject(20, 0, 100, flows[2], rank=2**31)
     assert [departure[0] for departure in fabric.run_until(FOREVER)] == [first, ranked, unranked]
+
+
+def band(packet: Sent) -> int:
+    return min(BANDS - 1, packet.rank // (LARGEST // BANDS))
+
+
+class Bands(Model):
+    """The earliest packet of the first band that has one goes next."""
+
+    def _begin(self, at_ps: int) -> None:
+        if not self.waiting:
+            return
+        first = min(self.waiting, key=lambda one: (band(one[1]), one[0]))
+        self.waiting.remove(first)
+        self.sending = (*first, at_ps + first[1].size * BYTE_PS)
+
+
+@pytest.mark.parametrize("limits", [(0, 0), (8, 0), (0, 9_000)])
+@pytest.mark.parametrize("seed", range(3))
+def test_bands_are_served_in_order_and_a_full_queue_drops_the_newcomer(
+    limits: tuple[int, int], seed: int
+) -> None:
+    sent = traffic(seed, ranks=LARGEST + LARGEST // 4)
+    left, dropped, _ = played(switch("pfabric_bands", *limits), sent)
+    model = modelled(Bands((True, False), *limits), sent)
+    assert left == model.left
+    assert dropped == model.dropped
+    assert bool(dropped) == bool(any(limits))

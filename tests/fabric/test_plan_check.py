@@ -76,6 +76,8 @@ REFUSED: dict[str, tuple[Callable[[NetworkPlan], NetworkPlan], str]] = {
         "type or shape",
     ),
     "no settings": (lambda p: replace(p, admission=cast(Any, None)), "columns by name"),
+    "loss below 0": (with_value("loss", -0.1), "probability"),
+    "shared address": (lambda p: with_value("nic_ip", int(p.nic_ip[1]))(p), "share one address"),
     "far node": (with_value("far_node", 10**6), "node that does not exist"),
     "NIC's node": (with_value("nic_attach_node", 10**6), "node that does not exist"),
     "NIC's column": (with_value("nic_attach", 2**32 - 2), "column"),

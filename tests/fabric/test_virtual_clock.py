@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,13 +170,26 @@ def test_every_packet_is_delivered_or_dropped_once_and_flows_keep_their_order(
         assert serials == sorted(serials)
 
 
-def test_bad_plans_are_refused() -> None:
-    plan = one_switch()
-    with pytest.raises(ValueError, match="rate"):
-        VirtualFabric(dataclasses.replace(plan, rate_bps=np.zeros(4, np.int64)))
-    with pytest.raises(ValueError, match="delay"):
-        VirtualFabric(dataclasses.replace(plan, delay_ps=np.full(4, -1, np.int64)))
-    with pytest.raises(ValueError, match="share one address"):
-        VirtualFabric(dataclasses.replace(plan, nic_ip=np.array([A, A], np.uint32)))
-    with pytest.raises(ValueError, match="policy"):
-        VirtualFabric(dataclasses.replace(plan, policy="fastest"))
+sizes = st.one_of(st.sampled_from([40, 1500]), st.sampled_from([40, 66, 590, 1500]), st.integers(40, 1500))
+spells = st.tuples(st.lists(sizes, min_size=1, max_size=20), st.integers(1, 20), st.integers(0, 100_000))
+
+
+@given(st.lists(spells, min_size=1, max_size=6))
+def test_every_packet_takes_the_time_of_its_own_size(bursts: list[tuple[list[int], int, int]]) -> None:
+    """A port stores sizes in another way from the fifth size and from the 129th packet on, and in the first
+    way again once it was empty."""
+    fabric = VirtualFabric(one_switch(rate_bps=8_000_000, queue_pkts=0))  # a byte in 1 us
+    left: list[int] = [0]
+    arrived: list[int] = [0]
+    sent = now = 0
+    for pattern, times, gap_us in bursts:
+        now += gap_us * US
+        for size in pattern * times:
+            fabric.inject(now, 0, size, flow(A, B))
+            sent += size
+            left.append(max(left[-1], now) + size * US)
+            arrived.append(max(arrived[-1], left[-1]) + size * US)
+        assert fabric.counters()["queued_pkts"][0] == sum(1 for at in left if at > now)
+    assert [departure[2] for departure in fabric.run_until(10**17)] == arrived[1:]
+    assert list(fabric.counters()["tx_bytes"][[0, 3]]) == [sent, sent]
+    assert list(fabric.counters()["tx_packets"][[0, 3]]) == [len(left) - 1] * 2
