@@ -1,4 +1,4 @@
-"""What a port does with packets on arrival: it marks from a threshold on, and drops at random near its limit."""
+"""What a port does on arrival: it marks from a threshold on, and drops at random near its limit."""
 
 from __future__ import annotations
 
