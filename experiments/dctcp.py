@@ -34,7 +34,7 @@ DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
 
 def _dctcp(metric: Metric, bound: tuple[Relation, float], words: str) -> Published:
-    """About long flows to one receiver, as in queue.py."""
+    """Return a claim about long flows to one receiver."""
     return Published(
         metric, "star", 5, "one_to_several:4:servers=1", 1, *bound, Source.RECALLED, words, "DCTCP'10",
         DCTCP10, *A_BOUND, algorithm="dctcp",

@@ -72,7 +72,7 @@ class SimulatorEngine(OnePointPerCpu):
         check_scheduler(spec, topology)
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """Return an estimate made before anything is built (memory.py)."""
+        """Return an estimate made before anything is built."""
         if is_ims(spec):
             return ims.memory_mb(spec)
         topology = topos.build(spec.topology.kind, spec.topology.params)

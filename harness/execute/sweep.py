@@ -1,7 +1,7 @@
 """Sweeps: run the points of a plan that are not finished yet, and keep every finished point.
 
 The executor decides how many points run at a time. Points that only the machine makes suspect are run again
-after all others, a limited number of times (options/retries.py).
+after all others, a limited number of times.
 """
 
 from __future__ import annotations
