@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -78,13 +77,6 @@ MARGIN_S = 600.0
 """Margin beyond warm-up and window after which stalls end even if the calling process hangs."""
 
 
-@dataclass
-class Stalling:
-    """Metrics of injected stalls, filled in when they are over."""
-
-    metrics: dict[str, float]
-
-
 def check_stalls(spec: RunSpec) -> None:
     """Raise UsageError for stalls that cannot be injected, HostUnfitError for too few CPUs."""
     check_noise(spec.noise)
@@ -106,14 +98,15 @@ def stalled_cpus(where: str) -> list[int]:
 
 
 @contextmanager
-def stalling(spec: RunSpec) -> Iterator[Stalling]:
-    """Inject the spec's stalls while the block runs, on all chosen CPUs at the same time.
+def stalling(spec: RunSpec) -> Iterator[dict[str, float]]:
+    """Inject the spec's stalls while the block runs, on all chosen CPUs at the same time; the yielded metrics
+    are filled in when they are over.
 
     Raises RunError if real-time threads are not allowed.
     """
-    done = Stalling({})
+    metrics: dict[str, float] = {}
     if not noisy(spec):
-        yield done
+        yield metrics
         return
     cpus, noise = stalled_cpus(spec.noise.where), spec.noise
     maker = StallMaker(
@@ -130,9 +123,9 @@ def stalling(spec: RunSpec) -> Iterator[Stalling]:
         raise RunError(f"--stalls {stalls_words(noise)}: {error}") from error
     began_s = time.monotonic()
     try:
-        yield done
+        yield metrics
     finally:
         maker.stop()
         seconds = time.monotonic() - began_s
-        done.metrics["stalled_pct"] = maker.stalled_ns / 1e7 / len(cpus) / seconds
-        done.metrics["stalls"] = maker.stalls / len(cpus)
+        metrics["stalled_pct"] = maker.stalled_ns / 1e7 / len(cpus) / seconds
+        metrics["stalls"] = maker.stalls / len(cpus)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import topos
@@ -14,16 +13,14 @@ from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from engines import wire
 from engines.emulation.congestion.agent import Agents, needed, started, with_agent
-from engines.emulation.congestion.ranks import Programs, Wanted, on_interfaces
+from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP, RankPrograms, on_interfaces
 from engines.emulation.congestion.registration import BuiltIn, Registered, registered
 from engines.emulation.dataplanes.control import (
-    Controlling,
     KernelConnections,
-    Ticking,
+    LinkEvents,
+    LoopClock,
+    SchedulerClock,
     bytes_sent,
-    carried_out,
-    controlling,
-    ticking,
 )
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.dataplanes.ovs import relay
@@ -31,9 +28,8 @@ from engines.emulation.hosts.hosts import HostOptions, steer_ends, steer_hosts, 
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.kernel import mptcp_genl
 from engines.emulation.kernel.namespaces import HostRef, sysctl_path
-from engines.emulation.measure import observing
-from engines.emulation.measure.observing import Counted, Counting, Observing, Readings, Sample
-from engines.emulation.measure.path_pings import PathPinger, PingReadings, decided, probes_for
+from engines.emulation.measure.observing import Readings, Sample, Sampler, go_first
+from engines.emulation.measure.path_pings import PathPinger, decided, probes_for
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.measure.summarise import sample_parts, summarise
 from engines.emulation.measure.verdict import saturated, silent_flows, stall_error, stalled_and_waiting
@@ -63,24 +59,13 @@ STALL_S = 10.0
 
 def run_point(inside: Inside) -> int:
     """Run the RunSpec of the request and report its result."""
-    observing.go_first()
+    go_first()
     relay.take(inside.given)
     spec = RunSpec.from_json(inside.request["spec"])
     result, samples = Point(spec, inside.raw, inside.report, inside.caller).run()
     for message in wire.messages(result, samples):
         inside.report(message)
     return 0
-
-
-@dataclass(frozen=True)
-class Running:
-    """The flows of a running point, and the means to observe them."""
-
-    traffic: TrafficDriver
-    watcher: MptcpWatcher | None
-    pinger: PathPinger | None
-    observing: Observing
-    counted: Counted
 
 
 class Point:
@@ -108,6 +93,8 @@ class Point:
         """
         _give_hosts_small_tcp_tables()
         ranked = by_rank(self._spec.link.discipline)
+        timeouts_alone = any(flow.cc == MINTCP for flow in self._flows)
+        wanted = [STAMP] * ranked + [HIDE_SACKS] * timeouts_alone
         metrics = route_metrics(self._spec.stack)
         options = HostOptions(sysctls=self._sysctls(), metrics=metrics, single_segments=ranked)
         with ExitStack() as stack:
@@ -122,15 +109,19 @@ class Point:
             with self._phase("connect", 3.0, "connect_s"):
                 watcher = self._watcher(stack, hosts)
                 prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
-                programs = stack.enter_context(on_interfaces(self._wanted(), hosts, self._topology))
+                programs = stack.enter_context(on_interfaces(wanted, hosts, self._topology))
                 traffic = stack.enter_context(self._traffic(hosts, programs))
                 started_s, up_s = self._connect(traffic, watcher)
-                running = self._look(stack, hosts, traffic, watcher, congestion)
+                sampler, pinger = self._samplers(stack, hosts, traffic, congestion)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
-            events = carried_out(self._spec.events, self._dataplane)
-            with events, self._controlled(hosts, watcher) as scheduler, stalling(self._spec) as stalls:
-                readings = self._measure(running, last_up_s, scheduler)
+            links = (
+                LinkEvents(self._spec.events, self._dataplane.set_share)
+                if self._spec.events
+                else nullcontext()
+            )
+            with links, self._controlled(hosts, watcher) as scheduler, stalling(self._spec) as stalls:
+                readings = self._measure(sampler, pinger, traffic, watcher, last_up_s, scheduler)
             connections = watcher.reports() if watcher else ()
             with self._phase("collect", 2.0, "collect_s"):
                 delivered = traffic.stop()
@@ -141,13 +132,14 @@ class Point:
         result = summarise(
             self._spec, self._topology, self._flows, readings, delivered, self._timings, provenance
         )
-        result = dataclasses.replace(result, metrics={**result.metrics, **stalls.metrics})
+        result = dataclasses.replace(result, metrics={**result.metrics, **stalls})
         samples = sample_parts(readings, port_rates_bps(self._topology, self._spec.link))
         return with_agent(result, account) if account else result, samples
 
     def _congestion(self, stack: ExitStack) -> Registered | BuiltIn | Agents:
         """Register refabric's congestion controls, unless the kernel was built with them."""
-        ours = _ours(self._flows)
+        coupled = {flow.cc for flow in self._flows} & CONGESTION_CONTROLS.keys()
+        ours = {cc for cc in coupled if CONGESTION_CONTROLS[cc].bpf}
         if needed(self._spec):
             self._agent = started(self._spec, self._caller.user)
             stack.callback(self._agent.close)
@@ -177,11 +169,7 @@ class Point:
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
 
-    def _wanted(self) -> Wanted:
-        ranks = by_rank(self._spec.link.discipline)
-        return Wanted(ranks, any(flow.cc == MINTCP for flow in self._flows))
-
-    def _traffic(self, hosts: dict[str, HostRef], programs: Programs) -> TrafficDriver:
+    def _traffic(self, hosts: dict[str, HostRef], programs: RankPrograms) -> TrafficDriver:
         write_bytes = self._spec.transport.write_bytes
         if self._spec.traffic == "native":
             read_bytes = worth_reading(self._spec.link.rate_mbps)
@@ -215,109 +203,100 @@ class Point:
             watcher.join_at({(f.src_ip, f.cport): zero_s + f.start_s for f in self._flows if f.mptcp})
         return started_s, traffic.up_s()
 
-    def _look(
+    def _samplers(
         self,
         stack: ExitStack,
         hosts: dict[str, HostRef],
         traffic: TrafficDriver,
-        watcher: MptcpWatcher | None,
-        congestion: Counting,
-    ) -> Running:
+        congestion: Registered | BuiltIn | Agents,
+    ) -> tuple[Sampler, PathPinger | None]:
         """Start everything that samples."""
         refs = list(hosts.values())
         table = stack.enter_context(SocketTable(refs, self._flows))
         sampling = self._spec.sampling
-        watch = Observing(traffic, self._dataplane, table, sampling.sockets_ms / 1000)
-        pinger = None
-        if sampling.pings_ms and self._dataplane.foretells_paths:
-            probes = probes_for(self._spec, self._topology, self._flows, table.read())
-            pinger = stack.enter_context(PathPinger(probes, hosts, sampling.pings_ms, cpu=self._cpus.helper))
-            pinger.start()
-        counted = Counted(self._dataplane, refs, table, congestion)
-        return Running(traffic, watcher, pinger, watch, counted)
+        sockets_s = sampling.sockets_ms / 1000
+        sampler = Sampler(traffic, self._dataplane, refs, table, congestion.counts, sockets_s)
+        if not (sampling.pings_ms and self._dataplane.foretells_paths):
+            return sampler, None
+        probes = probes_for(self._spec, self._topology, self._flows, table.read())
+        pinger = stack.enter_context(PathPinger(probes, hosts, sampling.pings_ms, cpu=self._cpus.helper))
+        pinger.start()
+        return sampler, pinger
 
     @contextmanager
     def _controlled(
         self, hosts: dict[str, HostRef], watcher: MptcpWatcher | None
-    ) -> Iterator[Ticking | Controlling | None]:
+    ) -> Iterator[SchedulerClock | LoopClock | None]:
         """Run the spec's central controller, if there is one, from the start of the warm-up."""
-        if not opens_subflows(self._spec):
-            with self._scheduled(hosts) as clock:
-                yield clock
-            return
-        manager = watcher if isinstance(watcher, PathManager) else None
-        look_ns = round(self._spec.scheduler.interval_ms * 1e6)
-        loop = loop_of(self._spec, self._topology, look_ns=look_ns)
-        with (
-            SocketTable(list(hosts.values()), self._flows) as table,
-            self._dataplane.network(self._spec, dict) as paths,
-        ):
-            network = KernelConnections(self._topology, self._flows, table, paths, manager)
-            with controlling(loop, network) as control:
-                yield control
-
-    @contextmanager
-    def _scheduled(self, hosts: dict[str, HostRef]) -> Iterator[Ticking | None]:
-        """Run the spec's scheduler, if there is one, from the start of the warm-up."""
-        if not scheduled(self._spec):
+        opens = opens_subflows(self._spec)
+        if not opens and not scheduled(self._spec):
             yield None
             return
+        interval_ms = self._spec.scheduler.interval_ms
         with SocketTable(list(hosts.values()), self._flows) as table:
-            octets = bytes_sent(table, self._flows)
-            with self._dataplane.network(self._spec, octets) as network:
+            octets = dict if opens else bytes_sent(table, self._flows)
+            with self._dataplane.network(self._spec, octets) as network, ExitStack() as stack:
+                if opens:
+                    loop = loop_of(self._spec, self._topology, look_ns=round(interval_ms * 1e6))
+                    manager = watcher if isinstance(watcher, PathManager) else None
+                    connections = KernelConnections(self._topology, self._flows, table, network, manager)
+                    yield stack.enter_context(LoopClock(loop, connections))
+                    return
                 application = application_of(self._spec, self._topology)
                 driver = Driver(application, network, len(self._topology.switches))
-                with ticking(driver, self._spec.scheduler.interval_ms) as clock:
-                    yield clock
+                yield stack.enter_context(SchedulerClock(driver, interval_ms))
 
     def _measure(
-        self, running: Running, up_s: Sequence[float], scheduler: Ticking | Controlling | None
+        self,
+        sampler: Sampler,
+        pinger: PathPinger | None,
+        traffic: TrafficDriver,
+        watcher: MptcpWatcher | None,
+        up_s: Sequence[float],
+        scheduler: SchedulerClock | LoopClock | None,
     ) -> Readings:
         """Warm up, then measure between two readings of all cumulative counters."""
-        watch = running.observing
-        follow = self._warm_up(watch)
-        with self._phase("measure", self._spec.seconds, "measure_s"):
-            totals = running.counted.while_running(lambda: watch.observe_window(self._spec.seconds, follow))
+        with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
+            sampler.sample()
+            opens_s = time.monotonic() + self._spec.warmup_s
+
+            def follow() -> None:
+                """Show the last sample to followers of the run; without followers too, so that a guest does
+                the same in both cases."""
+                self._report({"instant": sampler.instant(opens_s).to_json()})
+
+            sampler.observe_for(self._spec.warmup_s, follow)
+            self._check_warm(sampler)
             follow()
-        window = watch.samples[watch.opened_at :]
+        with self._phase("measure", self._spec.seconds, "measure_s"):
+            totals = sampler.measure(self._spec.seconds, follow)
+            follow()
+        window = sampler.samples[sampler.opened_at :]
         silent = self._silent(window, window[-1].t_s - window[0].t_s)
         acked_bytes = totals.after.acked_since(totals.before, len(self._flows))
         stalled, waiting = stalled_and_waiting(silent, acked_bytes.tolist())
+        connections = watcher.reports() if watcher else ()
+        opened = {(c.path.laddr, c.path.lport): len(c.subflows) for c in connections}
         return Readings(
-            samples=watch.samples,
-            opened_at=watch.opened_at,
-            sockets=watch.sockets,
+            samples=sampler.samples,
+            opened_at=sampler.opened_at,
+            sockets=sampler.sockets,
             totals=totals,
             queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
-            pings=_pings(running.pinger),
+            pings=decided(pinger.take(final=True), time.monotonic()) if pinger else None,
             up_s=up_s,
-            started_s=running.traffic.started_s(),
-            completed_s=running.traffic.completed_s(),
-            retransmitted=running.traffic.retransmitted(),
-            opened_subflows=_opened(self._flows, running.watcher.reports() if running.watcher else ()),
+            started_s=traffic.started_s(),
+            completed_s=traffic.completed_s(),
+            retransmitted=traffic.retransmitted(),
+            opened_subflows=[opened.get((flow.src_ip, flow.cport), 0) for flow in self._flows],
             acked_bytes=acked_bytes,
             stalled=stalled,
             waiting=waiting,
             scheduler=scheduler.metrics if scheduler else {},
-            granted=self._granted(scheduler, totals.opened_s) if isinstance(scheduler, Controlling) else None,
+            granted=self._granted(scheduler, totals.opened_s) if isinstance(scheduler, LoopClock) else None,
         )
 
-    def _warm_up(self, watch: Observing) -> Callable[[], None]:
-        """Warm up; return a function that shows the last sample to followers of the run."""
-        with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
-            watch.sample()
-            follow = self._following(watch, time.monotonic() + self._spec.warmup_s)
-            watch.observe_for(self._spec.warmup_s, follow)
-            self._check_warm(watch)
-            follow()
-        return follow
-
-    def _following(self, watch: Observing, opens_s: float) -> Callable[[], None]:
-        """Return a function that shows the last sample to followers of the run. It runs without followers
-        too, so that a guest does the same in both cases."""
-        return lambda: self._report({"instant": watch.instant(opens_s).to_json()})
-
-    def _granted(self, control: Controlling, before_s: float) -> list[int]:
+    def _granted(self, control: LoopClock, before_s: float) -> list[int]:
         """Return how many subflows each flow had been granted at a monotonic time, at least one."""
         granted = control.subflows(before_s)
         firsts = (FiveTuple(f.src_ip, f.dst_ip, PROTO_TCP, f.cport, f.port) for f in self._flows)
@@ -327,18 +306,18 @@ class Point:
         """Return silent flows; none if links fail, because flows then may deliver nothing."""
         return [] if self._spec.events else silent_flows(self._flows, samples, seconds, self._spec.link)
 
-    def _check_warm(self, watch: Observing) -> None:
+    def _check_warm(self, sampler: Sampler) -> None:
         """Raise StalledFlowError if a flow stands still on an idle machine; it would not recover.
 
         This needs samples of subflows; without them a waiting flow looks the same.
         """
-        silent = self._silent(watch.samples, STALL_S)
-        earlier = [look for look in watch.sockets if look.t_s <= watch.samples[-1].t_s - STALL_S]
+        silent = self._silent(sampler.samples, STALL_S)
+        earlier = [look for look in sampler.sockets if look.t_s <= sampler.samples[-1].t_s - STALL_S]
         if not silent or not earlier:
             return
-        acked = watch.sockets[-1].acked_since(earlier[-1], len(self._flows))
+        acked = sampler.sockets[-1].acked_since(earlier[-1], len(self._flows))
         stalled, _ = stalled_and_waiting(silent, acked.tolist())
-        if stalled and not saturated([sample.cpu.machine.busy_pct for sample in watch.samples[1:]]):
+        if stalled and not saturated([sample.cpu.machine.busy_pct for sample in sampler.samples[1:]]):
             raise stall_error(self._flows, stalled, STALL_S)
 
     def _provenance(
@@ -369,17 +348,6 @@ class Point:
         self._timings[timing] = time.monotonic() - start
 
 
-def _ours(flows: Sequence[PlannedFlow]) -> set[str]:
-    """Return the congestion controls that must be registered for these flows."""
-    return {
-        cc for cc in {flow.cc for flow in flows} & CONGESTION_CONTROLS.keys() if CONGESTION_CONTROLS[cc].bpf
-    }
-
-
-def _pings(pinger: PathPinger | None) -> PingReadings | None:
-    return None if pinger is None else decided(pinger.take(final=True), time.monotonic())
-
-
 def _give_hosts_small_tcp_tables() -> None:
     """Give hosts their own small TCP hash tables (Linux >= 6.1).
 
@@ -389,12 +357,6 @@ def _give_hosts_small_tcp_tables() -> None:
     entries = sysctl_path("net.ipv4.tcp_child_ehash_entries")
     if entries.exists():
         entries.write_text("1024")
-
-
-def _opened(flows: Sequence[PlannedFlow], connections: Sequence[ConnectionReport]) -> list[int]:
-    """Return for each flow the number of subflows that were ever established."""
-    opened = {(c.path.laddr, c.path.lport): len(c.subflows) for c in connections}
-    return [opened.get((flow.src_ip, flow.cport), 0) for flow in flows]
 
 
 def _last_up(

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from engines.emulation.congestion.agent import Activity
-from engines.emulation.congestion.registration import Counts, registered, registered_object
+from engines.emulation.congestion.registration import CongestionCounts, registered, registered_object
 from engines.emulation.machine import bpf_support
 from model.congestion import CONGESTION_CONTROLS, DATAPATH, kernel_name
 from tests.live.congestion.test_agents_on_real_hosts import run
@@ -175,7 +175,7 @@ def test_foreign_sockets_get_another_control_and_hold_nothing(cc: str) -> None:
     finally:
         control.close()
     assert found == dict.fromkeys(SWITCHED, "reno")
-    assert Counts(*counted) == Counts()
+    assert CongestionCounts(*counted) == CongestionCounts()
     assert not any(activity)
 
 
@@ -191,7 +191,7 @@ def test_a_foreign_socket_whose_route_prescribes_the_control_is_not_counted(cc: 
             activity = control.counters(len(Activity._fields), b"activities") if cc == DATAPATH else [0]
     finally:
         control.close()
-    assert Counts(*counted) == Counts()
+    assert CongestionCounts(*counted) == CongestionCounts()
     assert not any(activity)
     wait_until_gone(before)
 
@@ -205,7 +205,7 @@ def test_a_foreign_socket_that_never_connects_does_not_disturb_the_next_run() ->
             assert answer(holder) == {"closed": "rf_lia"}
         with registered(["lia"]) as again, attacker("rf_lia", "before") as late:
             assert answer(late) == {"before": "reno"}
-            assert again.counts() == Counts()
+            assert again.counts() == CongestionCounts()
     wait_until_gone(before)
 
 

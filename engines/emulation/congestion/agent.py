@@ -37,7 +37,7 @@ from engines.emulation.congestion.channels import (
     activity,
 )
 from engines.emulation.congestion.libbpf import Object, timed
-from engines.emulation.congestion.registration import BuiltIn, Counts, admit, registered_object
+from engines.emulation.congestion.registration import BuiltIn, CongestionCounts, admit, registered_object
 from engines.emulation.kernel.namespaces import HostRef
 from model.congestion import DATAPATH
 from model.reasons import AGENT, Reason
@@ -134,7 +134,7 @@ class Agents(Protocol):
 
     def admit(self, hosts: Iterable[HostRef]) -> None: ...
 
-    def counts(self) -> Counts: ...
+    def counts(self) -> CongestionCounts: ...
 
     def stop(self) -> Account: ...
 
@@ -164,7 +164,7 @@ class BuiltInDatapath:
     def admit(self, hosts: Iterable[HostRef]) -> None:
         """Do nothing: a guest has no other sockets than the run's."""
 
-    def counts(self) -> Counts:
+    def counts(self) -> CongestionCounts:
         """Return ACKs and reductions since boot."""
         return self._congestion.counts()
 
@@ -208,9 +208,9 @@ class AgentDatapath:
         """Take sockets of these hosts that connect from now on. Raises RunError."""
         admit([self._object], hosts)
 
-    def counts(self) -> Counts:
+    def counts(self) -> CongestionCounts:
         """Return ACKs and reductions; the datapath sets every window itself, so there are no repairs."""
-        return Counts(*self._object.counters(3))
+        return CongestionCounts(*self._object.counters(3))
 
     def stop(self) -> Account:
         """End the agent and return what was done."""

@@ -10,9 +10,8 @@ pinned.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from common.errors import HostUnfitError, RunError
@@ -27,19 +26,7 @@ _FIELDS = {STAMP: ("stamped", "unknown", "several_segments"), HIDE_SACKS: ("hidd
 NO_MAP = -1
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which programs a run needs."""
-
-    ranks: bool = False
-    timeouts_alone: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (STAMP,) * self.ranks + (HIDE_SACKS,) * self.timeouts_alone
-
-
-class Programs:
+class RankPrograms:
     """The programs of a run by name, attached to all interfaces of all hosts."""
 
     def __init__(self, loaded: Mapping[str, Classifier]) -> None:
@@ -67,16 +54,27 @@ class Programs:
 
 
 @contextmanager
-def on_interfaces(wanted: Wanted, hosts: Mapping[str, HostRef], topology: Topology) -> Iterator[Programs]:
-    """Attach the wanted programs to every interface of `hosts` while the context lasts.
+def on_interfaces(
+    names: Sequence[str], hosts: Mapping[str, HostRef], topology: Topology
+) -> Iterator[RankPrograms]:
+    """Attach STAMP, HIDE_SACKS, both or none to every interface of `hosts` while the context lasts.
 
     Raises HostUnfitError if the kernel refuses one.
     """
+    pids = {nic.name: hosts[topology.nodes[nic.host].name].pid for nic in topology.nics}
     with ExitStack() as stack:
-        loaded = {name: stack.enter_context(closing(load(name))) for name in wanted.names}
+        loaded = {name: stack.enter_context(closing(load(name))) for name in names}
         for name, program in loaded.items():
-            _attach_everywhere(name, program, hosts, topology)
-        yield Programs(loaded)
+
+            def attach(interface: str, name: str = name, program: Classifier = program) -> None:
+                program.attach(name, socket.if_nametoindex(interface), _WHERE[name])
+
+            try:
+                map_in_netns([(pid, partial(attach, interface)) for interface, pid in pids.items()])
+            except LibbpfError as error:
+                what = f"attaching the BPF program {name} to hosts' interfaces"
+                raise HostUnfitError(f"{what}: {error.strerror}; it needs Linux 6.6") from error
+        yield RankPrograms(loaded)
 
 
 def load(name: str) -> Classifier:
@@ -93,18 +91,3 @@ def load(name: str) -> Classifier:
         program.close()
         raise HostUnfitError(f"BPF program {name}: {error.strerror}\n{last_lines(error)}") from error
     return program
-
-
-def _attach_everywhere(
-    name: str, program: Classifier, hosts: Mapping[str, HostRef], topology: Topology
-) -> None:
-    def attach(interface: str) -> None:
-        program.attach(name, socket.if_nametoindex(interface), _WHERE[name])
-
-    pids = {nic.name: hosts[topology.nodes[nic.host].name].pid for nic in topology.nics}
-    try:
-        map_in_netns([(pid, partial(attach, interface)) for interface, pid in pids.items()])
-    except LibbpfError as error:
-        raise HostUnfitError(
-            f"attaching the BPF program {name} to hosts' interfaces: {error.strerror}; it needs Linux 6.6"
-        ) from error

@@ -22,18 +22,22 @@ _SO_NETNS_COOKIE = 71
 
 
 @dataclass(frozen=True)
-class Counts:
+class CongestionCounts:
     """Counters since registration over all sockets: ACKs, window reductions, and repairs of skipped ones."""
 
     acks: int = 0
     losses: int = 0
     repairs: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.acks + other.acks, self.losses + other.losses, self.repairs + other.repairs)
+    def __add__(self, other: CongestionCounts) -> CongestionCounts:
+        return CongestionCounts(
+            self.acks + other.acks, self.losses + other.losses, self.repairs + other.repairs
+        )
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(self.acks - other.acks, self.losses - other.losses, self.repairs - other.repairs)
+    def __sub__(self, other: CongestionCounts) -> CongestionCounts:
+        return CongestionCounts(
+            self.acks - other.acks, self.losses - other.losses, self.repairs - other.repairs
+        )
 
 
 class Registered:
@@ -46,13 +50,13 @@ class Registered:
         """Take sockets of these hosts that connect from now on. Raises RunError."""
         admit(self._objects.values(), hosts)
 
-    def counts(self) -> Counts:
+    def counts(self) -> CongestionCounts:
         """Return the counters of all algorithms, summed."""
-        return sum((self.counts_of(name) for name in self._objects), Counts())
+        return sum((self.counts_of(name) for name in self._objects), CongestionCounts())
 
-    def counts_of(self, name: str) -> Counts:
+    def counts_of(self, name: str) -> CongestionCounts:
         """Return the counters of one algorithm, by refabric's name."""
-        return Counts(*self._objects[name].counters(3))
+        return CongestionCounts(*self._objects[name].counters(3))
 
 
 @contextmanager
@@ -153,14 +157,14 @@ class BuiltIn:
     def admit(self, hosts: Iterable[HostRef]) -> None:
         """Do nothing: a guest has no other sockets than the run's."""
 
-    def counts(self) -> Counts:
+    def counts(self) -> CongestionCounts:
         """Return the counters since boot, summed over these algorithms."""
         if not self._kernel_names:
-            return Counts()
-        return sum(counted(COUNTERS.read_text(), self._kernel_names), Counts())
+            return CongestionCounts()
+        return sum(counted(COUNTERS.read_text(), self._kernel_names), CongestionCounts())
 
 
-def counted(text: str, names: Iterable[str]) -> list[Counts]:
+def counted(text: str, names: Iterable[str]) -> list[CongestionCounts]:
     """Return the counters of the algorithms `names` in the text of `COUNTERS`."""
     lines = [line.split() for line in text.splitlines()]
-    return [Counts(int(acks), int(losses)) for name, acks, losses in lines if name in set(names)]
+    return [CongestionCounts(int(acks), int(losses)) for name, acks, losses in lines if name in set(names)]

@@ -1,4 +1,8 @@
-"""A thread that works beside a measurement, and whose errors `stop` raises."""
+"""What changes a network while it is measured: link events, a flow scheduler, responsive multipath TCP.
+
+Each is a thread beside the measurement, by the machine's clock. `with` starts and ends it; the end raises the
+error that ended its work early.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
-from typing import Protocol
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from common.errors import RunError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.responsive.loop import NS_PER_S, ConnectionCount, Loop
 from controllers.scheduler import Network
@@ -27,28 +28,41 @@ from model.schedulers import Driver, loop_metrics
 from model.spec import LinkEvent
 from topos.topology import Topology
 
+SYN = 1
+"""The SYN, which the kernel counts as acknowledged before any payload."""
+MIN_PORT, MAX_PORT, PORT_STEP = 1024, 32767, 17
+"""Local ports of a subflow that is opened again: its port from before is in TIME_WAIT for a minute. They stay
+below those that the kernel chooses (socket_table.EPHEMERAL)."""
+
 
 class Background(ABC):
-    """Runs `_work` in a thread from `start` to `stop`; `_work` returns soon after `_over` is set."""
+    """Runs `_work` in a thread during a `with` block; `_work` returns soon after `_over` is set."""
 
     def __init__(self, name: str) -> None:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._error: Exception | None = None
+        self._begun_s = 0.0
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
+        self._begun_s = time.monotonic()
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """Stop. Raises the error that ended the work early: a RefabricError, or a bug."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop. Raises the error that ended the work early, if the block itself did not fail."""
         self._over.set()
         self._thread.join()
-        if self._error is not None:
+        if self._error is not None and kind is None:
             raise self._error
 
     @abstractmethod
     def _work(self) -> None:
         """Work until `_over` is set."""
+
+    def _is_over_at(self, t_s: float) -> bool:
+        """Wait until `t_s` on the monotonic clock; return whether the block ended before."""
+        return self._over.wait(max(0.0, t_s - time.monotonic()))
 
     def _run(self) -> None:
         try:
@@ -57,64 +71,34 @@ class Background(ABC):
             self._error = error
 
 
-class Links(Protocol):
-    def set_share(self, event: LinkEvent) -> None: ...
+class LinkEvents(Background):
+    """Links that fail, degrade or recover: gives `set_share` each event at its time since the block began.
 
-
-@contextmanager
-def carried_out(events: Sequence[LinkEvent], links: Links) -> Iterator[None]:
-    """Carry out events while the block runs; their times count from its start.
-
-    Events that are not due when the block ends do not happen. Raises at the end of the block what
-    `set_share` raised.
+    Events that are not due when the block ends do not happen.
     """
-    if not events:
-        yield
-        return
-    start, over = time.monotonic(), threading.Event()
-    errors: list[RunError] = []
 
-    def work() -> None:
-        try:
-            for event in sorted(events, key=lambda event: event.t_s):
-                if over.wait(max(0.0, start + event.t_s - time.monotonic())):
-                    return
-                links.set_share(event)
-        except RunError as error:
-            errors.append(error)
+    def __init__(self, events: Sequence[LinkEvent], set_share: Callable[[LinkEvent], None]) -> None:
+        super().__init__("link events")
+        self._events = sorted(events, key=lambda event: event.t_s)
+        self._set_share = set_share
 
-    thread = threading.Thread(target=work, name="link events", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    if errors:
-        raise errors[0]
+    def _work(self) -> None:
+        for event in self._events:
+            if self._is_over_at(self._begun_s + event.t_s):
+                return
+            self._set_share(event)
 
 
-SYN = 1
-"""The SYN, which the kernel counts as acknowledged before any payload."""
+class SchedulerClock(Background):
+    """Ticks a central flow scheduler every `interval_ms`; ticks that fall into a longer one are skipped."""
 
-
-@dataclass
-class Looks:
-    """Ticks of a scheduler: number due, number skipped or too long, and the longest duration."""
-
-    due: int = 0
-    late: int = 0
-    longest_s: float = 0.0
-
-
-class Ticking(Background):
-    """Tick a driver every `interval_s` from `start` to `stop`; skip ticks that fall into a longer one."""
-
-    def __init__(self, driver: Driver, interval_s: float) -> None:
+    def __init__(self, driver: Driver, interval_ms: float) -> None:
         super().__init__("scheduler")
-        self.looks = Looks()
         self.driver = driver
-        self._interval_s = interval_s
+        self.due = self.late = 0
+        """Ticks that were due, and those of them that were skipped or too long."""
+        self._interval_s = interval_ms / 1000
+        self._longest_s = 0.0
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -122,37 +106,23 @@ class Ticking(Background):
         return {
             **account.counts,
             **account.times,
-            "scheduler_looks": self.looks.due,
-            "scheduler_late": self.looks.late,
-            "scheduler_ms_max": 1000 * self.looks.longest_s,
+            "scheduler_looks": self.due,
+            "scheduler_late": self.late,
+            "scheduler_ms_max": 1000 * self._longest_s,
         }
 
     def _work(self) -> None:
-        begun_s, number = time.monotonic(), 1
-        while not self._over.wait(max(0.0, begun_s + number * self._interval_s - time.monotonic())):
-            began_s = time.monotonic()
-            self.driver.tick(began_s - begun_s)
+        self._begun_s, number = time.monotonic(), 1
+        while not self._is_over_at(self._begun_s + number * self._interval_s):
+            tick_s = time.monotonic()
+            self.driver.tick(tick_s - self._begun_s)
             ended_s = time.monotonic()
-            following = max(number + 1, int((ended_s - begun_s) / self._interval_s) + 1)
-            self._note(number, following, ended_s - began_s)
+            following = max(number + 1, int((ended_s - self._begun_s) / self._interval_s) + 1)
+            skipped = following - number - 1
+            self.due += 1 + skipped
+            self.late += skipped + (skipped > 0)
+            self._longest_s = max(self._longest_s, ended_s - tick_s)
             number = following
-
-    def _note(self, number: int, following: int, took_s: float) -> None:
-        left_out = following - number - 1
-        self.looks.due += 1 + left_out
-        self.looks.late += left_out + (left_out > 0)
-        self.looks.longest_s = max(self.looks.longest_s, took_s)
-
-
-@contextmanager
-def ticking(driver: Driver, interval_ms: float) -> Iterator[Ticking]:
-    """Tick a driver while the block runs. Raises the error of a tick at the end of the block."""
-    clock = Ticking(driver, interval_ms / 1000)
-    clock.start()
-    try:
-        yield clock
-    finally:
-        clock.stop()
 
 
 def bytes_sent(table: SocketTable, flows: Sequence[PlannedFlow]) -> Callable[[], Mapping[FiveTuple, int]]:
@@ -178,14 +148,12 @@ def bytes_sent(table: SocketTable, flows: Sequence[PlannedFlow]) -> Callable[[],
     return read
 
 
-MIN_PORT, MAX_PORT, PORT_STEP = 1024, 32767, 17
-"""Local ports of a subflow that is opened again: its port from before is in TIME_WAIT for a minute. They stay
-below those that the kernel chooses (socket_table.EPHEMERAL)."""
-
-
 class KernelConnections:
-    """`controllers.responsive.loop.MultipathNetwork` over real hosts. Connections run from their first
-    acknowledged byte until their whole size is acknowledged."""
+    """`controllers.responsive.loop.MultipathNetwork` over real hosts: monitors read the kernel's sockets, and
+    netlink opens subflows of running connections, each on a path that was set in the fabric before.
+
+    Connections run from their first acknowledged byte until their whole size is acknowledged.
+    """
 
     def __init__(
         self,
@@ -196,7 +164,11 @@ class KernelConnections:
         manager: PathManager | None,
     ) -> None:
         """`network` sets paths. Without a `manager` (plain TCP) no subflow can be opened."""
-        self._pairs = [[_tuple(pair) for pair in subflow_pairs(topology, flow)] for flow in flows]
+
+        def five_tuple(pair: AddressPair) -> FiveTuple:
+            return FiveTuple(pair.laddr, pair.raddr, PROTO_TCP, pair.lport, pair.rport)
+
+        self._pairs = [[five_tuple(pair) for pair in subflow_pairs(topology, flow)] for flow in flows]
         self._number = {pairs[0]: i for i, pairs in enumerate(self._pairs)}
         self._sizes = np.array([flow.size_bytes for flow in flows], np.int64)
         self._table = table
@@ -255,21 +227,16 @@ class KernelConnections:
         return octets.astype(np.int64)
 
 
-class Controlling(Background):
-    """Runs a loop by the machine's clock from `start` to `stop`. Connections keep their subflows after it."""
+class LoopClock(Background):
+    """Runs the loop of responsive multipath TCP. Connections keep their subflows after it."""
 
     def __init__(self, loop: Loop, network: KernelConnections) -> None:
         super().__init__("controller")
         self._loop = loop
         self._network = network
-        self._begun_s = 0.0
         self._ended_s = 0.0
         self._cpu_s = 0.0
         self._late_s = 0.0
-
-    def start(self) -> None:
-        self._begun_s = time.monotonic()
-        super().start()
 
     def subflows(self, from_s: float) -> Mapping[FiveTuple, int]:
         """Return how many subflows each connection had at a monotonic time, without those that the controller
@@ -290,28 +257,10 @@ class Controlling(Background):
 
     def _work(self) -> None:
         try:
-            while not self._over.wait(max(0.0, self._due_s() - time.monotonic())):
-                self._late_s = max(self._late_s, time.monotonic() - self._due_s())
+            while not self._is_over_at(due_s := self._begun_s + self._loop.next_ns / NS_PER_S):
+                self._late_s = max(self._late_s, time.monotonic() - due_s)
                 began_s = time.thread_time()
                 self._loop.run(self._network, round((time.monotonic() - self._begun_s) * NS_PER_S))
                 self._cpu_s += time.thread_time() - began_s
         finally:
             self._ended_s = time.monotonic()
-
-    def _due_s(self) -> float:
-        return self._begun_s + self._loop.next_ns / NS_PER_S
-
-
-@contextmanager
-def controlling(loop: Loop, network: KernelConnections) -> Iterator[Controlling]:
-    """Run a loop while the block runs. Raises the loop's error at the end of the block."""
-    control = Controlling(loop, network)
-    control.start()
-    try:
-        yield control
-    finally:
-        control.stop()
-
-
-def _tuple(pair: AddressPair) -> FiveTuple:
-    return FiveTuple(pair.laddr, pair.raddr, PROTO_TCP, pair.lport, pair.rport)

@@ -16,7 +16,7 @@ from pathlib import Path
 import topos
 from common.errors import RunError
 from engines import wire
-from engines.emulation.dataplanes.control import carried_out
+from engines.emulation.dataplanes.control import LinkEvents
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
@@ -93,7 +93,7 @@ def _measure(
     cpu, paused_s = CpuSampler(), plane.reading().paused_s
     used_s, waited_s = {role: ims.cpu_s(role) for role in ROLES}, ims.waited_s()
     seconds = round(spec.warmup_s + spec.seconds)
-    with carried_out(spec.events, plane):
+    with LinkEvents(spec.events, plane.set_share):
         found = measured(ims, settings, seconds, most_instances(topology))
     waits_s = [now_s - waited_s.get(pid, 0.0) for pid, now_s in ims.waited_s().items()]
     shares = {role: 100 * (ims.cpu_s(role) - used_s[role]) / seconds for role in ROLES}

@@ -57,23 +57,6 @@ class CpuSample:
     cpus: Mapping[str, CpuUse]
 
 
-@dataclass(frozen=True, slots=True)
-class Softnet:
-    """Packets since boot over all CPUs: processed, and dropped because the backlog was full. `time_squeeze`
-    counts softirqs that used up their budget with work left."""
-
-    processed: int
-    dropped: int
-    time_squeeze: int
-
-    def __sub__(self, earlier: Softnet) -> Softnet:
-        return Softnet(
-            self.processed - earlier.processed,
-            self.dropped - earlier.dropped,
-            self.time_squeeze - earlier.time_squeeze,
-        )
-
-
 def parse_stat(text: str) -> dict[str, CpuTimes]:
     """Return the cpu lines of /proc/stat: `cpu` (total), `cpu0`, ... Raises ValueError on other text."""
     lines = [line.split() for line in text.splitlines() if line.startswith("cpu")]
@@ -86,10 +69,11 @@ def parse_stat(text: str) -> dict[str, CpuTimes]:
     return times
 
 
-def parse_softnet(text: str) -> Softnet:
-    """Return the sum of the lines of /proc/net/softnet_stat (hexadecimal, one line per CPU)."""
-    rows = [[int(field, 16) for field in line.split()[:3]] for line in text.splitlines()]
-    return Softnet(*(sum(column) for column in zip(*rows, strict=True)))
+def softnet_dropped(text: str = "") -> int:
+    """Return packets dropped since boot because a CPU's backlog was full: hexadecimal, one line per CPU, in
+    SOFTNET_STAT or `text`."""
+    lines = (text or SOFTNET_STAT.read_text()).splitlines()
+    return sum(int(line.split()[1], 16) for line in lines)
 
 
 def use(before: CpuTimes, after: CpuTimes) -> CpuUse:
@@ -104,10 +88,6 @@ def use(before: CpuTimes, after: CpuTimes) -> CpuUse:
     softirq = percent(after.softirq, before.softirq)
     steal = percent(after.steal, before.steal)
     return CpuUse(user + system + softirq + steal, user, system, softirq, steal)
-
-
-def read_softnet() -> Softnet:
-    return parse_softnet(SOFTNET_STAT.read_text())
 
 
 class CpuSampler:

@@ -1,4 +1,4 @@
-"""Periodic samples of a running point: flows, CPUs and links every second, subflows at their interval.
+"""What is read during a run: samples every second, subflows at their interval, counters around the window.
 
 Sampling must neither disturb the traffic nor be late. It runs at a better nice value than the traffic, and
 skips intervals that it cannot keep.
@@ -11,16 +11,15 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from engines.emulation.congestion.registration import Counts
+from engines.emulation.congestion.registration import CongestionCounts
 from engines.emulation.dataplanes.dataplane import MeasuredDataPlane, QueueSamples, Reading
 from engines.emulation.kernel import proc
 from engines.emulation.kernel.namespaces import HostRef
-from engines.emulation.kernel.proc import CpuSample, CpuSampler, read_softnet
+from engines.emulation.kernel.proc import CpuSample, CpuSampler
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.socket_table import Ints, SocketTable, SubflowReadings
 from engines.emulation.traffic.driver import TrafficDriver
@@ -55,112 +54,6 @@ class Sample:
         return self.now_s - earlier.now_s
 
 
-class Observing:
-    """Take samples in the calling thread while it waits; `samples` and `sockets` are in order of time."""
-
-    def __init__(
-        self, traffic: TrafficDriver, dataplane: MeasuredDataPlane, table: SocketTable, sockets_s: float
-    ) -> None:
-        self.samples: list[Sample] = []
-        self.sockets: list[SubflowReadings] = []
-        self.opened_at = 0  # the first sample of the window
-        self._traffic = traffic
-        self._dataplane = dataplane
-        self._table = table
-        self._sockets_s = sockets_s
-        self._cpu = CpuSampler()
-
-    def sample(self) -> None:
-        """Sample flows, CPUs and links now."""
-        self.samples.append(self._look())
-
-    def _look(self) -> Sample:
-        reading = self._dataplane.reading()
-        received = self._traffic.received()
-        cpu = self._cpu.sample()
-        return Sample(
-            time.monotonic(),
-            received,
-            cpu,
-            reading.read_s,
-            reading.tx_bytes,
-            reading.now_s,
-            reading.drops,
-            reading.queued_pkts,
-        )
-
-    def instant(self, opens_s: float) -> Instant:
-        """Return the last sample for followers of the run; the window opens at monotonic time `opens_s`."""
-        seen = self.samples[-1]
-        received = [-1 if count is None else count for count in seen.received]
-        return Instant(
-            round(seen.t_s - opens_s, 3),
-            seen.tx_bytes.astype(np.int64),
-            seen.drops.astype(np.int64),
-            seen.queued_pkts.astype(np.int64),
-            np.array(received, np.int64),
-            _windows(self.sockets[-1]) if self.sockets else None,
-        )
-
-    def observe_window(self, seconds: float, follow: Callable[[], None]) -> None:
-        """Take the first sample of the window, replacing a very recent one, and observe `seconds` of it."""
-        last = self.samples[-1]
-        if time.monotonic() - last.t_s < SAMPLE_S / 2:
-            self.samples[-1] = dataclasses.replace(self._look(), cpu=last.cpu)
-        else:
-            self.sample()
-        self.opened_at = len(self.samples) - 1
-        self.observe_for(seconds, follow)
-
-    def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
-        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now. Call `follow` after
-        each but the last, after which the caller reads what must not be late.
-
-        Raises RunError if a flow's source or the data plane has ended.
-        """
-        start = time.monotonic()
-        steps = max(MIN_STEPS, round(seconds / SAMPLE_S))
-        for step in range(1, steps + 1):
-            self._watch_sockets_until(start + seconds * step / steps)
-            self.sample()
-            self._dataplane.check()
-            self._traffic.check()
-            if step < steps:
-                follow()
-
-    def _watch_sockets_until(self, end: float) -> None:
-        """Sleep until `end`, sampling the sockets whenever their interval has passed."""
-        while self._sockets_s:
-            last = self.sockets[-1].t_s if self.sockets else -np.inf
-            due = max(time.monotonic(), last + self._sockets_s)
-            if due >= end:
-                break
-            time.sleep(max(0.0, due - time.monotonic()))
-            self._sample_sockets()
-        time.sleep(max(0.0, end - time.monotonic()))
-
-    def _sample_sockets(self) -> None:
-        self.sockets.append(self._table.read())
-        self._sockets_s = max(self._sockets_s, len(self.sockets[-1]) / SUBFLOWS_A_SECOND)
-
-
-def _windows(read: SubflowReadings) -> Windows:
-    srtt_ms = read.srtt_us / 1000
-    return Windows(read.flow, read.subflow, read.cwnd_pkts.astype(np.float64), srtt_ms, read.bytes_acked)
-
-
-def go_first() -> None:
-    """Give this process priority over its future children, which start at nice 0 (sched(7))."""
-    os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
-    os.setpriority(os.PRIO_PROCESS, 0, NICE)
-
-
-class Counting(Protocol):
-    """Congestion controls that count what they do."""
-
-    def counts(self) -> Counts: ...
-
-
 @dataclass(frozen=True)
 class Totals:
     """Counters of a window. `opened` and `closed` are the data plane's, read at the monotonic times
@@ -175,7 +68,7 @@ class Totals:
     softnet_dropped: int
     kernel: Mapping[str, int]
     """TCP and MPTCP counters of all hosts (proc.py)."""
-    congestion: Counts
+    congestion: CongestionCounts
     """Counters of refabric's congestion controls."""
     others_pct: float
     """Share of all CPU time that processes outside the run used in user mode."""
@@ -184,37 +77,6 @@ class Totals:
     def core_seconds(self) -> float:
         """Seconds between the two readings of the data plane."""
         return self.closed_s - self.opened_s
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What has counters: the data plane, the hosts, their sockets and their congestion controls."""
-
-    dataplane: MeasuredDataPlane
-    hosts: Sequence[HostRef]
-    table: SocketTable
-    congestion: Counting
-
-    def while_running(self, window: Callable[[], None]) -> Totals:
-        """Read all counters, call `window`, which returns at the end of the window, and read them again.
-
-        The data plane is read last before and first after the window: its counters cover exactly that.
-        """
-        before, kernel = self.table.read(), proc.read_netstat(self.hosts)
-        softnet, congestion = read_softnet(), self.congestion.counts()
-        users = proc.read_user_time()
-        self.dataplane.restart_maxima()
-        opened, opened_s = self.dataplane.reading(), time.monotonic()
-        window()
-        closed, closed_s = self.dataplane.reading(), time.monotonic()
-        others_pct = proc.others_pct(users, proc.read_user_time())
-        dropped = (read_softnet() - softnet).dropped
-        congestion = self.congestion.counts() - congestion
-        after, counted = self.table.read(), proc.read_netstat(self.hosts)
-        grown = proc.netstat_difference(kernel, counted)
-        return Totals(
-            opened, opened_s, closed, closed_s, before, after, dropped, grown, congestion, others_pct
-        )
 
 
 @dataclass(frozen=True)
@@ -243,7 +105,7 @@ class Readings:
     waiting: Sequence[int]
     """Flows that delivered nothing in the window although their subflows carried data."""
     scheduler: Mapping[str, float] = field(default_factory=dict)
-    """Metrics of a central scheduler (scheduled.py); empty without one."""
+    """Metrics of a central scheduler (dataplanes/control.py); empty without one."""
     granted: Sequence[int] | None = None
     """Subflows that a controller had granted each flow at the start of the window; None without one."""
 
@@ -255,3 +117,134 @@ class Readings:
     def zero_s(self) -> float:
         """The monotonic time from which sample tables count."""
         return self.samples[self.opened_at].t_s
+
+
+class Sampler:
+    """Take samples in the calling thread while it waits; `samples` and `sockets` are in order of time."""
+
+    def __init__(
+        self,
+        traffic: TrafficDriver,
+        dataplane: MeasuredDataPlane,
+        hosts: Sequence[HostRef],
+        table: SocketTable,
+        congestion: Callable[[], CongestionCounts],
+        sockets_s: float,
+    ) -> None:
+        """`congestion` returns the counters of congestion controls; every `sockets_s` sockets are read."""
+        self.samples: list[Sample] = []
+        self.sockets: list[SubflowReadings] = []
+        self.opened_at = 0  # the first sample of the window
+        self._traffic = traffic
+        self._dataplane = dataplane
+        self._hosts = hosts
+        self._table = table
+        self._congestion = congestion
+        self._sockets_s = sockets_s
+        self._cpu = CpuSampler()
+
+    def sample(self) -> None:
+        """Sample flows, CPUs and links now."""
+        self.samples.append(self._look())
+
+    def _look(self) -> Sample:
+        reading = self._dataplane.reading()
+        received = self._traffic.received()
+        cpu = self._cpu.sample()
+        return Sample(
+            time.monotonic(),
+            received,
+            cpu,
+            reading.read_s,
+            reading.tx_bytes,
+            reading.now_s,
+            reading.drops,
+            reading.queued_pkts,
+        )
+
+    def instant(self, opens_s: float) -> Instant:
+        """Return the last sample for followers of the run; the window opens at monotonic time `opens_s`."""
+        seen, windows = self.samples[-1], None
+        received = [-1 if count is None else count for count in seen.received]
+        if self.sockets:
+            read = self.sockets[-1]
+            cwnd_pkts, srtt_ms = read.cwnd_pkts.astype(np.float64), read.srtt_us / 1000
+            windows = Windows(read.flow, read.subflow, cwnd_pkts, srtt_ms, read.bytes_acked)
+        return Instant(
+            round(seen.t_s - opens_s, 3),
+            seen.tx_bytes.astype(np.int64),
+            seen.drops.astype(np.int64),
+            seen.queued_pkts.astype(np.int64),
+            np.array(received, np.int64),
+            windows,
+        )
+
+    def measure(self, seconds: float, follow: Callable[[], None]) -> Totals:
+        """Observe a window of `seconds` between two readings of all counters.
+
+        The data plane is read last before and first after the window: its counters cover exactly that. The
+        first sample of the window replaces a very recent one.
+        """
+        before, kernel = self._table.read(), proc.read_netstat(self._hosts)
+        backlog, congestion = proc.softnet_dropped(), self._congestion()
+        users = proc.read_user_time()
+        self._dataplane.restart_maxima()
+        opened, opened_s = self._dataplane.reading(), time.monotonic()
+        last = self.samples[-1]
+        if time.monotonic() - last.t_s < SAMPLE_S / 2:
+            self.samples[-1] = dataclasses.replace(self._look(), cpu=last.cpu)
+        else:
+            self.sample()
+        self.opened_at = len(self.samples) - 1
+        self.observe_for(seconds, follow)
+        closed, closed_s = self._dataplane.reading(), time.monotonic()
+        others_pct = proc.others_pct(users, proc.read_user_time())
+        backlog = proc.softnet_dropped() - backlog
+        congestion = self._congestion() - congestion
+        after, kernel_after = self._table.read(), proc.read_netstat(self._hosts)
+        return Totals(
+            opened=opened,
+            opened_s=opened_s,
+            closed=closed,
+            closed_s=closed_s,
+            before=before,
+            after=after,
+            softnet_dropped=backlog,
+            kernel=proc.netstat_difference(kernel, kernel_after),
+            congestion=congestion,
+            others_pct=others_pct,
+        )
+
+    def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now. Call `follow` after
+        each but the last, after which the caller reads what must not be late.
+
+        Raises RunError if a flow's source or the data plane has ended.
+        """
+        start = time.monotonic()
+        steps = max(MIN_STEPS, round(seconds / SAMPLE_S))
+        for step in range(1, steps + 1):
+            self._watch_sockets_until(start + seconds * step / steps)
+            self.sample()
+            self._dataplane.check()
+            self._traffic.check()
+            if step < steps:
+                follow()
+
+    def _watch_sockets_until(self, end: float) -> None:
+        """Sleep until `end`, sampling the sockets whenever their interval has passed."""
+        while self._sockets_s:
+            last = self.sockets[-1].t_s if self.sockets else -np.inf
+            due = max(time.monotonic(), last + self._sockets_s)
+            if due >= end:
+                break
+            time.sleep(max(0.0, due - time.monotonic()))
+            self.sockets.append(self._table.read())
+            self._sockets_s = max(self._sockets_s, len(self.sockets[-1]) / SUBFLOWS_A_SECOND)
+        time.sleep(max(0.0, end - time.monotonic()))
+
+
+def go_first() -> None:
+    """Give this process priority over its future children, which start at nice 0 (sched(7))."""
+    os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, 0, NICE)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import topos
 from engines import kernel_hosts
-from engines.emulation.congestion.ranks import Wanted, on_interfaces
+from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP, on_interfaces
 from engines.emulation.congestion.registration import COUNTERS, BuiltIn, Registered, registered
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.hosts.hosts import HostOptions
@@ -83,7 +83,7 @@ def completions(inside: Inside) -> int:
         net = stack.enter_context(FabricNet(STAR, plane, options))
         hosts = {host.name: host for host in net.host_refs()}
         mintcp.admit(hosts.values())
-        wanted = Wanted(by_rank(link.discipline), timeouts_alone=True)
+        wanted = [*([STAMP] if by_rank(link.discipline) else []), HIDE_SACKS]
         programs = stack.enter_context(on_interfaces(wanted, hosts, STAR))
         stack.enter_context(recorded(hosts[planned[0].src], frames))
         driver = stack.enter_context(NativeDriver(planned, hosts, sizes_map=programs.sizes_map))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from common.errors import HostUnfitError
-from engines.emulation.congestion.registration import BuiltIn, Counts, counted
+from engines.emulation.congestion.registration import BuiltIn, CongestionCounts, counted
 
 TEXT = "rf_lia 1200 7\nrf_olia 0 0\nrf_dctcp 30 2\n"
 
 
 def test_counters_are_read_by_name() -> None:
-    assert counted(TEXT, {"rf_lia", "rf_dctcp"}) == [Counts(1200, 7), Counts(30, 2)]
+    assert counted(TEXT, {"rf_lia", "rf_dctcp"}) == [CongestionCounts(1200, 7), CongestionCounts(30, 2)]
     assert counted(TEXT, {"rf_balia"}) == []
 
 
@@ -21,4 +21,4 @@ def test_a_kernel_without_an_algorithm_is_named_with_what_it_has() -> None:
 
 
 def test_without_algorithms_there_is_nothing_to_count() -> None:
-    assert BuiltIn([]).counts() == Counts()
+    assert BuiltIn([]).counts() == CongestionCounts()

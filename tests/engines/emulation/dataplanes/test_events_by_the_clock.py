@@ -8,7 +8,7 @@ import time
 import pytest
 
 from common.errors import RunError
-from engines.emulation.dataplanes.control import carried_out
+from engines.emulation.dataplanes.control import LinkEvents
 from model.spec import LinkEvent
 
 
@@ -31,7 +31,7 @@ def test_what_is_due_happens_in_order_and_the_rest_does_not() -> None:
         LinkEvent(0.0, "a", "b", 0.5),
         LinkEvent(60.0, "a", "b", 1.0),
     )
-    with carried_out((never, later, now), links):
+    with LinkEvents((never, later, now), links.set_share):
         deadline = time.monotonic() + 10
         while len(links.events) < 2 and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -40,5 +40,6 @@ def test_what_is_due_happens_in_order_and_the_rest_does_not() -> None:
 
 def test_an_event_that_fails_ends_the_block_with_its_error() -> None:
     links = Written()
-    with pytest.raises(RunError, match="core stopped"), carried_out((LinkEvent(0.0, "gone", "b"),), links):
+    events = LinkEvents((LinkEvent(0.0, "gone", "b"),), links.set_share)
+    with pytest.raises(RunError, match="core stopped"), events:
         assert links.failed.wait(10)

@@ -15,7 +15,7 @@ import topos
 from common.errors import RunError, UsageError
 from controllers.hashing import FiveTuple
 from controllers.scheduler import Network
-from engines.emulation.dataplanes.control import Ticking, bytes_sent, ticking
+from engines.emulation.dataplanes.control import SchedulerClock, bytes_sent
 from engines.emulation.dataplanes.ovs.dataplane import check as check_ovs
 from engines.emulation.engine import MininetEngine
 from engines.emulation.measure.socket_table import SocketTable
@@ -79,7 +79,7 @@ class Patient:
 
 def test_it_looks_at_every_interval_until_the_block_ends() -> None:
     application = Patient(5)
-    with ticking(Driver(application, NoNetwork()), 10.0) as clock:
+    with SchedulerClock(Driver(application, NoNetwork()), 10.0) as clock:
         assert application.enough.wait(10)
     looked = len(application.times)
     assert application.times == sorted(application.times) and application.times[0] >= 0.01
@@ -90,40 +90,24 @@ def test_it_looks_at_every_interval_until_the_block_ends() -> None:
 def test_a_look_that_takes_too_long_costs_those_that_were_due_meanwhile() -> None:
     slow = threading.Event()
     application = Patient(2, slow)
-    clock = Ticking(Driver(application, NoNetwork()), 0.01)
-    clock.start()
-    assert application.began.wait(10)
-    threading.Timer(0.1, slow.set).start()
-    assert application.enough.wait(10)
-    clock.stop()
-    assert clock.looks.late >= 5 and clock.looks.due >= clock.looks.late
-    assert clock.looks.longest_s > 0.05, "as long as the look that had to wait, not as long as the interval"
+    with SchedulerClock(Driver(application, NoNetwork()), 10.0) as clock:
+        assert application.began.wait(10)
+        threading.Timer(0.1, slow.set).start()
+        assert application.enough.wait(10)
+    assert clock.late >= 5 and clock.due >= clock.late
+    assert clock.metrics["scheduler_ms_max"] > 50, "as long as the tick that had to wait"
 
 
-def test_what_a_look_raises_ends_the_run() -> None:
-    class Broken:
-        def tick(self, network: Network, now_s: float) -> None:
-            raise RunError(f"{network} at {now_s}")
-
-    clock = Ticking(Driver(Broken(), NoNetwork()), 0.001)
-    clock.start()
-    clock._thread.join(10)
-    with pytest.raises(RunError, match=r" at 0\."):
-        clock.stop()
-
-
-def test_a_bug_in_a_look_ends_the_run_too() -> None:
+@pytest.mark.parametrize("error", [RunError, KeyError], ids=["error", "bug"])
+def test_what_a_tick_raises_ends_the_run(error: type[Exception]) -> None:
     """If only the thread ended, the measurement would silently go on without its scheduler."""
 
-    class Buggy:
+    class Broken:
         def tick(self, network: Network, now_s: float) -> None:
-            raise KeyError(f"{network} at {now_s}")
+            raise error(f"{network} at {now_s}")
 
-    clock = Ticking(Driver(Buggy(), NoNetwork()), 0.001)
-    clock.start()
-    clock._thread.join(10)
-    with pytest.raises(KeyError, match=r" at 0\."):
-        clock.stop()
+    with pytest.raises(error, match=r" at 0\."), SchedulerClock(Driver(Broken(), NoNetwork()), 1.0) as clock:
+        clock._thread.join(10)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ from engines.emulation.kernel.proc import (
     ALL,
     CpuSampler,
     CpuTimes,
-    Softnet,
-    parse_softnet,
     parse_stat,
+    softnet_dropped,
     use,
 )
 
@@ -50,10 +49,8 @@ def test_no_time_no_use() -> None:
     assert use(CpuTimes(1, 1, 1, 1, 1), CpuTimes(1, 1, 1, 1, 1)).busy_pct == 0
 
 
-def test_softnet_counts_all_cpus() -> None:
-    first = parse_softnet(SOFTNET)
-    assert first == Softnet(0x530A79 + 0x5605CD, 2, 4)
-    assert first - Softnet(1, 2, 3) == Softnet(first.processed - 1, 0, 1)
+def test_drops_of_all_cpus_count() -> None:
+    assert softnet_dropped(SOFTNET) == 2
 
 
 def test_sampler_on_this_machine() -> None:
