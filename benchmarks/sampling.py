@@ -36,7 +36,6 @@ from engines.emulation.hosts.hosts import HostOptions, steering_sysctls
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.kernel.namespaces import sysctl_path
 from engines.emulation.kernel.proc import CpuSampler
-from engines.emulation.kernel.sock_diag import SocketSampler
 from engines.emulation.measure.path_pings import PathPinger, Probe, probes_for
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.path_manager import PathManager
@@ -44,7 +43,7 @@ from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.traffic.driver import default_cc, is_data, subflow_paths
-from engines.emulation.traffic.iperf3 import Iperf3Driver, iperf3_flow, prefer_congestion_control
+from engines.emulation.traffic.iperf3 import Iperf3Traffic, prefer_congestion_control
 from engines.provenance import machine
 from model.flows import planned_flows
 from model.network_plan import plan_for
@@ -162,17 +161,15 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
         options = HostOptions(sysctls=steering_sysctls(plane.cpus.receive_mask))
         refs = stack.enter_context(FabricNet(topology, plane, options)).host_refs()
         hosts = {host.name: host for host in refs}
-        sampler = stack.enter_context(SocketSampler(refs))
         subflows = spec.transport.subflows
         if subflows > 1:
             paths = subflow_paths(topology, subflows)
             watcher = stack.enter_context(PathManager(refs, subflows, is_data, paths))
         prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(planned).items()})
-        flows = [iperf3_flow(flow, hosts) for flow in planned]
-        driver = stack.enter_context(Iperf3Driver(flows, sampler, raw, seconds=3600))
-        driver.start_servers()
-        driver.start_clients()
-        if subflows > 1 and not watcher.wait_all(len(flows), CONNECT_S):
+        traffic = stack.enter_context(Iperf3Traffic(planned, hosts, raw, seconds=3600))
+        traffic.open()
+        traffic.connect(CONNECT_S)
+        if subflows > 1 and not watcher.wait_all(len(planned), CONNECT_S):
             raise RunError(f"not all subflows were established after {CONNECT_S:g} s: run again")
         table = stack.enter_context(SocketTable(refs, planned))
         probes = probes_for(spec, topology, planned)
@@ -181,7 +178,7 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
         pinger.start()
         time.sleep(WARMUP_S)
         yield Network(plane, table, pinger, 2 * statistics.mean(_hops(topology, probe) for probe in probes))
-        driver.stop()
+        traffic.stop()
 
 
 def _hops(topology: Topology, probe: Probe) -> int:

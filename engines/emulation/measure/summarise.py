@@ -20,7 +20,7 @@ from engines.emulation.measure.observing import Readings, Sample, Totals
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.socket_table import SubflowReadings
 from engines.emulation.measure.verdict import Evidence, Load, judge, only_stalled, stall_error
-from engines.emulation.traffic.driver import Delivered
+from engines.emulation.traffic.driver import Delivered, flow_name
 from engines.kernel_hosts import on_the_wire
 from fabric._core import LATENESS_EDGES_NS
 from model.congestion import kernel_name, name_of
@@ -114,7 +114,7 @@ def _check_delivery(
     """
     slack = UNREAD_BYTES + int(spec.link.rate_mbps * 1e6 / 8 * CLOSING_S)
     for flow, end, at_close in zip(flows, delivered, readings.window[-1].received, strict=True):
-        who = f"flow {flow.flow} ({flow.src}:{flow.cport} -> {flow.dst} {flow.dst_ip}:{flow.port})"
+        who = flow_name(flow)
         if end.error:
             raise RunError(f"{who}: {spec.traffic} failed: {end.error}")
         if abs(end.received_bytes - (at_close or 0)) > slack:

@@ -65,6 +65,12 @@ class TrafficDriver(Protocol):
         """End the flows and return their outcomes."""
 
 
+def flow_name(flow: PlannedFlow) -> str:
+    """Return `flow 3 (p0e0h0 10.0.0.2:1100 -> p1e0h0 10.1.0.2:5201)`."""
+    source, destination = f"{flow.src} {flow.src_ip}:{flow.cport}", f"{flow.dst} {flow.dst_ip}:{flow.port}"
+    return f"flow {flow.flow} ({source} -> {destination})"
+
+
 def default_cc(flows: Iterable[PlannedFlow]) -> dict[str, str]:
     """Return the default congestion control of each host that takes part, by the kernel's name.
 

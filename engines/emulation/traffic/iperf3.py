@@ -1,8 +1,8 @@
 """iperf3 as traffic source: one server and one client process per flow.
 
-Pure functions come first (argv, JSON), then `Iperf3Driver`. Properties of iperf3 3.12: with -J it exits with
-0 even if it could not connect, and reports the error in the JSON. A client that receives SIGTERM still writes
-its complete JSON and notifies its server, which then ends too. Goodput comes from sock_diag.py instead.
+Properties of iperf3 3.12: with -J it exits with 0 even if it could not connect, and reports the error in the
+JSON. A client that receives SIGTERM still writes its complete JSON and notifies its server, which then ends
+too. Goodput comes from sock_diag.py instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Command, Process
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns, sysctl_path
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.traffic.driver import Delivered
+from engines.emulation.traffic.driver import Delivered, flow_name
 from model.congestion import kernel_name
 from model.flows import PlannedFlow
 from model.result import NO_VALUE
@@ -36,75 +36,36 @@ STOPPED_BY_US = (
 )
 SYSCTL_CC = "net.ipv4.tcp_congestion_control"
 CONNECT_TIMEOUT_S = 10
-
-
-@dataclass(frozen=True)
-class Iperf3Flow:
-    """One flow. `port` is free on the server, `cport` on the client; the data connection comes from
-    `cport`, iperf3's control connection from an ephemeral port (32768 and up). Do not use a `cport` again
-    in the same namespace within a minute: it is in TIME_WAIT, and iperf3 binds it without SO_REUSEADDR.
-    `cc` is the kernel's name of the congestion control, `dscp` the class of service of its data connection,
-    both ways."""
-
-    flow: int
-    client: HostRef
-    server: HostRef
-    client_ip: str
-    server_ip: str
-    port: int
-    cport: int
-    cc: str = "reno"
-    mptcp: bool = False
-    dscp: int = 0
-
-    def __str__(self) -> str:
-        source = f"{self.client.name} {self.client_ip}:{self.cport}"
-        return f"flow {self.flow} ({source} -> {self.server.name} {self.server_ip}:{self.port})"
+SERVERS_S, GRACE_S, POLL_S = 15.0, 5.0, 0.05
 
 
 @dataclass(frozen=True)
 class Report:
-    """Report of one iperf3 process. Bytes are payload over the whole connection, 0 if this side does not
-    know them; `error` is iperf3's text or empty."""
+    """Report of one iperf3 process: how long it ran, the payload bytes received over the whole connection (0
+    if this side does not know them), and iperf3's error or an empty text."""
 
     seconds: float
-    sent_bytes: int
     received_bytes: int
-    retransmits: int
-    sender_cc: str
-    receiver_cc: str
-    local_port: int
     error: str
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A finished flow, from both ends' reports: bytes at each end, and retransmitted segments."""
-
-    flow: Iperf3Flow
-    seconds: float
-    sent_bytes: int
-    received_bytes: int
-    retransmits: int
-    cc: str
-    error: str
-
-
-def server_argv(program: str, flow: Iperf3Flow) -> tuple[str, ...]:
+def server_argv(program: str, flow: PlannedFlow) -> tuple[str, ...]:
     """Return a command for one test without interval reports, whose timers cost CPU time."""
     return (program, "-4", "-s", "-1", "-p", str(flow.port), "-i", "0", "-J")
 
 
-def client_argv(program: str, flow: Iperf3Flow, seconds: float, write_bytes: int = 0) -> tuple[str, ...]:
+def client_argv(program: str, flow: PlannedFlow, seconds: float, write_bytes: int = 0) -> tuple[str, ...]:
     """Return the client's command. iperf3 needs whole seconds, so `seconds` is rounded up.
 
-    The congestion control is set on both ends' data sockets. The client writes `write_bytes` at a time; 0
-    means iperf3's default of 128 KiB.
+    The data connection comes from `cport`, iperf3's control connection from an ephemeral port (32768 and up).
+    A `cport` cannot be used again in the same namespace within a minute: it is in TIME_WAIT, and iperf3 binds
+    it without SO_REUSEADDR. The congestion control is set on both ends' data sockets. The client writes
+    `write_bytes` at a time; 0 means iperf3's default of 128 KiB.
     """
     return (
-        *(program, "-4", "-c", flow.server_ip, "-p", str(flow.port)),
-        *("-B", flow.client_ip, "--cport", str(flow.cport)),
-        *("-t", str(max(1, -int(-seconds // 1))), "-C", flow.cc, "-i", "0"),
+        *(program, "-4", "-c", flow.dst_ip, "-p", str(flow.port)),
+        *("-B", flow.src_ip, "--cport", str(flow.cport)),
+        *("-t", str(max(1, -int(-seconds // 1))), "-C", kernel_name(flow.cc), "-i", "0"),
         *("--connect-timeout", str(CONNECT_TIMEOUT_S * 1000), "-J"),
         *(("--dscp", str(flow.dscp)) if flow.dscp else ()),
         *(("-l", str(write_bytes)) if write_bytes else ()),
@@ -118,40 +79,17 @@ def parse_report(text: str) -> Report:
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"not JSON: {text[:80]!r}") from error
     try:
-        return _report_of(document)
+        received: Mapping[str, Any] = document["end"].get("sum_received", {})
+        seconds, octets = float(received.get("seconds", 0.0)), int(received.get("bytes", 0))
+        return Report(seconds, octets, str(document.get("error", "")))
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"not a report of iperf3 ({error!r}): {text[:80]!r}") from error
 
 
-def _report_of(document: Mapping[str, Any]) -> Report:
-    end: Mapping[str, Any] = document["end"]
-    sent: Mapping[str, Any] = end.get("sum_sent", {})
-    received: Mapping[str, Any] = end.get("sum_received", {})
-    connected = document["start"]["connected"]
-    return Report(
-        seconds=float(received.get("seconds", 0.0)),
-        sent_bytes=int(sent.get("bytes", 0)),
-        received_bytes=int(received.get("bytes", 0)),
-        retransmits=int(sent.get("retransmits", 0)),
-        sender_cc=str(end.get("sender_tcp_congestion", "")),
-        receiver_cc=str(end.get("receiver_tcp_congestion", "")),
-        local_port=int(connected[0]["local_port"]) if connected else 0,
-        error=str(document.get("error", "")),
-    )
-
-
-def outcome(flow: Iperf3Flow, client: Report, server: Report, stopped: bool) -> Outcome:
+def delivered(flow: int, client: Report, server: Report, stopped: bool) -> Delivered:
     """Combine both ends' reports; messages about our own stop are not errors."""
     errors = {client.error, server.error} - {"", *(STOPPED_BY_US if stopped else ())}
-    return Outcome(
-        flow=flow,
-        seconds=server.seconds or client.seconds,
-        sent_bytes=client.sent_bytes,
-        received_bytes=server.received_bytes or client.received_bytes,
-        retransmits=client.retransmits,
-        cc=client.sender_cc,
-        error="; ".join(sorted(errors)),
-    )
+    return Delivered(flow, server.received_bytes or client.received_bytes, "; ".join(sorted(errors)))
 
 
 def mptcp_library() -> Path:
@@ -196,176 +134,11 @@ def prefer_congestion_control(wanted: Mapping[HostRef, str]) -> bool:
     return all(map_in_netns([(host.pid, partial(write, cc)) for host, cc in wanted.items()]))
 
 
-class Iperf3Driver:
-    """Runs all flows of one point: `start_servers`, `start_clients`, then `stop` (or `finish`).
-
-    `seconds` should exceed warm-up plus measurement; `stop` ends the flows early and cleanly. Leaving the
-    context ends every process. Raw output: `raw`/flow-NNNN-{client,server}.{json,err}.
-    """
-
-    def __init__(
-        self,
-        flows: Sequence[Iperf3Flow],
-        sampler: SocketSampler,
-        raw: Path,
-        *,
-        seconds: float,
-        write_bytes: int = 0,
-    ) -> None:
-        self._flows = tuple(flows)
-        self._sampler = sampler
-        self._raw = raw
-        self._seconds = seconds
-        self._write_bytes = write_bytes
-        self._program = iperf3_program()
-        self._env = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
-        self._library = str(mptcp_library()) if any(flow.mptcp for flow in self._flows) else ""
-        self._servers: list[Process] = []
-        self._clients: list[Process] = []
-        self._stopped = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        processes.end([*self._clients, *self._servers])
-
-    def start_servers(self, deadline_s: float = 15.0) -> None:
-        """Start every flow's server, wait until all listen, and suspend them.
-
-        Raises RunError if one ends, DeadlineError that names one that does not listen in time.
-        """
-        argvs = [server_argv(self._program, flow) for flow in self._flows]
-        hosts = [flow.server for flow in self._flows]
-        self._servers = processes.start(self._commands("server", hosts, argvs))
-        self._await(self._servers, self._listens, "listen", deadline_s)
-        for server in self._servers:
-            server.signal(signal.SIGSTOP)
-
-    def start_clients(self, deadline_s: float = 30.0) -> None:
-        """Start every flow's client, wait until all have connected, then resume all servers at once.
-
-        Otherwise the first flows' traffic would delay the start of the last. Raises CommandError if a client
-        cannot start, RunError if one ends, DeadlineError that names one whose connection did not reach its
-        server in time.
-        """
-        wanted = (self._seconds, self._write_bytes)
-        argvs = [client_argv(self._program, flow, *wanted) for flow in self._flows]
-        hosts = [flow.client for flow in self._flows]
-        self._clients = processes.start(self._commands("client", hosts, argvs))
-        self._await(self._clients, self._knocked, "reach their servers", deadline_s)
-        for server in self._servers:
-            server.signal(signal.SIGCONT)
-
-    def check(self) -> None:
-        """Raise RunError if an iperf3 process has ended early; call it periodically while flows run."""
-        for flow, *ends in zip(self._flows, self._clients, self._servers, strict=True):
-            for process in ends:
-                if process.poll() is not None:
-                    raise RunError(f"{flow} ended early: {_error_of(process)}; {process.describe()}")
-
-    def finish(self, deadline_s: float) -> list[Outcome]:
-        """Wait until the flows end on their own, then collect. Raises DeadlineError after `deadline_s`,
-        RunError as `stop`."""
-        running = processes.wait([*self._clients, *self._servers], deadline_s)
-        if running:
-            raise DeadlineError(
-                f"{len(running)} iperf3 processes did not end within {deadline_s:g} s: "
-                f"{running[0].describe()}"
-            )
-        return self._outcomes()
-
-    def stop(self, grace_s: float = 5.0) -> list[Outcome]:
-        """End the flows now, then collect.
-
-        Clients receive SIGTERM and notify their servers. Servers receive SIGTERM too if that notification
-        is delayed in a long queue. Raises RunError that names the first flow without data, and why.
-        """
-        self._stopped = True
-        processes.end(self._clients, grace_s)
-        processes.wait(self._servers, grace_s)
-        processes.end(self._servers, grace_s)
-        return self._outcomes()
-
-    def _await(
-        self, started: list[Process], ready: Callable[[Iperf3Flow], bool], what: str, deadline_s: float
-    ) -> None:
-        end_s = time.monotonic() + deadline_s
-        waiting = list(zip(self._flows, started, strict=True))
-        while waiting:
-            for flow, process in waiting:
-                if process.poll() is not None:
-                    raise RunError(f"{flow}: {_error_of(process)}; {process.describe()}")
-            waiting = [(flow, process) for flow, process in waiting if not ready(flow)]
-            if not waiting:
-                return
-            if time.monotonic() > end_s:
-                flow, process = waiting[0]
-                raise DeadlineError(
-                    f"{len(waiting)} of {len(self._flows)} iperf3 did not {what} within {deadline_s:g} s; "
-                    f"{flow}: {process.describe()}"
-                )
-            time.sleep(processes.POLL_S)
-
-    def _listens(self, flow: Iperf3Flow) -> bool:
-        return self._sampler.listener(flow.server, flow.server_ip, flow.port) is not None
-
-    def _knocked(self, flow: Iperf3Flow) -> bool:
-        """Return whether the control connection waits to be accepted (in the listener's receive queue)."""
-        listener = self._sampler.listener(flow.server, flow.server_ip, flow.port)
-        return listener is not None and listener.receive_queue > 0
-
-    def _commands(
-        self, role: str, hosts: Sequence[HostRef], argvs: Sequence[tuple[str, ...]]
-    ) -> list[Command]:
-        commands = []
-        for flow, host, argv in zip(self._flows, hosts, argvs, strict=True):
-            out, err = (self._raw / f"flow-{flow.flow:04d}-{role}.{end}" for end in ("json", "err"))
-            env = {**self._env, "LD_PRELOAD": self._library} if flow.mptcp else self._env
-            commands.append(Command(host, argv, out, err, env))
-        return commands
-
-    def _outcomes(self) -> list[Outcome]:
-        ends = zip(self._flows, self._clients, self._servers, strict=True)
-        outcomes = [self._outcome(flow, client, server) for flow, client, server in ends]
-        empty = [o for o in outcomes if o.received_bytes == 0]
-        if empty:
-            others = f" (and {len(empty) - 1} others)" if len(empty) > 1 else ""
-            raise RunError(
-                f"{empty[0].flow}{others} delivered no data: {empty[0].error or 'iperf3 reported no error'}"
-            )
-        return outcomes
-
-    def _outcome(self, flow: Iperf3Flow, client: Process, server: Process) -> Outcome:
-        return outcome(flow, _read(client), _read(server), self._stopped)
-
-
-def _read(process: Process) -> Report:
-    """Return the report of an ended process; if it wrote none, return a report with an error."""
-    try:
-        return parse_report(process.stdout.read_text())
-    except (ValueError, KeyError) as error:
-        return Report(0.0, 0, 0, 0, "", "", 0, f"no iperf3 report ({error}); {process.describe()}")
-
-
-def _error_of(process: Process) -> str:
-    report = _read(process)
-    return report.error or f"iperf3 finished its test of {report.seconds:.0f} s"
-
-
-POLL_S = 0.05
-
-
-def iperf3_flow(flow: PlannedFlow, hosts: Mapping[str, HostRef]) -> Iperf3Flow:
-    """Return the iperf3 form of a planned flow."""
-    ends = (hosts[flow.src], hosts[flow.dst], flow.src_ip, flow.dst_ip, flow.port, flow.cport)
-    return Iperf3Flow(flow.flow, *ends, kernel_name(flow.cc), flow.mptcp, flow.dscp)
-
-
 class Iperf3Traffic:
-    """A TrafficDriver. Flows last `seconds` unless stopped; raw output goes below `raw`.
+    """A TrafficDriver. Flows last `seconds` unless stopped, which should exceed warm-up plus measurement.
 
-    iperf3 sends as soon as it is connected, so `release` does nothing.
+    iperf3 sends as soon as it is connected, so `release` does nothing. Raw output:
+    `raw`/flow-NNNN-{client,server}.{json,err}.
     """
 
     def __init__(
@@ -378,28 +151,52 @@ class Iperf3Traffic:
         write_bytes: int = 0,
     ) -> None:
         self._flows = tuple(flows)
+        self._hosts = hosts
+        self._raw = raw
+        self._seconds = seconds
+        self._write_bytes = write_bytes
+        self._program = iperf3_program()
+        self._env = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
+        self._library = str(mptcp_library()) if any(flow.mptcp for flow in self._flows) else ""
+        self._servers: list[Process] = []
+        self._clients: list[Process] = []
+        self._up_s: list[float | None] = [None] * len(self._flows)
         self._sampler = SocketSampler(list(hosts.values()))
         self._meter = ReceiveMeter(self._sampler, [(hosts[f.dst], f.seen_by_receiver) for f in flows])
-        ends = [iperf3_flow(flow, hosts) for flow in flows]
-        self._iperf3 = Iperf3Driver(ends, self._sampler, raw, seconds=seconds, write_bytes=write_bytes)
-        self._up_s: list[float | None] = [None] * len(self._flows)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._iperf3.__exit__()
+            processes.end([*self._clients, *self._servers])
         finally:
             self._sampler.close()
 
     def open(self) -> None:
-        self._iperf3.start_servers()
+        """Start every flow's server, wait until all listen, and suspend them.
+
+        Raises RunError if one ends, DeadlineError that names one that does not listen in time.
+        """
+        argvs = [server_argv(self._program, flow) for flow in self._flows]
+        self._servers = self._start("server", [flow.dst for flow in self._flows], argvs)
+        self._await(self._servers, lambda flow: self._waiting(flow) is not None, "listen", SERVERS_S)
+        for server in self._servers:
+            server.signal(signal.SIGSTOP)
 
     def connect(self, deadline_s: float) -> None:
-        """See TrafficDriver; a flow is established when its receiver has the data connection."""
+        """See TrafficDriver; a flow is established when its receiver has the data connection.
+
+        All servers are resumed at once when all clients have connected: otherwise the first flows' traffic
+        would delay the start of the last. Raises CommandError if a client cannot start.
+        """
         started_s = time.monotonic()
-        self._iperf3.start_clients(deadline_s)
+        argvs = [client_argv(self._program, flow, self._seconds, self._write_bytes) for flow in self._flows]
+        self._clients = self._start("client", [flow.src for flow in self._flows], argvs)
+        # The control connection waits to be accepted.
+        self._await(self._clients, lambda flow: bool(self._waiting(flow)), "reach their servers", deadline_s)
+        for server in self._servers:
+            server.signal(signal.SIGCONT)
         while True:
             now = time.monotonic()
             for i, received in enumerate(self.received()):
@@ -438,7 +235,74 @@ class Iperf3Traffic:
         return [None] * len(self._flows)
 
     def check(self) -> None:
-        self._iperf3.check()
+        """Raise RunError if an iperf3 process has ended early."""
+        for flow, *ends in zip(self._flows, self._clients, self._servers, strict=True):
+            for process in ends:
+                if process.poll() is not None:
+                    raise RunError(
+                        f"{flow_name(flow)} ended early: {_error_of(process)}; {process.describe()}"
+                    )
 
     def stop(self) -> list[Delivered]:
-        return [Delivered(o.flow.flow, o.received_bytes, o.error) for o in self._iperf3.stop()]
+        """End the flows now, then collect.
+
+        Clients receive SIGTERM and notify their servers. Servers receive SIGTERM too if that notification
+        is delayed in a long queue. Raises RunError that names the first flow without data, and why.
+        """
+        processes.end(self._clients, GRACE_S)
+        processes.wait(self._servers, GRACE_S)
+        processes.end(self._servers, GRACE_S)
+        ends = zip(self._flows, self._clients, self._servers, strict=True)
+        found = [delivered(f.flow, _read(client), _read(server), stopped=True) for f, client, server in ends]
+        empty = [i for i, end in enumerate(found) if end.received_bytes == 0]
+        if empty:
+            others = f" (and {len(empty) - 1} others)" if len(empty) > 1 else ""
+            why = found[empty[0]].error or "iperf3 reported no error"
+            raise RunError(f"{flow_name(self._flows[empty[0]])}{others} delivered no data: {why}")
+        return found
+
+    def _await(
+        self, started: list[Process], ready: Callable[[PlannedFlow], bool], what: str, deadline_s: float
+    ) -> None:
+        end_s = time.monotonic() + deadline_s
+        waiting = list(zip(self._flows, started, strict=True))
+        while waiting:
+            for flow, process in waiting:
+                if process.poll() is not None:
+                    raise RunError(f"{flow_name(flow)}: {_error_of(process)}; {process.describe()}")
+            waiting = [(flow, process) for flow, process in waiting if not ready(flow)]
+            if not waiting:
+                return
+            if time.monotonic() > end_s:
+                flow, process = waiting[0]
+                raise DeadlineError(
+                    f"{len(waiting)} of {len(self._flows)} iperf3 did not {what} within {deadline_s:g} s; "
+                    f"{flow_name(flow)}: {process.describe()}"
+                )
+            time.sleep(processes.POLL_S)
+
+    def _waiting(self, flow: PlannedFlow) -> int | None:
+        """Return how many connections the flow's server has to accept; None if it does not listen."""
+        listener = self._sampler.listener(self._hosts[flow.dst], flow.dst_ip, flow.port)
+        return None if listener is None else listener.receive_queue
+
+    def _start(self, role: str, hosts: Sequence[str], argvs: Sequence[tuple[str, ...]]) -> list[Process]:
+        commands = []
+        for flow, host, argv in zip(self._flows, hosts, argvs, strict=True):
+            out, err = (self._raw / f"flow-{flow.flow:04d}-{role}.{end}" for end in ("json", "err"))
+            env = {**self._env, "LD_PRELOAD": self._library} if flow.mptcp else self._env
+            commands.append(Command(self._hosts[host], argv, out, err, env))
+        return processes.start(commands)
+
+
+def _read(process: Process) -> Report:
+    """Return the report of an ended process; if it wrote none, return a report with an error."""
+    try:
+        return parse_report(process.stdout.read_text())
+    except ValueError as error:
+        return Report(0.0, 0, f"no iperf3 report ({error}); {process.describe()}")
+
+
+def _error_of(process: Process) -> str:
+    report = _read(process)
+    return report.error or f"iperf3 finished its test of {report.seconds:.0f} s"

@@ -23,6 +23,8 @@ from common.errors import DeadlineError, HostUnfitError, RunError, UsageError
 from engines.emulation.kernel.namespaces import HostRef, sysctl_path
 from engines.emulation.traffic.driver import Delivered
 from fabric._core import FlowDriver, TrafficFlow
+from engines.emulation.traffic.driver import Delivered, flow_name
+from fabric._core import FlowDriver
 from fabric.readings import TrafficReadings
 from model.congestion import kernel_name
 from model.flows import PlannedFlow
@@ -125,7 +127,7 @@ class NativeDriver:
             if time.monotonic() > end_s:
                 raise DeadlineError(
                     f"{waiting.size} of {len(self._flows)} flows did not connect within {deadline_s:g} s; "
-                    f"the first is {_name(self._flows[waiting[0]])}"
+                    f"the first is {flow_name(self._flows[waiting[0]])}"
                 )
             time.sleep(POLL_S)
 
@@ -182,7 +184,7 @@ class NativeDriver:
         if failed.size:
             others = f" (and {failed.size - 1} others)" if failed.size > 1 else ""
             reason = self._core.describe_failure(int(failed[0]))
-            raise RunError(f"{_name(self._flows[failed[0]])}{others} {what}: {reason}")
+            raise RunError(f"{flow_name(self._flows[failed[0]])}{others} {what}: {reason}")
 
     def _refusal(self, error: OSError) -> RunError | HostUnfitError:
         text = f"opening {len(self._flows)} flows: {error.strerror}"
@@ -225,9 +227,9 @@ def _tables(flows: int, hard: int) -> tuple[int, int]:
 def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
     for host in (flow.src, flow.dst):
         if host not in number:
-            raise UsageError(f"{_name(flow)}: host {host} does not exist")
+            raise UsageError(f"{flow_name(flow)}: host {host} does not exist")
     if flow.size_bytes < 0 or not (math.isfinite(flow.start_s) and flow.start_s >= 0):
-        raise UsageError(f"{_name(flow)}: size ({flow.size_bytes}) and start must not be negative")
+        raise UsageError(f"{flow_name(flow)}: size ({flow.size_bytes}) and start must not be negative")
     source, destination = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src_ip, flow.dst_ip))
     return TrafficFlow(
         src_host=number[flow.src],
@@ -243,11 +245,6 @@ def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
         after=flow.after,
         dscp=flow.dscp,
     )
-
-
-def _name(flow: PlannedFlow) -> str:
-    source, destination = f"{flow.src} {flow.src_ip}:{flow.cport}", f"{flow.dst} {flow.dst_ip}:{flow.port}"
-    return f"flow {flow.flow} ({source} -> {destination})"
 
 
 def _floats(column: npt.NDArray[np.float64]) -> list[float]:
