@@ -39,6 +39,8 @@ from ccp.loading import load
 from ccp.names import PREFIX
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.emulation.congestion.agent import Account, AgentDatapath
+from docs.tools.agents_chart import KERNEL, draw
+from engines.emulation.congestion.agent import AgentAccount, AgentDatapath
 from engines.emulation.hosts.hosts import start_namespaces
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.machine import bpf_support
@@ -148,7 +150,7 @@ def _run(
         datapath.close()
 
 
-def _with_agent(cost: Cost, account: Account) -> Cost:
+def _with_agent(cost: Cost, account: AgentAccount) -> Cost:
     did = account.metrics
     if account.outcome.failed_flows or not account.outcome.alive:
         raise RunError(f"the agent failed: {account.outcome.traceback or 'it did not answer'}")

@@ -40,7 +40,7 @@ from benchmarks.agent_charts import draw_messages
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.emulation.congestion.channels import POLL_MS, update
-from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
+from engines.emulation.congestion.libbpf import BpfObject, LibbpfError, library
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
@@ -83,7 +83,7 @@ class _Options(ctypes.Structure):
 
 
 @contextmanager
-def datapath() -> Iterator[Loadable]:
+def datapath() -> Iterator[BpfObject]:
     """Compile and load the BPF program. Raises HostUnfitError."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "ping.o"
@@ -98,7 +98,7 @@ def datapath() -> Iterator[Loadable]:
         if done.returncode:
             raise HostUnfitError(f"compiling {SOURCE.name}: {done.stderr[-500:]}")
         try:
-            loaded = Loadable(target)
+            loaded = BpfObject(target)
             loaded.load()
         except LibbpfError as error:
             raise HostUnfitError(f"{error.strerror}: {' '.join(error.said[-3:])}") from error
@@ -115,7 +115,7 @@ def _triplet() -> str:
 class Ring:
     """The sending half: each message is one run of the BPF program."""
 
-    def __init__(self, loaded: Loadable, wakeup: bool) -> None:
+    def __init__(self, loaded: BpfObject, wakeup: bool) -> None:
         self._request = (ctypes.c_uint64 * 2)(0, wakeup)
         size = ctypes.sizeof(self._request)
         self._options = _Options(

@@ -145,7 +145,7 @@ def calibrate(
     best = max(carried, key=lambda trial: trial.rate_mbps)
     observer.note(found(topology, best, trials))
     seen = tuple(trial.seen for trial in trials if trial.seen)
-    entry = Entry(topology, best.rate_mbps, time.time(), noise, seen, highest_mbps)
+    entry = Calibration(topology, best.rate_mbps, time.time(), noise, seen, highest_mbps)
     try:
         remember(entry)
     except StoreError as error:
@@ -153,7 +153,7 @@ def calibrate(
     return best.rate_mbps
 
 
-def _entry(topology: TopologySpec, highest_mbps: float) -> Entry | None:
+def _entry(topology: TopologySpec, highest_mbps: float) -> Calibration | None:
     """Return the newest entry that determines the result of a search up to `highest_mbps`."""
     of_topology = [entry for entry in entries() if entry.topology == topology]
     telling = [entry for entry in of_topology if entry.rate_up_to(highest_mbps) is not None]
@@ -275,7 +275,7 @@ MAX_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Entry:
+class Calibration:
     """One calibration: the rate, the loads of its trials, the time and the noise.
 
     `highest_mbps` is the bound of the search; infinite without a bound.
@@ -307,7 +307,7 @@ class Entry:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+    def from_json(cls, data: Mapping[str, Any]) -> Calibration:
         """Read a stored entry. Raises KeyError, TypeError or ValueError for a damaged one."""
         kind, params = data["topology"]
         trials = [Utilisation(float(t["hops_per_s"]), float(t["busy_pct"])) for t in data["trials"]]
@@ -327,12 +327,12 @@ class Entry:
         return entry
 
 
-def entries() -> list[Entry]:
+def entries() -> list[Calibration]:
     """Return the valid entries that were measured on this machine and kernel."""
     found = []
     for key, data in _read().items():
         try:
-            entry = Entry.from_json(data)
+            entry = Calibration.from_json(data)
             if key == _key(entry):
                 found.append(entry)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
@@ -340,7 +340,7 @@ def entries() -> list[Entry]:
     return found
 
 
-def remember(entry: Entry) -> None:
+def remember(entry: Calibration) -> None:
     """Add the entry, or replace the one of the same topology and bound. Two runs at once lose none.
 
     Raises StoreError, and UsageError if root may not work there.
@@ -358,7 +358,7 @@ def path() -> Path:
     return Path(chosen, "refabric", "calibration.json")
 
 
-def _key(entry: Entry) -> str:
+def _key(entry: Calibration) -> str:
     # Omit memory: the kernel's MemTotal varies slightly from boot to boot.
     here = {name: value for name, value in machine().items() if name not in {"python", "memory_mb"}}
     bound = [entry.highest_mbps] if math.isfinite(entry.highest_mbps) else []

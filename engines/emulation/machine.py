@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import HostUnfitError
-from engines.emulation.congestion.libbpf import LibbpfError, Object
+from engines.emulation.congestion.libbpf import BpfObject, LibbpfError
 from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP, load
 from engines.emulation.congestion.registration import compiled, last_lines
 from engines.emulation.kernel import shaping
@@ -29,7 +29,7 @@ LOOK_S = 60.0
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineSupport:
     """What was found. `ranks` says why hosts cannot stamp ranks; empty if they can."""
 
     congestion: Support
@@ -37,7 +37,7 @@ class Machine:
     netem: bool
 
     @classmethod
-    def tried(cls) -> Machine:
+    def tried(cls) -> MachineSupport:
         """Try everything; needs root."""
         try:
             netem = shaping.has_netem()
@@ -46,28 +46,28 @@ class Machine:
         return cls(bpf_support(), ranks_unsupported(), netem)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Machine:
+    def from_json(cls, data: Mapping[str, Any]) -> MachineSupport:
         """The inverse of dataclasses.asdict."""
         return cls(Support(**data["congestion"]), str(data["ranks"]), bool(data["netem"]))
 
 
 def inside(inside: Inside) -> int:
     """Report what this machine can do, as root's part of `found`."""
-    inside.report(dataclasses.asdict(Machine.tried()))
+    inside.report(dataclasses.asdict(MachineSupport.tried()))
     return 0
 
 
 @functools.cache
-def found() -> Machine:
+def found() -> MachineSupport:
     """Return what this machine can do, found once per process.
 
     Without root and without a helper only files and the kernel's version are looked at. Raises RefabricError.
     """
     if os.geteuid() == 0:
-        return Machine.tried()
+        return MachineSupport.tried()
     if not client.available():
-        return Machine(bpf_support(), "", True)
-    return Machine.from_json(reported_inside("look", None, LOOK_S))
+        return MachineSupport(bpf_support(), "", True)
+    return MachineSupport.from_json(reported_inside("look", None, LOOK_S))
 
 
 def check_ranks(spec: RunSpec) -> None:
@@ -140,13 +140,13 @@ def too_old(release: str | None = None, oldest: tuple[int, int] = OLDEST) -> Sup
 
 def _loaded() -> Support:
     try:
-        trial = Object(compiled(COUPLED_DEFAULT))
+        trial = BpfObject(compiled(COUPLED_DEFAULT))
     except LibbpfError as error:
         return Support(False, f"{error.filename or error.strerror}", f"run: {INSTALL}")
     except OSError as error:
         return Support(False, f"libbpf cannot be loaded ({error})", "run: apt install libbpf1")
     try:
-        trial.load()
+        trial.load(registers=True)
     except LibbpfError as error:
         return too_old() or _refused(error)
     finally:

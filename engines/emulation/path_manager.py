@@ -22,9 +22,9 @@ from typing import Self
 
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.kernel import mptcp_genl, netlink
-from engines.emulation.kernel.mptcp_genl import Event, EventKind, PathManagement
+from engines.emulation.kernel.mptcp_genl import EventKind, MptcpEvent, PathManagement
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns, set_sysctls
-from engines.emulation.kernel.netlink import Family, resolve_family
+from engines.emulation.kernel.netlink import GenlFamily, resolve_family
 from engines.emulation.kernel.proc import reserve_fds
 from model.flows import AddressPair
 
@@ -69,7 +69,7 @@ class ConnectionReport:
 
 
 @dataclass
-class Connection:
+class MptcpConnection:
     """The watcher's record of a connection, protected by the watcher's condition."""
 
     host: HostRef
@@ -113,11 +113,11 @@ class MptcpWatcher:
         family = resolve_family(mptcp_genl.FAMILY_NAME)
         if family is None:
             raise HostUnfitError(mptcp_genl.support().advice or "this kernel has no mptcp_pm netlink family")
-        self._family: Family = family
+        self._family: GenlFamily = family
         self._subflows = subflows
         self._accept = accept
         self._changed = threading.Condition()
-        self._connections: dict[tuple[int, int], Connection] = {}
+        self._connections: dict[tuple[int, int], MptcpConnection] = {}
         self._failure: Exception | None = None
         self._stopping = False
         self._sockets = _open_sockets(hosts, family.groups[mptcp_genl.EVENT_GROUP])
@@ -218,11 +218,11 @@ class MptcpWatcher:
             if event is not None:
                 self._event(host, sock, event)
 
-    def _event(self, host: HostRef, sock: netlink.NetlinkSocket, event: Event) -> None:
+    def _event(self, host: HostRef, sock: netlink.NetlinkSocket, event: MptcpEvent) -> None:
         now = time.monotonic()
         if event.kind == EventKind.ESTABLISHED:
             if not event.server_side and self._accept(event.path.lport, event.path.rport):
-                connection = Connection(host, event.token, event.path, self._subflows, now)
+                connection = MptcpConnection(host, event.token, event.path, self._subflows, now)
                 connection.opened[event.path] = now
                 self._connections[host.pid, event.token] = connection
                 self._established(connection, sock, event)
@@ -245,13 +245,15 @@ class MptcpWatcher:
         """Do what is due; return seconds until the next call, or -1 for none."""
         return -1
 
-    def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
+    def _established(
+        self, connection: MptcpConnection, sock: netlink.NetlinkSocket, event: MptcpEvent
+    ) -> None:
         """Handle an accepted connection that can take further subflows."""
 
     def _acknowledged(self, host: HostRef, seq: int, ack: netlink.Ack) -> None:
         """Handle the kernel's answer to a command."""
 
-    def _subflow_closed(self, connection: Connection, event: Event) -> None:
+    def _subflow_closed(self, connection: MptcpConnection, event: MptcpEvent) -> None:
         """Handle a subflow that ended or could not be established."""
 
 
@@ -274,7 +276,7 @@ def _open_sockets(hosts: Sequence[HostRef], group: int) -> dict[int, tuple[HostR
     return {sock.fileno(): (host, sock) for host, sock in zip(hosts, sockets, strict=True)}
 
 
-PathPolicy = Callable[[Event], Sequence[AddressPair]]
+PathPolicy = Callable[[MptcpEvent], Sequence[AddressPair]]
 
 RETRY_FIRST_S = 0.1
 RETRY_PORT_STEP = 251
@@ -287,7 +289,7 @@ def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
     Local ports are cport + i * stride; keep them out of ip_local_port_range (32768-60999).
     """
 
-    def pairs(event: Event) -> list[AddressPair]:
+    def pairs(event: MptcpEvent) -> list[AddressPair]:
         first = event.path
         return [replace(first, lport=first.lport + i * stride) for i in range(1, subflows)]
 
@@ -298,7 +300,7 @@ def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
 class _Attempt:
     """A subflow to open. `number` is its position among `pairs`, from 1."""
 
-    connection: Connection
+    connection: MptcpConnection
     number: int
     sock: netlink.NetlinkSocket
     path: AddressPair
@@ -338,7 +340,7 @@ class PathManager(MptcpWatcher):
         self._late = late
         self._held: dict[tuple[str, int], dict[int, _Attempt]] = {}
         self._wanted: dict[tuple[str, int], dict[int, _Attempt]] = {}
-        self._closing: dict[tuple[int, int], Connection] = {}
+        self._closing: dict[tuple[int, int], MptcpConnection] = {}
         self._next_id: dict[int, int] = {}
         self._commands: dict[tuple[int, int], _Attempt] = {}
         self._pending: dict[tuple[int, int], _Attempt] = {}
@@ -406,7 +408,9 @@ class PathManager(MptcpWatcher):
         self._retry_count += 1
         heapq.heappush(self._retries, (due_s, self._retry_count, attempt))
 
-    def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
+    def _established(
+        self, connection: MptcpConnection, sock: netlink.NetlinkSocket, event: MptcpEvent
+    ) -> None:
         until_s = connection.established_s + self._retry_s
         pairs = enumerate(self._pairs(event), 1)
         attempts = [_Attempt(connection, number, sock, path, until_s) for number, path in pairs]
@@ -443,12 +447,12 @@ class PathManager(MptcpWatcher):
         else:
             self._failed(attempt, ack.code, ack.describe())
 
-    def _destroyed(self, connection: Connection, ack: netlink.Ack) -> None:
+    def _destroyed(self, connection: MptcpConnection, ack: netlink.Ack) -> None:
         """Record a refusal, unless the subflow or its connection has ended by itself."""
         if ack.code not in (0, errno.ESRCH) and "token" not in ack.describe():
             connection.errors.append(f"closing a subflow: {ack.describe()}")
 
-    def _subflow_closed(self, connection: Connection, event: Event) -> None:
+    def _subflow_closed(self, connection: MptcpConnection, event: MptcpEvent) -> None:
         attempt = self._pending.get((connection.token, event.local_id))
         if attempt is not None:
             self._failed(attempt, event.error, os.strerror(event.error) if event.error else "closed")
@@ -531,7 +535,7 @@ class SignalPathManager(MptcpWatcher):
 
 
 def configure_signal(
-    family: Family, hosts: Sequence[HostRef], servers: Mapping[HostRef, str], ports: range
+    family: GenlFamily, hosts: Sequence[HostRef], servers: Mapping[HostRef, str], ports: range
 ) -> None:
     """Set limits to len(ports) on all `hosts`, and announce `ports` on `servers`, replacing earlier
     announcements."""

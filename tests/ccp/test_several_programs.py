@@ -13,7 +13,7 @@ from ccp.loading import load
 from ccp.names import OwnAlgorithm
 from ccp.programs import EMPTY, MAX_PROGRAMS, all_compiled, compiled
 from common.errors import UsageError
-from engines.emulation.congestion.channels import _COMMAND, _Given
+from engines.emulation.congestion.channels import _COMMAND, FlowCommands
 from tests.support.agents.ccp_model import Native, primitives
 
 SUMS = """
@@ -226,14 +226,14 @@ def test_the_table_has_a_limit() -> None:
         all_compiled({"a": ""})
 
 
-def numbers_of(given: _Given) -> list[int]:
+def numbers_of(given: FlowCommands) -> list[int]:
     """Return the numbers of window, rate, program and controls, then those of the first two controls."""
     _, _, _, _, *rest = _COMMAND.unpack(given.packed())
     return list(rest[:6])
 
 
 def test_the_map_of_commands_numbers_each_part() -> None:
-    given = _Given(Command(1))
+    given = FlowCommands(Command(1))
     given.add(Command(1, cwnd_bytes=5, controls=((1, 9),)))
     assert numbers_of(given) == [1, 0, 0, 1, 0, 1]
     given.add(Command(1, controls=((0, 3), (1, 8))))

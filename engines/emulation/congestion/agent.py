@@ -29,14 +29,13 @@ from engines.core_setup.agent import raised
 from engines.emulation.congestion.channels import (
     BuiltInActivity,
     Channel,
+    ControlPage,
     Delays,
-    Descriptors,
     FileChannel,
     MapChannel,
-    Shared,
     activity,
 )
-from engines.emulation.congestion.libbpf import Object, timed
+from engines.emulation.congestion.libbpf import BpfObject, timed
 from engines.emulation.congestion.registration import BuiltIn, CongestionCounts, admit, registered_object
 from engines.emulation.kernel.namespaces import HostRef
 from model.congestion import DATAPATH
@@ -67,11 +66,11 @@ class Activity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Account:
+class AgentAccount:
     """What datapaths and agent did in a run, for its result."""
 
     activity: Activity
-    outcome: Outcome
+    outcome: AgentOutcome
     timed_acks: int = 0
     timed_ns: int = 0
     """Time in the datapath's program for acknowledgements, by the kernel's statistics."""
@@ -136,7 +135,7 @@ class Agents(Protocol):
 
     def counts(self) -> CongestionCounts: ...
 
-    def stop(self) -> Account: ...
+    def stop(self) -> AgentAccount: ...
 
     def close(self) -> None: ...
 
@@ -159,7 +158,7 @@ class BuiltInDatapath:
         delays = Delays(of.delay_us, of.jitter_us, sub_seed(spec.seed, "agent"))
         channel = FileChannel(delays, of.report_us)
         self._agent = AgentProcess(cc, spec.transport.algorithm_text, channel, user)
-        self._outcome: Outcome | None = None
+        self._outcome: AgentOutcome | None = None
 
     def admit(self, hosts: Iterable[HostRef]) -> None:
         """Do nothing: a guest has no other sockets than the run's."""
@@ -168,12 +167,12 @@ class BuiltInDatapath:
         """Return ACKs and reductions since boot."""
         return self._congestion.counts()
 
-    def stop(self) -> Account:
+    def stop(self) -> AgentAccount:
         """End the agent and return what was done."""
         done = activity()
         self.close()
         assert self._outcome is not None
-        return Account(Activity(*done[: len(Activity._fields)]), self._outcome, built_in=done)
+        return AgentAccount(Activity(*done[: len(Activity._fields)]), self._outcome, built_in=done)
 
     def close(self) -> None:
         """End the agent."""
@@ -190,19 +189,19 @@ class AgentDatapath:
     def __init__(self, spec: RunSpec, user: User | None = None) -> None:
         """Raise HostUnfitError if the kernel refuses, otherwise as AgentProcess does."""
         cc, text = spec.transport.cc, spec.transport.algorithm_text
-        self._object: Object = registered_object(DATAPATH)
+        self._object: BpfObject = registered_object(DATAPATH)
         self._timing = -1
         try:
             self._timing = timed()
             fd = self._object.map_fd
-            shared = Shared(fd(b"control"), spec.agent.report_us)
-            shared.beat()
-            maps = Descriptors(*map(fd, (b"events", b"commands", b"programs")))
-            self.agent = AgentProcess(cc, text, MapChannel(maps, shared), user)
+            control = ControlPage(fd(b"control"), spec.agent.report_us)
+            control.beat()
+            channel = MapChannel(fd(b"events"), fd(b"commands"), fd(b"programs"), control)
+            self.agent = AgentProcess(cc, text, channel, user)
         except BaseException:
             self._unload()
             raise
-        self._outcome: Outcome | None = None
+        self._outcome: AgentOutcome | None = None
 
     def admit(self, hosts: Iterable[HostRef]) -> None:
         """Take sockets of these hosts that connect from now on. Raises RunError."""
@@ -212,12 +211,12 @@ class AgentDatapath:
         """Return ACKs and reductions; the datapath sets every window itself, so there are no repairs."""
         return CongestionCounts(*self._object.counters(3))
 
-    def stop(self) -> Account:
+    def stop(self) -> AgentAccount:
         """End the agent and return what was done."""
         if self._outcome is None:
             self._outcome = self.agent.stop()
         activity = Activity(*self._object.counters(len(Activity._fields), b"activities"))
-        return Account(activity, self._outcome, *self._object.runs(ON_ACK))
+        return AgentAccount(activity, self._outcome, *self._object.runs(ON_ACK))
 
     def close(self) -> None:
         """End the agent and unregister the datapath."""
@@ -237,7 +236,7 @@ def needed(spec: RunSpec) -> bool:
     return is_agents(spec.transport.cc)
 
 
-def with_agent(result: RunResult, account: Account) -> RunResult:
+def with_agent(result: RunResult, account: AgentAccount) -> RunResult:
     """Return the result of a run with what its agent did, suspect if it did not control all flows."""
     return dataclasses.replace(
         result.doubted(account.reasons),
@@ -266,7 +265,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AgentOutcome:
     """What an agent did in `ran_s` seconds until it was stopped. `alive`: it answered then.
 
     `delays_us` are the times from reports to their commands: median, 95th and 99th percentile.
@@ -314,14 +313,14 @@ class AgentProcess:
         """The process; tests of faults stop it."""
         return self._pid
 
-    def stop(self) -> Outcome:
+    def stop(self) -> AgentOutcome:
         """End the agent and return what it did."""
         with contextlib.suppress(OSError):  # it has ended
             self._socket.send(b"stop")
-        outcome = self._received(Outcome, STOP_S)
+        outcome = self._received(AgentOutcome, STOP_S)
         self._end()
         if outcome is None:
-            return Outcome(alive=False)
+            return AgentOutcome(alive=False)
         return dataclasses.replace(outcome, traceback=printable(outcome.traceback[-MAX_TRACEBACK:]))
 
     def _received(self, kind: type[Message], seconds: float) -> Message | None:
@@ -393,7 +392,7 @@ def _serve(cc: str, text: str, channel: Channel, parents: socket.socket) -> int:
     cpu_s, ran_s = time.process_time() - began_cpu_s, time.monotonic() - began_s
     failed, delays_us = agent.failed_flows, channel.delays_us()
     _flush()
-    _send(parents, Outcome(True, agent.reports, failed, agent.traceback, cpu_s, ran_s, delays_us))
+    _send(parents, AgentOutcome(True, agent.reports, failed, agent.traceback, cpu_s, ran_s, delays_us))
     channel.close()
     return 0
 
@@ -415,7 +414,7 @@ def _is_over(parents: socket.socket) -> bool:
     return True
 
 
-def _send(parents: socket.socket, message: Ready | Outcome) -> None:
+def _send(parents: socket.socket, message: Ready | AgentOutcome) -> None:
     parents.send(json.dumps(dataclasses.asdict(message)).encode())
 
 

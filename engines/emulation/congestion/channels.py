@@ -75,13 +75,6 @@ def beat_of(report_us: int) -> bytes:
     return _BEAT.pack(time.monotonic_ns(), report_us)
 
 
-def percentiles_us(delays_ns: Iterable[int]) -> tuple[float, float, float]:
-    """Return median, 95th and 99th percentile, in us; zeros for no delays."""
-    ordered = sorted(delays_ns)
-    at = [ordered[int(len(ordered) * share)] / 1000 if ordered else 0.0 for share in (0.5, 0.95, 0.99)]
-    return at[0], at[1], at[2]
-
-
 POLL_MS = 1
 """Longest wait of a report that is not urgent; waking a process adds 30 to 40 us to the ACK."""
 KEPT_DELAYS = 100_000
@@ -98,15 +91,7 @@ def update(fd: int, key: int, value: bytes) -> None:
     )
 
 
-class Descriptors(NamedTuple):
-    """File descriptors of the datapath's maps."""
-
-    events: int
-    commands: int
-    programs: int
-
-
-class Shared:
+class ControlPage:
     """`struct control`, in memory that this process shares with the datapath and with its children."""
 
     def __init__(self, fd: int, report_us: int) -> None:
@@ -125,45 +110,8 @@ class Shared:
         self._numbers[2] += 1
 
 
-class Events:
-    """The ring buffer of events; `on_event` is called with each, and the time of the datapath's event."""
-
-    def __init__(self, fd: int, on_event: Callable[[Event, int], None]) -> None:
-        self._on_event = on_event
-        self._error: BaseException | None = None
-        self._called = _SAMPLE(self._hear)  # libbpf calls it as long as this object lives
-        self._ring = library().pointer(
-            "opening the datapath's events", "ring_buffer__new", fd, self._called, None, None
-        )
-
-    def close(self) -> None:
-        library().call("ring_buffer__free", self._ring)
-
-    def wait(self, milliseconds: int) -> None:
-        """Handle pending events; wait for them at most this long. Raises what `on_event` raises."""
-        library().call("ring_buffer__poll", self._ring, milliseconds)
-        library().call("ring_buffer__consume", self._ring)
-        if self._error is not None:
-            raise self._error
-
-    def _hear(self, _context: int, data: int, size: int) -> int:
-        try:
-            event, at_ns = decoded(ctypes.string_at(data, min(size, EVENT.size)))
-            self._on_event(event, at_ns)
-        except BaseException as error:  # ctypes would print and forget it
-            self._error = error
-            return -1
-        return 0
-
-
-def install(fd: int, programs: Programs) -> None:
-    """Write the datapath's table of programs. Raises LibbpfError."""
-    for number, program in enumerate(programs.programs):
-        update(fd, number, program.packed())
-
-
 @dataclass
-class _Given:
+class FlowCommands:
     """What was ever set for a flow, and how often each part was."""
 
     command: Command
@@ -193,71 +141,73 @@ class _Given:
         )
 
 
-class Commands:
-    """The map of commands. It holds all that was ever set for a flow, so that none is lost between ACKs."""
-
-    def __init__(self, fd: int, shared: Shared) -> None:
-        self._fd, self._shared = fd, shared
-        self._given: dict[int, _Given] = {}
-
-    def give(self, command: Command) -> None:
-        """Store the command; the datapath carries it out at the flow's next ACK or attempt to send."""
-        given = self._given.setdefault(command.flow, _Given(Command(command.flow)))
-        given.add(command)
-        update(self._fd, command.flow, given.packed())
-        self._shared.announce()
-
-    def forget(self, flow: int) -> None:
-        """Drop the entries of a closed flow."""
-        self._given.pop(flow, None)
-
-
 class MapChannel:
-    """A Channel (channel.py) to a datapath in BPF."""
+    """A Channel to a datapath in BPF: a ring buffer of events, a map of commands, a table of programs.
 
-    def __init__(self, maps: Descriptors, shared: Shared) -> None:
-        self._maps, self._shared = maps, shared
+    The map holds all that was ever set for a flow, so that none is lost between ACKs. The datapath carries
+    out a command at the flow's next ACK or attempt to send.
+    """
+
+    def __init__(self, events: int, commands: int, programs: int, control: ControlPage) -> None:
+        """The first three are file descriptors of the datapath's maps."""
+        self.descriptors = (events, commands, programs)
+        self._control = control
+        self._sent: dict[int, FlowCommands] = {}
         self._delays_ns: list[int] = []
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """See Channel."""
-        return self._maps
+        self._error: BaseException | None = None
 
     def open(self, programs: Programs, answer: Answer) -> None:
         """See Channel. Raises LibbpfError."""
-        install(self._maps.programs, programs)
+        events, self._commands_fd, table = self.descriptors
+        for number, program in enumerate(programs.programs):
+            update(table, number, program.packed())
         self._answer = answer
-        self._commands = Commands(self._maps.commands, self._shared)
-        self._events = Events(self._maps.events, self._on_event)
+        self._called = _SAMPLE(self._hear)  # libbpf calls it as long as this object lives
+        self._ring = library().pointer(
+            "opening the datapath's events", "ring_buffer__new", events, self._called, None, None
+        )
 
     def wait(self) -> None:
         """See Channel."""
-        self._events.wait(POLL_MS)
+        library().call("ring_buffer__poll", self._ring, POLL_MS)
+        library().call("ring_buffer__consume", self._ring)
+        if self._error is not None:
+            raise self._error
 
     def beat(self) -> None:
         """See Channel."""
-        self._shared.beat()
+        self._control.beat()
 
     def give(self, command: Command) -> None:
         """See Channel."""
-        self._commands.give(command)
+        commands = self._sent.setdefault(command.flow, FlowCommands(Command(command.flow)))
+        commands.add(command)
+        update(self._commands_fd, command.flow, commands.packed())
+        self._control.announce()
 
     def delays_us(self) -> tuple[float, float, float]:
         """See Channel."""
-        return percentiles_us(self._delays_ns)
+        ordered = sorted(self._delays_ns)
+        at = [ordered[int(len(ordered) * share)] / 1000 if ordered else 0.0 for share in (0.5, 0.95, 0.99)]
+        return at[0], at[1], at[2]
 
     def close(self) -> None:
         """See Channel."""
-        self._events.close()
+        library().call("ring_buffer__free", self._ring)
 
-    def _on_event(self, event: Event, at_ns: int) -> None:
-        for command in self._answer(event):
-            self._commands.give(command)
-        if isinstance(event, Closed):
-            self._commands.forget(event.flow)
-        elif len(self._delays_ns) < KEPT_DELAYS:
-            self._delays_ns.append(time.monotonic_ns() - at_ns)
+    def _hear(self, _context: int, data: int, size: int) -> int:
+        try:
+            event, at_ns = decoded(ctypes.string_at(data, min(size, EVENT.size)))
+            for command in self._answer(event):
+                self.give(command)
+            if isinstance(event, Closed):
+                self._sent.pop(event.flow, None)
+            elif len(self._delays_ns) < KEPT_DELAYS:
+                self._delays_ns.append(time.monotonic_ns() - at_ns)
+        except BaseException as error:  # ctypes would print and forget it
+            self._error = error
+            return -1
+        return 0
 
 
 FOLDER = PROC / "ccp"

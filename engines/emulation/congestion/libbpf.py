@@ -136,10 +136,11 @@ def timed() -> int:
     return library().number("timing BPF programs", "bpf_enable_stats", _RUN_TIME)
 
 
-class Loadable:
+class BpfObject:
     """A compiled BPF object with one per-CPU array, `counters`. Raises LibbpfError from every method.
 
-    Its links end when it is closed, or with the process.
+    Its links end when it is closed, or with the process. A congestion control has a struct_ops map, `ops`,
+    and `namespaces`, whose sockets it takes; open sockets keep using it after its end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -158,8 +159,11 @@ class Loadable:
             self._libbpf.call("bpf_object__close", self._object)
             self._object = 0
 
-    def load(self) -> None:
-        """Load the object into the kernel, which verifies it."""
+    def load(self, registers: bool = False) -> None:
+        """Load it into the kernel, which verifies it; with `registers`, to be registered by a link."""
+        if registers:
+            flags = (self._map(b"ops"), BPF_F_LINK)
+            self._libbpf.number(f"preparing {self._name}", "bpf_map__set_map_flags", *flags)
         self._libbpf.number(f"loading {self._name}", "bpf_object__load", self._object)
 
     def counters(self, fields: int, name: bytes = b"counters") -> list[int]:
@@ -209,10 +213,6 @@ class Loadable:
             f"looking for {name.decode()} in {self._name}", "bpf_object__find_map_by_name", self._object, name
         )
 
-
-class Classifier(Loadable):
-    """A compiled BPF object with one program for packets, which interfaces run."""
-
     def attach(self, program: str, ifindex: int, where: int) -> None:
         """Attach it to an interface of this thread's network namespace, at TCX_INGRESS or TCX_EGRESS."""
         of_program = self.program_fd(program)
@@ -221,13 +221,6 @@ class Classifier(Loadable):
                 f"attaching {self._name}", "bpf_link_create", of_program, ifindex, where, None
             )
         )
-
-
-class Object(Loadable):
-    """A compiled BPF object with one struct_ops map, `ops`, and the `namespaces` whose sockets it takes.
-
-    Closing it, or the end of the process, unregisters the algorithm; open sockets keep using it.
-    """
 
     def admit(self, cookie: int) -> None:
         """Let it take sockets of the network namespace with this cookie (bpf/namespaces.h)."""
@@ -238,12 +231,6 @@ class Object(Loadable):
             *(self._map(b"namespaces"), ctypes.byref(key), ctypes.sizeof(key)),
             *(ctypes.byref(value), ctypes.sizeof(value), 0),
         )
-
-    def load(self) -> None:
-        """Load the object, to be registered by a link."""
-        flags = (self._map(b"ops"), BPF_F_LINK)
-        self._libbpf.number(f"preparing {self._name}", "bpf_map__set_map_flags", *flags)
-        super().load()
 
     def register(self) -> None:
         """Register the congestion control with TCP. errno EEXIST means that the name is in use."""

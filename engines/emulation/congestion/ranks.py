@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 from common.errors import HostUnfitError, RunError
-from engines.emulation.congestion.libbpf import TCX_EGRESS, TCX_INGRESS, Classifier, LibbpfError
+from engines.emulation.congestion.libbpf import TCX_EGRESS, TCX_INGRESS, BpfObject, LibbpfError
 from engines.emulation.congestion.registration import compiled, last_lines
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 from topos.topology import Topology
@@ -29,7 +29,7 @@ NO_MAP = -1
 class RankPrograms:
     """The programs of a run by name, attached to all interfaces of all hosts."""
 
-    def __init__(self, loaded: Mapping[str, Classifier]) -> None:
+    def __init__(self, loaded: Mapping[str, BpfObject]) -> None:
         self._loaded = loaded
 
     @property
@@ -66,7 +66,7 @@ def on_interfaces(
         loaded = {name: stack.enter_context(closing(load(name))) for name in names}
         for name, program in loaded.items():
 
-            def attach(interface: str, name: str = name, program: Classifier = program) -> None:
+            def attach(interface: str, name: str = name, program: BpfObject = program) -> None:
                 program.attach(name, socket.if_nametoindex(interface), _WHERE[name])
 
             try:
@@ -77,10 +77,10 @@ def on_interfaces(
         yield RankPrograms(loaded)
 
 
-def load(name: str) -> Classifier:
+def load(name: str) -> BpfObject:
     """Load a program into the kernel. Raises HostUnfitError if it refuses."""
     try:
-        program = Classifier(compiled(name))
+        program = BpfObject(compiled(name))
     except OSError as error:
         raise HostUnfitError(
             f"opening the BPF object {name}: {error.strerror or error}; run: sudo setup/install.sh"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import HostUnfitError, RunError
-from engines.emulation.congestion.libbpf import LibbpfError, Object
+from engines.emulation.congestion.libbpf import BpfObject, LibbpfError
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns, sysctl_path
 from model.congestion import kernel_name
 
@@ -43,7 +43,7 @@ class CongestionCounts:
 class Registered:
     """The registered congestion controls of a run. They take sockets of admitted hosts only."""
 
-    def __init__(self, objects: Mapping[str, Object]) -> None:
+    def __init__(self, objects: Mapping[str, BpfObject]) -> None:
         self._objects = objects
 
     def admit(self, hosts: Iterable[HostRef]) -> None:
@@ -68,7 +68,7 @@ def registered(names: Iterable[str], settings: Mapping[str, int] = NO_SETTINGS) 
     The end of the context or of the process unregisters them, however it ends. Raises HostUnfitError if the
     kernel refuses, RunError if the kernel already has an algorithm of that name.
     """
-    objects: dict[str, Object] = {}
+    objects: dict[str, BpfObject] = {}
     try:
         for name in sorted(set(names)):
             objects[name] = registered_object(name, settings.get(name))
@@ -83,17 +83,17 @@ def compiled(name: str) -> Path:
     return OBJECTS / f"{name}.o"
 
 
-def registered_object(name: str, setting: int | None = None) -> Object:
+def registered_object(name: str, setting: int | None = None) -> BpfObject:
     """Register one algorithm until the object is closed; see `registered` for the errors."""
     try:
-        loaded = Object(compiled(name))
+        loaded = BpfObject(compiled(name))
     except OSError as error:
         raise HostUnfitError(
             f"opening the object of congestion control {name}: {error.strerror or error}; "
             "run: sudo setup/install.sh"
         ) from error
     try:
-        loaded.load()
+        loaded.load(registers=True)
         if setting is not None:
             loaded.set(setting)
         loaded.register()
@@ -108,7 +108,7 @@ def registered_object(name: str, setting: int | None = None) -> Object:
     return loaded
 
 
-def admit(objects: Iterable[Object], hosts: Iterable[HostRef]) -> None:
+def admit(objects: Iterable[BpfObject], hosts: Iterable[HostRef]) -> None:
     """Let the objects take sockets of these hosts. Raises RunError."""
     found = list(objects)
     if not found:

@@ -22,7 +22,7 @@ from topos.topology import Topology
 Counts = npt.NDArray[np.uint64]
 Octets = Callable[[], Mapping[FiveTuple, int]]
 QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
-"""Sample times by the clock of `Reading.now_s`, and queue lengths in packets, one row per time."""
+"""Sample times by the clock of `PlaneReading.now_s`, and queue lengths in packets, one row per time."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class DataPlane(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class PlaneReading:
     """Counters of a data plane since its start, at its own time `now_s`.
 
     Arrays have one entry per port (model/network_plan.py). Port i was read at `read_s[i]`, because reading
@@ -137,7 +137,7 @@ class MeasuredDataPlane(DataPlane, Protocol):
     def set_share(self, event: LinkEvent) -> None:
         """Carry out a link event now."""
 
-    def reading(self) -> Reading:
+    def reading(self) -> PlaneReading:
         """Return the counters since the start. Raises RunError with the reason if it has died."""
 
     def restart_maxima(self) -> None:

@@ -16,8 +16,8 @@ from controllers.scheduler import Network
 from engines.emulation.dataplanes.dataplane import (
     Cpus,
     Octets,
+    PlaneReading,
     QueueSamples,
-    Reading,
     Wiring,
     balanced,
     last_cpu,
@@ -203,14 +203,14 @@ class FabricDataPlane:
         with _core_errors("the fabric core stopped"):
             return self._running.snapshot()
 
-    def reading(self) -> Reading:
+    def reading(self) -> PlaneReading:
         """See `snapshot`."""
         seen = self.snapshot()
         astray = {place: seen[name] for name, place in _ASTRAY.items()}  # type: ignore[literal-required]
         scalars = {name: value for name, value in seen.items() if isinstance(value, int | float)}
         scalars["pushed_out"] = int(seen["pushed_out"].sum())
         at_hosts = self._host_queues.drops() if self._host_queues else np.uint64(0)
-        return Reading(
+        return PlaneReading(
             now_s=seen["now_s"],
             read_s=np.full(len(seen["tx_packets"]), seen["now_s"]),
             tx_packets=seen["tx_packets"],

@@ -22,7 +22,7 @@ from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.ims.checks import STARTING_S, extra_us
 from engines.emulation.ims.programs import PRIORITY
-from engines.emulation.ims.system import Place, RealIms, Service
+from engines.emulation.ims.system import ImsHosts, RealIms, Service
 from engines.emulation.kernel.proc import CpuSampler
 from engines.emulation.sandbox.inside import Inside
 from engines.ims import (
@@ -128,12 +128,12 @@ def _result(
     return dataclasses.replace(result, metrics=metrics, provenance=provenance).doubted(reasons)
 
 
-def place_of(topology: Topology, net: FabricNet) -> Place:
+def place_of(topology: Topology, net: FabricNet) -> ImsHosts:
     """Return the roles of the hosts of a running network."""
     hosts = {host.name: host for host in net.host_refs()}
     names = topology.host_names
     users, hss, pcscfs, scscfs = sip.roles_of(names, 1)
-    return Place(
+    return ImsHosts(
         users=hosts[users],
         hss=hosts[hss],
         functions={PCSCF: tuple(hosts[p] for p in pcscfs), SCSCF: tuple(hosts[s] for s in scscfs)},

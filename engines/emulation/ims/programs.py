@@ -32,7 +32,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
-class Socket:
+class ReceiveBuffer:
     """The receive buffer of a server's UDP socket: bytes in use, its size, and datagrams dropped."""
 
     used_bytes: int
@@ -90,7 +90,7 @@ class Kamailio:
         """Return the CPU time of all its processes."""
         return sum(scheduled_s(pid)[0] for pid in self.pids)
 
-    def socket(self, size_bytes: int) -> Socket:
+    def socket(self, size_bytes: int) -> ReceiveBuffer:
         """Read its receive buffer. Raises RunError if it has ended."""
         try:
             lines = Path(f"/proc/{self.workers[0]}/net/udp").read_text().splitlines()[1:]
@@ -100,7 +100,7 @@ class Kamailio:
         port = f":{SIP_PORT:04X}"
         ours = [each for each in fields if each[1].endswith(port)]
         used = sum(int(each[4].split(":")[1], 16) for each in ours)
-        return Socket(used, size_bytes, sum(int(each[12]) for each in ours))
+        return ReceiveBuffer(used, size_bytes, sum(int(each[12]) for each in ours))
 
 
 def scheduled_s(pid: int) -> tuple[float, float]:
@@ -234,7 +234,7 @@ _WRITTEN = "CurrentTime"
 
 
 @dataclass(frozen=True)
-class Counts:
+class DialogCounts:
     """Dialogs begun, completed and failed, and messages retransmitted, at the time of SIPp's last report.
 
     `age_s` says how long ago that was.
@@ -248,7 +248,7 @@ class Counts:
 
 
 @dataclass
-class Generator:
+class LoadGenerator:
     """One SIPp that offers load; `control` is its port for commands."""
 
     kind: str
@@ -261,18 +261,18 @@ class Generator:
     offset: int = 0
     """Bytes of `times` that were read."""
 
-    def counts(self) -> Counts:
+    def counts(self) -> DialogCounts:
         """Return the counts of its last report."""
         try:
             with self.statistics.open(newline="") as file:
                 rows = [row for row in csv.DictReader(file, delimiter=";") if row.get(_COUNTS[-1])]
         except FileNotFoundError:
-            return Counts()
+            return DialogCounts()
         if not rows:
-            return Counts()
+            return DialogCounts()
         written_s = float(rows[-1][_WRITTEN].split("\t")[-1])  # date, time of day, seconds since 1970
         begun, completed, failed, retransmitted = (int(rows[-1][name]) for name in _COUNTS)
-        return Counts(begun, completed, failed, retransmitted, max(0.0, time.time() - written_s))
+        return DialogCounts(begun, completed, failed, retransmitted, max(0.0, time.time() - written_s))
 
     def new_times(self) -> list[tuple[float, float]]:
         """Return when calls were set up (monotonic clock, s) and how long it took (ms), since the last call.
@@ -303,7 +303,7 @@ class Users:
     address: str
     folder: Path
     values: Mapping[str, str]
-    generators: dict[tuple[str, str], Generator] = field(default_factory=dict)
+    generators: dict[tuple[str, str], LoadGenerator] = field(default_factory=dict)
     callees: Process | None = None
 
     def start_callees(self) -> None:
@@ -338,7 +338,7 @@ class Users:
             *([self.callees] if self.callees else []),
         ]
 
-    def _generator(self, address: str, kind: str, per_s: float) -> Generator:
+    def _generator(self, address: str, kind: str, per_s: float) -> LoadGenerator:
         number = len(self.generators)
         name = f"{kind}{number}"
         path, statistics = self._scenario(kind, name), self.folder / f"{name}.csv"
@@ -351,7 +351,7 @@ class Users:
         )  # fmt: skip
         process = self._start(name, argv)
         times = self.folder / f"{name}_{process.pid}_rtt.csv"
-        return Generator(kind, process, statistics, control, times, time.monotonic())
+        return LoadGenerator(kind, process, statistics, control, times, time.monotonic())
 
     def _scenario(self, kind: str, name: str = "") -> Path:
         text = (FILES / f"{kind}.xml").read_text()

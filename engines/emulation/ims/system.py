@@ -21,7 +21,7 @@ from engines.emulation.ims.programs import (
     POLL_S,
     TRUESIZE,
     Kamailio,
-    Socket,
+    ReceiveBuffer,
     Users,
     look_up_s,
     redis_commands,
@@ -47,7 +47,7 @@ _SIZE = re.compile(r"rb(\d+)")
 
 
 @dataclass
-class Running:
+class RunningServer:
     """An instance and what is known of it."""
 
     server: Kamailio
@@ -59,7 +59,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Place:
+class ImsHosts:
     """Where everything runs: hosts and addresses by role, and a folder for files of the run."""
 
     users: HostRef
@@ -83,10 +83,10 @@ class RealIms:
     """A System of real programs. `close` ends them; the end of the namespaces would, too."""
 
     settings: SipSettings
-    place: Place
+    place: ImsHosts
     ready_ms: list[float] = field(default_factory=list)
     """Time from the start of each instance until it answered."""
-    running: dict[str, list[Running]] = field(default_factory=lambda: {role: [] for role in ROLES})
+    running: dict[str, list[RunningServer]] = field(default_factory=lambda: {role: [] for role in ROLES})
     started: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     _hss: Process | None = None
     _t0_s: float = 0.0
@@ -227,7 +227,7 @@ class RealIms:
         }
         began_s = time.monotonic()
         server = start_kamailio(f"{role}{number}", role, host, values, env)
-        self.running[role].append(each := Running(server, number))
+        self.running[role].append(each := RunningServer(server, number))
         server.wait()
         self.ready_ms.append(1000 * (time.monotonic() - began_s))
         each.size_bytes = _sized(host, size_bytes)
@@ -269,14 +269,14 @@ class RealIms:
                 processes.end([each.server.process])
                 self.running[role].remove(each)
 
-    def _socket(self, each: Running) -> Socket:
+    def _socket(self, each: RunningServer) -> ReceiveBuffer:
         return each.server.socket(each.size_bytes)
 
     @staticmethod
-    def _fill(of: Socket) -> float:
+    def _fill(of: ReceiveBuffer) -> float:
         return of.used_bytes / of.size_bytes
 
-    def _instance(self, role: str, each: Running) -> Instance:
+    def _instance(self, role: str, each: RunningServer) -> Instance:
         """Return the reading of an instance. The processor of a P-CSCF is the emulated slow one."""
         found, service, server = self._socket(each), self.service, each.server
         served = sum(int(count) for count in server.ask("stats.fetch", *_RECEIVED).values())

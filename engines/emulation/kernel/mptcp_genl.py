@@ -78,7 +78,7 @@ class EventKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class MptcpEvent:
     """An event as the owner of `token` receives it; `path` is empty for CLOSED.
 
     `error` is an errno or 0; `server_side` is only set for connections.
@@ -92,7 +92,7 @@ class Event:
     error: int
 
 
-def parse_event(payload: bytes) -> Event | None:
+def parse_event(payload: bytes) -> MptcpEvent | None:
     """Decode one event; None for other kinds (listeners, announcements, priorities).
 
     Raises ValueError if it is truncated.
@@ -107,7 +107,7 @@ def parse_event(payload: bytes) -> Event | None:
         _address(attrs.get(EVENT_DADDR4) or attrs.get(EVENT_DADDR6, b"")),
         int.from_bytes(attrs.get(EVENT_DPORT, b""), "big"),
     )
-    return Event(
+    return MptcpEvent(
         kind=EventKind(command),
         token=netlink.u32(attrs, EVENT_TOKEN),
         path=path,
@@ -194,7 +194,7 @@ def support() -> MptcpSupport:
     return classify("", netlink.resolve_family(FAMILY_NAME), userspace_sysctl())
 
 
-def classify(refusal: str, family: netlink.Family | None, sysctl: tuple[str, str] | None) -> MptcpSupport:
+def classify(refusal: str, family: netlink.GenlFamily | None, sysctl: tuple[str, str] | None) -> MptcpSupport:
     """Classify probe results: `refusal` is why no MPTCP socket could be opened, empty if one could."""
     if refusal:
         advice = (

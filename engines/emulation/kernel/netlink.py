@@ -239,7 +239,7 @@ HEADER_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Family:
+class GenlFamily:
     """A generic netlink family; its ids are identical in all namespaces until reboot."""
 
     name: str
@@ -260,7 +260,7 @@ def parse_genl(payload: bytes) -> tuple[int, dict[int, bytes]]:
     return payload[0], parse_attrs(payload, HEADER_BYTES)
 
 
-def parse_family(name: str, payload: bytes) -> Family:
+def parse_family(name: str, payload: bytes) -> GenlFamily:
     """Decode the answer to CTRL_CMD_GETFAMILY. Raises ValueError if it is truncated."""
     _, attrs = parse_genl(payload)
     groups = {}
@@ -271,10 +271,10 @@ def parse_family(name: str, payload: bytes) -> Family:
     operations = parse_attrs(attrs.get(CTRL_ATTR_OPS, b"")).values()
     commands = frozenset(u32(parse_attrs(entry), CTRL_ATTR_OP_ID) for entry in operations)
     kind = int.from_bytes(attrs.get(CTRL_ATTR_FAMILY_ID, b""), sys.byteorder)
-    return Family(name, kind, groups, commands)
+    return GenlFamily(name, kind, groups, commands)
 
 
-def resolve_family(name: str, timeout_s: float = 5.0) -> Family | None:
+def resolve_family(name: str, timeout_s: float = 5.0) -> GenlFamily | None:
     """Look up a family by name; None if this kernel does not have it."""
     query = genl_message(CTRL_CMD_GETFAMILY, 1, attr(CTRL_ATTR_FAMILY_NAME, name.encode() + b"\0"))
     with NetlinkSocket(NETLINK_GENERIC, timeout_s) as sock:

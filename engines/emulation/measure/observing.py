@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.emulation.congestion.registration import CongestionCounts
-from engines.emulation.dataplanes.dataplane import MeasuredDataPlane, QueueSamples, Reading
+from engines.emulation.dataplanes.dataplane import MeasuredDataPlane, PlaneReading, QueueSamples
 from engines.emulation.kernel import proc
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.kernel.proc import CpuSample, CpuSampler
@@ -59,9 +59,9 @@ class Totals:
     """Counters of a window. `opened` and `closed` are the data plane's, read at the monotonic times
     `opened_s` and `closed_s`; `before` and `after` are the senders' sockets. The others are increments."""
 
-    opened: Reading
+    opened: PlaneReading
     opened_s: float
-    closed: Reading
+    closed: PlaneReading
     closed_s: float
     before: SubflowReadings
     after: SubflowReadings

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from common.errors import RunError
 from controllers.groups import ecmp_groups
 from controllers.probes import ProbePorts
-from engines.emulation.kernel.mptcp_genl import Event, EventKind
+from engines.emulation.kernel.mptcp_genl import EventKind, MptcpEvent
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 from engines.emulation.kernel.proc import reserve_fds
 from engines.emulation.measure.socket_table import SubflowReadings
@@ -135,7 +135,7 @@ def _planned(topology: Topology, flows: Iterable[PlannedFlow]) -> Iterator[tuple
     for flow in flows:
         further = subflow_paths(topology, flow.subflows)
         first = flow.seen_by_sender
-        event = Event(EventKind.ESTABLISHED, 0, first, server_side=False, local_id=0, error=0)
+        event = MptcpEvent(EventKind.ESTABLISHED, 0, first, server_side=False, local_id=0, error=0)
         for subflow, at in enumerate([first, *further(event)]):
             yield flow.flow, subflow, at
 

@@ -15,11 +15,11 @@ from analysis.quantities import CPU_S_PER_GB
 from analysis.stats import Floats, spread_by_flow
 from common.errors import RunError
 from engines.core_setup.setup import times_alone_s
-from engines.emulation.dataplanes.dataplane import FABRIC, Reading
+from engines.emulation.dataplanes.dataplane import FABRIC, PlaneReading
 from engines.emulation.measure.observing import Readings, Sample, Totals
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.socket_table import SubflowReadings
-from engines.emulation.measure.verdict import Evidence, Load, judge, only_stalled, stall_error
+from engines.emulation.measure.verdict import CpuLoad, Evidence, judge, only_stalled, stall_error
 from engines.emulation.traffic.driver import Delivered, flow_name
 from engines.kernel_hosts import on_the_wire
 from fabric._core import LATENESS_EDGES_NS
@@ -172,14 +172,14 @@ def _evidence(
     )
 
 
-def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool, virtual: bool) -> Load:
+def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool, virtual: bool) -> CpuLoad:
     """Return the machine's load. Open vSwitch's thread polls, so its CPU is always full and is left out. In
     virtual time there is no load."""
     cpus = readings.window[-1].cpu.cpus if by_cpu else ()
     seconds = readings.window[1:]
     if virtual:
-        return Load(busy_pct=[0.0] * len(seconds))
-    return Load(
+        return CpuLoad(busy_pct=[0.0] * len(seconds))
+    return CpuLoad(
         busy_pct=[sample.cpu.machine.busy_pct for sample in seconds],
         cpus_pct={cpu: [sample.cpu.cpus[cpu].busy_pct for sample in seconds] for cpu in cpus},
         steal_pct=clock["steal_pct"],
@@ -261,7 +261,7 @@ def _metrics(
     }
 
 
-def _pushed_out(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:
+def _pushed_out(spec: RunSpec, opened: PlaneReading, closed: PlaneReading) -> dict[str, float]:
     """Return how many of the dropped packets made room for others; {} if the discipline never does that."""
     if spec.link.discipline == FIFO:
         return {}
@@ -315,13 +315,13 @@ def _clock(readings: Readings) -> dict[str, float]:
     }
 
 
-def _lateness(opened: Reading, closed: Reading) -> dict[str, float]:
+def _lateness(opened: PlaneReading, closed: PlaneReading) -> dict[str, float]:
     """Return percentiles of lateness, if the data plane measures it."""
     found = {name: lateness_us(opened, closed, p) for name, p in LATENESS.items()}
     return {name: late_us for name, late_us in found.items() if late_us is not None}
 
 
-def lateness_us(before: Reading, after: Reading, percentile: float) -> float | None:
+def lateness_us(before: PlaneReading, after: PlaneReading, percentile: float) -> float | None:
     """Return a percentile of the frames' lateness between two readings, in microseconds.
 
     Returns 0 without frames, None if the data plane does not measure lateness. The value is the upper edge

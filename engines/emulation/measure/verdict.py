@@ -66,7 +66,7 @@ class Evidence:
     queue_us: float
     """Drain time of a full queue (model/machine.py)."""
     lost: Mapping[str, int]
-    load: Load
+    load: CpuLoad
     flows: Sequence[FlowRow]
     fallbacks: int
     cc_asked: Sequence[str]
@@ -292,7 +292,7 @@ MAX_SATURATED = 0.05
 
 
 @dataclass(frozen=True)
-class Load:
+class CpuLoad:
     """CPU load in the window: busy percentage of the machine and of each CPU in every second, and shares of
     all CPU time taken by the hypervisor and by other processes. `jitter_p99_us` is the 99th percentile of
     the lateness of a highest-priority thread on the worst CPU."""
@@ -310,7 +310,7 @@ class Load:
         return max(means.items(), key=lambda item: item[1], default=("", 0.0))
 
 
-def fault(load: Load) -> Fault:
+def fault(load: CpuLoad) -> Fault:
     """Return the cause, surest sign first; between hypervisor and other processes, the larger share."""
     if load.steal_pct > max(MIN_STEAL_PCT, load.others_pct):
         return Fault.HYPERVISOR
@@ -323,7 +323,7 @@ def fault(load: Load) -> Fault:
     return Fault.HYPERVISOR if load.jitter_p99_us > JITTER_US else Fault.LOAD
 
 
-def words(whose: Fault, load: Load) -> str:
+def words(whose: Fault, load: CpuLoad) -> str:
     """Return the cause as text, with its evidence."""
     if whose is Fault.OTHERS:
         return f"other processes took {load.others_pct:.0f} % of the CPU time"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from engines.emulation.kernel.mptcp_genl import Event
+from engines.emulation.kernel.mptcp_genl import MptcpEvent
 from engines.emulation.path_manager import PathPolicy
 from model.congestion import kernel_name
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
@@ -95,7 +95,7 @@ def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
         nic.ip: [other.ip for other in topology.nics_of(nic.host)] for nic in topology.nics
     }
 
-    def pairs(event: Event) -> list[AddressPair]:
+    def pairs(event: MptcpEvent) -> list[AddressPair]:
         first = event.path
         local, remote = addresses[first.laddr], addresses[first.raddr]
         return [
@@ -116,7 +116,7 @@ def paths_of_each(topology: Topology, flows: Iterable[PlannedFlow]) -> PathPolic
     asked = {flow.seen_by_sender: flow.subflows for flow in flows}
     policies = {subflows: subflow_paths(topology, subflows) for subflows in set(asked.values())}
 
-    def pairs(event: Event) -> Sequence[AddressPair]:
+    def pairs(event: MptcpEvent) -> Sequence[AddressPair]:
         return policies[asked[event.path]](event)
 
     return pairs

@@ -40,9 +40,9 @@ SERVERS_S, GRACE_S, POLL_S = 15.0, 5.0, 0.05
 
 
 @dataclass(frozen=True)
-class Report:
-    """Report of one iperf3 process: how long it ran, the payload bytes received over the whole connection (0
-    if this side does not know them), and iperf3's error or an empty text."""
+class Iperf3Report:
+    """What one iperf3 process reports: how long it ran, the payload bytes received over the whole connection,
+    0 if this side does not know them, and iperf3's error or an empty text."""
 
     seconds: float
     received_bytes: int
@@ -72,7 +72,7 @@ def client_argv(program: str, flow: PlannedFlow, seconds: float, write_bytes: in
     )
 
 
-def parse_report(text: str) -> Report:
+def parse_report(text: str) -> Iperf3Report:
     """Decode the JSON of a client or a server. Raises ValueError for other text."""
     try:
         document: dict[str, Any] = json.loads(text)
@@ -81,12 +81,12 @@ def parse_report(text: str) -> Report:
     try:
         received: Mapping[str, Any] = document["end"].get("sum_received", {})
         seconds, octets = float(received.get("seconds", 0.0)), int(received.get("bytes", 0))
-        return Report(seconds, octets, str(document.get("error", "")))
+        return Iperf3Report(seconds, octets, str(document.get("error", "")))
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"not a report of iperf3 ({error!r}): {text[:80]!r}") from error
 
 
-def delivered(flow: int, client: Report, server: Report, stopped: bool) -> Delivered:
+def delivered(flow: int, client: Iperf3Report, server: Iperf3Report, stopped: bool) -> Delivered:
     """Combine both ends' reports; messages about our own stop are not errors."""
     errors = {client.error, server.error} - {"", *(STOPPED_BY_US if stopped else ())}
     return Delivered(flow, server.received_bytes or client.received_bytes, "; ".join(sorted(errors)))
@@ -295,12 +295,12 @@ class Iperf3Traffic:
         return processes.start(commands)
 
 
-def _read(process: Process) -> Report:
+def _read(process: Process) -> Iperf3Report:
     """Return the report of an ended process; if it wrote none, return a report with an error."""
     try:
         return parse_report(process.stdout.read_text())
     except ValueError as error:
-        return Report(0.0, 0, f"no iperf3 report ({error}); {process.describe()}")
+        return Iperf3Report(0.0, 0, f"no iperf3 report ({error}); {process.describe()}")
 
 
 def _error_of(process: Process) -> str:

@@ -36,7 +36,7 @@ SPARE_FDS = 64
 """Spare descriptors in each table, for the event loop and for an uneven split of flows."""
 
 
-class State(IntEnum):
+class FlowState(IntEnum):
     """Values of `TrafficReadings.state`, in the order of a flow's life."""
 
     CONNECTING = 0
@@ -122,7 +122,7 @@ class NativeDriver:
         while True:
             state = self.readings()["state"]
             self._raise_failed(state, "cannot be connected")
-            if not (waiting := np.flatnonzero(state == State.CONNECTING)).size:
+            if not (waiting := np.flatnonzero(state == FlowState.CONNECTING)).size:
                 return
             if time.monotonic() > end_s:
                 raise DeadlineError(
@@ -140,7 +140,7 @@ class NativeDriver:
     def received(self) -> list[int | None]:
         """See TrafficDriver; a completed flow has received its size."""
         readings = self.readings()
-        alive = (readings["state"] != State.FAILED).tolist()
+        alive = (readings["state"] != FlowState.FAILED).tolist()
         counts: list[int] = readings["received_bytes"].tolist()
         return [count if is_alive else None for count, is_alive in zip(counts, alive, strict=True)]
 
@@ -180,7 +180,7 @@ class NativeDriver:
             raise RunError(f"{what}: {error}") from error
 
     def _raise_failed(self, state: npt.NDArray[np.uint8], what: str) -> None:
-        failed = np.flatnonzero(state == State.FAILED)
+        failed = np.flatnonzero(state == FlowState.FAILED)
         if failed.size:
             others = f" (and {failed.size - 1} others)" if failed.size > 1 else ""
             reason = self._core.describe_failure(int(failed[0]))

@@ -14,7 +14,7 @@ from engines.emulation import machine as bpf
 def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = bpf.Support(False, "this kernel has no BTF", "boot another kernel")
     monkeypatch.setattr(bpf, "too_old", lambda **_: None)
-    monkeypatch.setattr(machine, "found", lambda: machine.Machine(missing, "", netem=False))
+    monkeypatch.setattr(machine, "found", lambda: machine.MachineSupport(missing, "", netem=False))
     with pytest.raises(HostUnfitError) as caught:
         engine._check_congestion_control("ccp:reno")
     said = str(caught.value)

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from analysis.plausibility import OVER_CARRIED_PCT
 from engines import registry as engines
-from engines.emulation.measure.verdict import Evidence, Load, judge
+from engines.emulation.measure.verdict import CpuLoad, Evidence, judge
 from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
@@ -239,7 +239,7 @@ def test_nothing_stored_can_become_markup() -> None:
 
 def evidence(**changes: Any) -> Evidence:
     flow = dataclasses.replace(flow_row(0, 1.0, 8), cc="reno")
-    good = Evidence(late_p99_us=10.0, queue_us=242_000.0, lost={}, load=Load([50.0] * 40), flows=[flow],
+    good = Evidence(late_p99_us=10.0, queue_us=242_000.0, lost={}, load=CpuLoad([50.0] * 40), flows=[flow],
                     fallbacks=0, cc_asked=["reno"])  # fmt: skip
     return dataclasses.replace(good, **changes)
 
@@ -249,7 +249,7 @@ def evidence(**changes: Any) -> Evidence:
     [
         ({"late_p99_us": 242_000.0}, "Frames were delivered late"),
         ({"lost": {"the ring": 3}}, "Frames were lost outside the network's queues"),
-        ({"load": Load([99.0] * 40), "elastic": False}, "The CPU was saturated"),
+        ({"load": CpuLoad([99.0] * 40), "elastic": False}, "The CPU was saturated"),
         ({"stretch_pct": 90.0}, "The fabric's clock was paused too long"),
         ({"over_carried_pct": 90.0}, "Delivered data differs from carried data"),
         ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 
 from engines.emulation.kernel import mptcp_genl
-from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP, Event
+from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP, MptcpEvent
 from engines.emulation.kernel.namespaces import call_in_netns
 from engines.emulation.kernel.sock_diag import SocketSampler
 from engines.emulation.path_manager import PathManager
@@ -167,7 +167,7 @@ def scenario_retry() -> None:
     """A taken local port and a remote port without a listener: both errors are noted, a retry mends one."""
     (pair,) = pairs(1)
 
-    def policy(event: Event) -> list[AddressPair]:
+    def policy(event: MptcpEvent) -> list[AddressPair]:
         path = event.path
         return [
             AddressPair(path.laddr, 11000, path.raddr, path.rport),

@@ -33,7 +33,7 @@ LISTEN_S, END_S = 30.0, 5.0
 LAST_LINES = 8
 
 
-class Controller:
+class ControllerProcess:
     """One controller process: `start`, `wait_ready`, `stop`; `check` detects its death.
 
     `argv` is the program; the path of the configuration file is appended. It runs as `caller`.
@@ -146,7 +146,7 @@ PORT = 6653
 POLL_S = 0.1
 
 
-class OwnController(Controller):
+class OwnController(ControllerProcess):
     """Starts the user's command, or the relay to the user's program, in the run's namespaces."""
 
     def __init__(self, chosen: str, folder: Path, log: Path, caller: Caller) -> None:

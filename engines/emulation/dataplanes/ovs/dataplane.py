@@ -30,14 +30,14 @@ from engines.emulation import machine
 from engines.emulation.dataplanes.dataplane import (
     Cpus,
     Octets,
+    PlaneReading,
     QueueSamples,
-    Reading,
     Wiring,
     all_but,
     last_cpu,
 )
 from engines.emulation.dataplanes.ovs import daemons
-from engines.emulation.dataplanes.ovs.controller import Controller, OwnController
+from engines.emulation.dataplanes.ovs.controller import ControllerProcess, OwnController
 from engines.emulation.dataplanes.ovs.daemons import RUN, Bridge, Daemons, Datapath, choose, command
 from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports, make_room
 from engines.emulation.kernel import proc
@@ -89,7 +89,7 @@ class OvsDataPlane:
         topology: Topology,
         link: LinkSpec,
         datapath: Datapath,
-        controller: Controller | None,
+        controller: ControllerProcess | None,
         sample_ms: float = 0.0,
         foretells_paths: bool = True,
     ) -> None:
@@ -200,13 +200,13 @@ class OvsDataPlane:
         first, *rest = arguments or ("show",)
         return command("ovs-ofctl", "-O", "OpenFlow13", first, switch, *rest)
 
-    def reading(self) -> Reading:
+    def reading(self) -> PlaneReading:
         """Return all counters; a queue's maximum is its capacity if it dropped, else the largest sample."""
         self.check()
         counts, now_s = self._wires.counts(), time.monotonic()
         astray = self._wires.socket_drops() if self._datapath is Datapath.USER else 0
         nothing = np.zeros(len(self._rates_bps), np.uint64)
-        return Reading(
+        return PlaneReading(
             now_s=now_s,
             read_s=counts.read_s,
             tx_packets=counts.tx_packets,
@@ -308,7 +308,7 @@ def make(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> OvsDat
     controller = (
         OwnController(chosen, RUN, log, caller)
         if own
-        else Controller(CONTROLLERS[chosen], config, RUN, log, caller if chosen == POX else Caller())
+        else ControllerProcess(CONTROLLERS[chosen], config, RUN, log, caller if chosen == POX else Caller())
     )
     datapath, sample_ms = choose(spec.openflow.datapath), float(spec.sampling.queues_ms)
     foretold = spec.openflow.mode != "proactive" and not own

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import DeadlineError, RunError
-from engines.emulation.dataplanes.ovs.controller import Controller
+from engines.emulation.dataplanes.ovs.controller import ControllerProcess
 from engines.emulation.sandbox.inside import NOBODY
 
 READS = "import json, sys, time; config = json.load(open(sys.argv[1])); "
@@ -21,20 +21,22 @@ DIES = "sys.exit('no room for rule 7')"
 
 
 @pytest.fixture
-def made() -> Iterator[list[Controller]]:
-    controllers: list[Controller] = []
+def made() -> Iterator[list[ControllerProcess]]:
+    controllers: list[ControllerProcess] = []
     yield controllers
     for controller in controllers:
         controller.stop()
 
 
-def controller(program: str, folder: Path, made: list[Controller]) -> Controller:
-    one = Controller([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log", NOBODY)
+def controller(program: str, folder: Path, made: list[ControllerProcess]) -> ControllerProcess:
+    one = ControllerProcess([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log", NOBODY)
     made.append(one)
     return one
 
 
-def test_it_is_configured_and_reports_when_all_is_programmed(tmp_path: Path, made: list[Controller]) -> None:
+def test_it_is_configured_and_reports_when_all_is_programmed(
+    tmp_path: Path, made: list[ControllerProcess]
+) -> None:
     one = controller(PROGRAMS + WAITS, tmp_path, made)
     one.start()
     assert one.wait_ready(20.0) == {"switches": 20}
@@ -45,13 +47,15 @@ def test_it_is_configured_and_reports_when_all_is_programmed(tmp_path: Path, mad
 
 @pytest.mark.parametrize("program", [READS + DIES, "nonsense"])
 def test_the_error_of_one_that_dies_before_it_listens_has_its_last_words(
-    program: str, tmp_path: Path, made: list[Controller]
+    program: str, tmp_path: Path, made: list[ControllerProcess]
 ) -> None:
     with pytest.raises(RunError, match=r"exited with 1: .*(no room for rule 7|NameError)"):
         controller(program, tmp_path, made).start()
 
 
-def test_one_that_dies_later_is_reported_at_the_next_check(tmp_path: Path, made: list[Controller]) -> None:
+def test_one_that_dies_later_is_reported_at_the_next_check(
+    tmp_path: Path, made: list[ControllerProcess]
+) -> None:
     one = controller(PROGRAMS + DIES, tmp_path, made)
     one.start()
     one.wait_ready(20.0)
@@ -62,13 +66,13 @@ def test_one_that_dies_later_is_reported_at_the_next_check(tmp_path: Path, made:
             time.sleep(0.01)
 
 
-def test_one_that_programs_nothing_meets_the_deadline(tmp_path: Path, made: list[Controller]) -> None:
+def test_one_that_programs_nothing_meets_the_deadline(tmp_path: Path, made: list[ControllerProcess]) -> None:
     one = controller(LISTENS + WAITS, tmp_path, made)
     one.start()
     with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it printed nothing"):
         one.wait_ready(0.2)
 
 
-def test_output_that_is_not_json_is_an_error(tmp_path: Path, made: list[Controller]) -> None:
+def test_output_that_is_not_json_is_an_error(tmp_path: Path, made: list[ControllerProcess]) -> None:
     with pytest.raises(RunError, match="'hello' is not a JSON object"):
         controller("print('hello', flush=True); import time; " + WAITS, tmp_path, made).start()

@@ -12,7 +12,7 @@ import topos
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.hosts.processes import Process
 from engines.emulation.ims import checks, point
-from engines.emulation.ims.programs import Counts, Generator
+from engines.emulation.ims.programs import DialogCounts, LoadGenerator
 from engines.emulation.ims.system import Service
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
@@ -54,21 +54,21 @@ def test_a_program_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPa
         point.run_point(inside)
 
 
-def generator(folder: Path) -> Generator:
+def generator(folder: Path) -> LoadGenerator:
     process = Process((), HostRef("h", 1), 1, folder / "out", folder / "err")
-    return Generator("uac", process, folder / "s.csv", 1, folder / "t.csv", began_s=100.0)
+    return LoadGenerator("uac", process, folder / "s.csv", 1, folder / "t.csv", began_s=100.0)
 
 
 def test_counts_are_those_of_the_last_whole_line(tmp_path: Path) -> None:
     users = generator(tmp_path)
-    assert users.counts() == Counts()
+    assert users.counts() == DialogCounts()
     users.statistics.write_text(STATISTICS.splitlines()[0] + "\n")
-    assert users.counts() == Counts()
+    assert users.counts() == DialogCounts()
     users.statistics.write_text(STATISTICS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: 1795453775.5)
         found = users.counts()
-    assert dataclasses.replace(found, age_s=0.0) == Counts(80, 77, 1, 3)
+    assert dataclasses.replace(found, age_s=0.0) == DialogCounts(80, 77, 1, 3)
     assert found.age_s == pytest.approx(0.105, abs=0.001)
 
 

@@ -66,7 +66,7 @@ def test_family_description() -> None:
         netlink.nested(netlink.CTRL_ATTR_OPS, operation),
     )
     family = netlink.parse_family("mptcp_pm", payload)
-    assert family == netlink.Family("mptcp_pm", 28, {"mptcp_pm_events": 9}, frozenset({10}))
+    assert family == netlink.GenlFamily("mptcp_pm", 28, {"mptcp_pm_events": 9}, frozenset({10}))
 
 
 def event_payload(kind: int, *attrs: tuple[int, str]) -> bytes:
@@ -124,8 +124,8 @@ def test_subflow_create_names_port_and_id() -> None:
 
 
 def test_three_kinds_of_kernel() -> None:
-    old = netlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 8)))
-    new = netlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 12)))
+    old = netlink.GenlFamily("mptcp_pm", 28, {}, frozenset(range(1, 8)))
+    new = netlink.GenlFamily("mptcp_pm", 28, {}, frozenset(range(1, 12)))
     sysctl = ("net.mptcp.pm_type", "1")
     assert mptcp_genl.classify("Protocol not supported", None, None).level is PathManagement.NONE
     assert mptcp_genl.classify("", old, None).level is PathManagement.IN_KERNEL

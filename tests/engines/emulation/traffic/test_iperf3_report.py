@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from engines.emulation.traffic.driver import Delivered
-from engines.emulation.traffic.iperf3 import Report, client_argv, delivered, parse_report, server_argv
+from engines.emulation.traffic.iperf3 import Iperf3Report, client_argv, delivered, parse_report, server_argv
 from model.flows import PlannedFlow
 
 DATA = Path(__file__).parents[3] / "data" / "iperf3"
 FLOW = PlannedFlow(3, "a", "b", "10.0.0.1", "10.0.0.2", 5001, 10000)
 
 
-def report(name: str) -> Report:
+def report(name: str) -> Iperf3Report:
     return parse_report((DATA / f"{name}.json").read_text())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 import topos
-from engines.emulation.kernel.mptcp_genl import Event, EventKind
+from engines.emulation.kernel.mptcp_genl import EventKind, MptcpEvent
 from engines.emulation.traffic.driver import default_cc, is_data, paths_of_each, subflow_paths
 from model.flows import STRIDE, AddressPair, PlannedFlow, planned_flows
 from model.spec import MAX_SUBFLOWS, LinkSpec, RunSpec, TopologySpec, TransportSpec
@@ -44,8 +44,8 @@ def test_hosts_prefer_what_they_send_then_what_they_receive() -> None:
     assert default_cc([back, flow]) == {"a": "rf_lia", "b": "reno", "c": "reno"}
 
 
-def established(src: str, dst: str) -> Event:
-    return Event(EventKind.ESTABLISHED, 1, AddressPair(src, 1100, dst, 5201), False, 0, 0)
+def established(src: str, dst: str) -> MptcpEvent:
+    return MptcpEvent(EventKind.ESTABLISHED, 1, AddressPair(src, 1100, dst, 5201), False, 0, 0)
 
 
 def test_subflows_have_ports_of_their_own_below_the_ephemeral_ones() -> None:
@@ -63,7 +63,7 @@ def test_each_flow_has_as_many_subflows_as_it_asked_for() -> None:
     other = dataclasses.replace(one, flow=1, cport=1101, subflows=2)
     policy = paths_of_each(topology, [one, other])
     for flow in (one, other):
-        event = Event(EventKind.ESTABLISHED, 1, flow.seen_by_sender, False, 0, 0)
+        event = MptcpEvent(EventKind.ESTABLISHED, 1, flow.seen_by_sender, False, 0, 0)
         assert [pair.lport for pair in policy(event)] == [
             flow.cport + i * STRIDE for i in range(1, flow.subflows)
         ]

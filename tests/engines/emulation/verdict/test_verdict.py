@@ -6,6 +6,8 @@ import pytest
 
 from engines.emulation.measure.verdict import Evidence, Load, Verdict, judge, only_stalled
 from model.machine import BEARINGS
+from engines.emulation.measure.verdict import CpuLoad, Evidence, Verdict, judge, only_stalled
+from model.machine.effects import BEARINGS
 from model.reasons import COMPLETION, GOODPUT, SATURATED, Fault
 from model.result import FlowRow, Status
 
@@ -30,8 +32,8 @@ def flow(joined: int = 8, asked: int = 8, cc: str = "reno") -> FlowRow:
     )
 
 
-LOAD = Load([60.0] * 40, {"cpu0": [70.0] * 40, "cpu1": [50.0] * 40})
-FULL = Load([100.0] * 10 + [50.0] * 30)
+LOAD = CpuLoad([60.0] * 40, {"cpu0": [70.0] * 40, "cpu1": [50.0] * 40})
+FULL = CpuLoad([100.0] * 10 + [50.0] * 30)
 GOOD = Evidence(
     late_p99_us=400.0,
     queue_us=242_000.0,
@@ -102,12 +104,12 @@ def test_only_a_flow_that_stands_still_on_a_machine_that_kept_up_is_no_result_at
 
 
 def test_one_busy_second_in_forty_is_put_down_to_others() -> None:
-    once = dataclasses.replace(GOOD, load=Load([100.0] + [50.0] * 39), elastic=False)
+    once = dataclasses.replace(GOOD, load=CpuLoad([100.0] + [50.0] * 39), elastic=False)
     assert judge(once).status is Status.OK
 
 
 def test_an_elastic_clock_waits_for_a_run_that_fills_a_cpu() -> None:
-    full = Load([75.0] * 40, {"cpu0": [100.0] * 40, "cpu1": [50.0] * 40})
+    full = CpuLoad([75.0] * 40, {"cpu0": [100.0] * 40, "cpu1": [50.0] * 40})
     assert judge(dataclasses.replace(GOOD, load=full)).status is Status.OK
     assert judge(dataclasses.replace(GOOD, load=full, unheld_pct=4.0)).status is Status.OK
     strict = judge(dataclasses.replace(GOOD, load=full, elastic=False))
@@ -135,12 +137,12 @@ def test_lateness_is_measured_against_the_delay_of_a_full_queue(sized: bool) -> 
         (dataclasses.replace(LOAD, steal_pct=3.0, others_pct=30.0), Fault.OTHERS),
         (dataclasses.replace(LOAD, steal_pct=3.0, others_pct=4.0), Fault.HYPERVISOR),
         (dataclasses.replace(LOAD, others_pct=30.0), Fault.OTHERS),
-        (Load([60.0] * 4, {"cpu0": [95.0] * 4}, jitter_p99_us=2000.0), Fault.LOAD),
+        (CpuLoad([60.0] * 4, {"cpu0": [95.0] * 4}, jitter_p99_us=2000.0), Fault.LOAD),
         (dataclasses.replace(LOAD, jitter_p99_us=2000.0), Fault.HYPERVISOR),
         (LOAD, Fault.LOAD),
     ],
 )
-def test_a_reason_names_its_fault(load: Load, whose: Fault) -> None:
+def test_a_reason_names_its_fault(load: CpuLoad, whose: Fault) -> None:
     (reason,) = judge(dataclasses.replace(GOOD, load=load, late_p99_us=242_000.0)).reasons
     assert reason.fault is whose
 
@@ -160,7 +162,7 @@ def test_many_repairs_are_reported(losses: int, repairs: int, flow_s: int, suspe
     busy_pct = [50.0] * (flow_s // len(GOOD.flows))
     rows = [dataclasses.replace(flow, cc="lia") for flow in GOOD.flows]
     ours = dataclasses.replace(GOOD, flows=rows, cc_asked=["lia"] * len(rows))
-    found = dataclasses.replace(ours, cc_losses=losses, cc_repairs=repairs, load=Load(busy_pct))
+    found = dataclasses.replace(ours, cc_losses=losses, cc_repairs=repairs, load=CpuLoad(busy_pct))
     verdict = judge(found)
     assert (verdict.status is Status.SUSPECT) == suspect
     words = f"skipped {repairs} of {losses + repairs} window reductions"
