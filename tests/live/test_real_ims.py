@@ -39,8 +39,9 @@ def programs() -> list[str]:
     return [name for name in running if name in {"kamailio", "sipp", "redis-server"}]
 
 
-def test_a_light_load_completes(engine: MininetEngine, tmp_path: Path) -> None:
+def test_a_fat_tree_carries_a_light_load(engine: MininetEngine, tmp_path: Path) -> None:
     spec = spec_of("sip:80:registrations=40:scale=20:arrivals=constant", 6.0)
+    spec = dataclasses.replace(spec, topology=TopologySpec("fat_tree", {"k": 4}))
     result = run_once(engine, spec, tmp_path)
     with exact():
         assert programs() == [] and not Path("/tmp/ims").exists()
@@ -67,22 +68,16 @@ def test_the_controller_adds_what_is_overloaded(engine: MininetEngine, tmp_path:
     assert {"s1", "s2"} <= set(late["name"][last].tolist())
 
 
-def test_same_spec_without_a_controller_keeps_its_instances(engine: MininetEngine, tmp_path: Path) -> None:
-    spec = spec_of("sip:40:registrations=20:scale=20:arrivals=constant:pcscf=2:scscf=2", 5.0)
-    result = run_once(engine, dataclasses.replace(spec, seed=2), tmp_path)
-    with exact():
-        assert set(result.samples["components"]["name"].tolist()) == {"p1", "p2", "s1", "s2"}
-        assert result.provenance["steps"] == []
-
-
 def test_users_give_up_after_their_patience_and_buffers_have_their_size(
     engine: MininetEngine, tmp_path: Path
 ) -> None:
-    """Too much load for the S-CSCF. SIPp's clock has steps of 4 ms."""
+    """Too much load for the S-CSCF, and no controller. SIPp's clock has steps of 4 ms."""
     late = "sip:150:registrations=0:lookup_us=60000:patience_ms=1000:buffer=50"
     spec = spec_of(f"{late}:scale=20:arrivals=constant", 8.0)
     result = run_once(engine, dataclasses.replace(spec, seed=3), tmp_path)
     with exact():
+        assert set(result.samples["components"]["name"].tolist()) == {"p1", "s1"}
+        assert result.provenance["steps"] == []
         assert result.metrics["setup_ms_p99"] <= 1010
         assert result.metrics["calls_failed_per_s"] > 0
         waiting = result.samples["components"]["waiting"].astype(float)
@@ -105,13 +100,3 @@ def test_a_drained_instance_ends_when_its_calls_have(engine: MininetEngine, tmp_
         late = result.samples["components"]
         assert set(late["name"][late["t_s"] == late["t_s"].max()].tolist()) == {"p1", "s1"}
         assert result.metrics["calls_failed_per_s"] == 0
-
-
-def test_a_fat_tree_carries_an_ims(engine: MininetEngine, tmp_path: Path) -> None:
-    spec = spec_of("sip:80:registrations=40:scale=20:arrivals=constant", 5.0)
-    tree = dataclasses.replace(spec, topology=TopologySpec("fat_tree", {"k": 4}), seed=5)
-    result = run_once(engine, tree, tmp_path)
-    with exact():
-        assert result.samples["calls"]["completed"].sum() > 0
-        assert result.metrics["calls_failed_per_s"] == 0
-    assert result.metrics["measured_lookup_us"] == pytest.approx(90_000, rel=0.1)

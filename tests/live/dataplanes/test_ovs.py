@@ -144,8 +144,9 @@ def test_a_death_is_reported_with_its_last_words(who: str) -> None:
     assert f"{name} exited with -9" in message or f"{name} ended: " in message
 
 
-@pytest.mark.parametrize("role", ["outer", "unshare", "init", "worker"])
+@pytest.mark.parametrize("role", ["outer", "init"])
 def test_nothing_is_left_of_a_killed_network(role: str) -> None:
+    """Every process of the chain: tests/live/sandbox, without Open vSwitch."""
     seen = inside("kill_when_up", role)
     assert seen["left"] == []
     assert seen["status"] != 0

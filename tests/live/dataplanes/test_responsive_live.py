@@ -1,4 +1,7 @@
-"""A controller gives real MPTCP connections a second subflow where their demand is not met, at k=4."""
+"""A controller gives real MPTCP connections a second subflow where their demand is not met, at k=4.
+
+Slow messages, monitors that are down and demands that are met: tests/controllers/responsive/test_loop.py.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +50,10 @@ def test_kernel_has_the_subflows_that_the_controller_opened(engine: MininetEngin
     assert result.metrics["controller_messages"] > opened
 
 
-@pytest.mark.parametrize("mode", ["reactive", "hybrid"])
-def test_open_vswitch_carries_subflows_on_paths_by_rules(
-    engine: MininetEngine, tmp_path: Path, mode: str
-) -> None:
-    """The controller sets a subflow's path over the control socket, then the kernel opens the subflow."""
-    openflow = dataclasses.replace(CROWDED.openflow, mode=mode)
+def test_open_vswitch_carries_subflows_on_paths_by_rules(engine: MininetEngine, tmp_path: Path) -> None:
+    """The controller sets a subflow's path over the control socket, then the kernel opens the subflow. How
+    paths are set in each mode: test_scheduling_live.py."""
+    openflow = dataclasses.replace(CROWDED.openflow, mode="hybrid")
     result = run_once(
         engine, dataclasses.replace(CROWDED, dataplane="ovs", openflow=openflow, warmup_s=8.0), tmp_path
     )
@@ -88,21 +89,6 @@ def test_a_controller_that_starts_again_opens_no_subflow_twice(engine: MininetEn
     assert result.metrics["controller_messages_unheard"] > 0
 
 
-def test_monitors_that_are_down_leave_their_flows_alone(engine: MininetEngine, tmp_path: Path) -> None:
-    """Monitors of all senders are down throughout: one subflow per flow in the kernel, and no messages."""
-    result = run_once(engine, with_options(SOON_S, down_for_s=100.0, down_monitors=1.0), tmp_path)
-    assert {flow.subflows_joined for flow in result.flows} == {1}
-    assert min(flow.goodput_mbps for flow in result.flows) > 0.5
-    assert result.metrics["subflows_opened"] == 0 and result.metrics["controller_messages"] == 0
-
-
-def test_a_slow_controller_opens_its_subflows_late(engine: MininetEngine, tmp_path: Path) -> None:
-    """Messages take 4 s: no path comes before 8 s, which is after the window."""
-    result = run_once(engine, with_options(SOON_S, message_ms=4000.0), tmp_path)
-    assert {flow.subflows_joined for flow in result.flows} == {1}
-    assert result.metrics["subflows_opened"] == 0
-
-
 def test_a_flow_whose_demand_falls_loses_a_subflow_in_the_kernel(
     engine: MininetEngine, tmp_path: Path
 ) -> None:
@@ -119,10 +105,3 @@ def test_a_flow_whose_demand_falls_loses_a_subflow_in_the_kernel(
     extra = sum(flow.subflows_joined - 1 for flow in result.flows if flow.subflows_joined)
     assert left - 4 <= extra <= left + 4, "but for those under way at the end of the window"
     assert min(flow.goodput_mbps for flow in result.flows) > 0
-
-
-def test_flows_whose_demand_counts_as_met_keep_one_subflow(engine: MininetEngine, tmp_path: Path) -> None:
-    """The gap is one that no flow can have, so monitors request nothing."""
-    result = run_once(engine, with_options(SOON_S, demand_gap=1.0), tmp_path)
-    assert {flow.subflows_joined for flow in result.flows} == {1}
-    assert result.metrics["subflow_requests"] == 0

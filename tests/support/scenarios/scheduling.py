@@ -72,17 +72,24 @@ def await_way(net: FabricNet) -> None:
 
 
 def steered(inside: Inside) -> int:
-    """Report the hops of pings without a set path, with one, and after it is cleared; no ping may be lost."""
+    """Report the hops of pings without a set path, with one, and after it is cleared; no ping may be lost.
+
+    On Open vSwitch then also what the controller repairs (`_mended`).
+    """
     with lab(**inside.request) as (net, network):
         steps: list[Callable[[], None]] = [
             lambda: None,
             lambda: network.set_path(THERE, elsewhere()),
             lambda: network.clear_path(THERE),
         ]
+        hops = []
         for step in steps:
             step()
             carried(net, network)  # none is lost; Open vSwitch's datapath may follow rules of before a moment
-            inside.report([list(hop) for hop in sorted(_between_switches(carried(net, network)))])
+            hops.append(sorted(_between_switches(carried(net, network))))
+        inside.report({"steered": hops})
+        if isinstance(network, ControlClient):
+            inside.report(_mended(net, network, inside.request["mode"]))
     return 0
 
 
@@ -116,31 +123,23 @@ def _between_switches(hops: set[Hop]) -> set[Hop]:
     return {hop for hop in hops if set(hop) <= switches}
 
 
-def mended(inside: Inside) -> int:
+def _mended(net: FabricNet, network: ControlClient, mode: str) -> dict[str, object]:
     """Ping while a link of the path is cut and comes back, and after a switch has lost all its rules."""
     usual = names(ROUTES.path(THERE))
-    with lab("ovs", inside.request) as (net, network):
-        assert isinstance(network, ControlClient)
-        host = net.get("p0e0h0")
-        inside.report({"link": usual[1:3]})
-        inside.report({"whole": sorted(_between_switches(carried(net, network)))})
-        net.configLinkStatus(usual[1], usual[2], "down")
-        await_way(net)
-        inside.report({"cut": sorted(_between_switches(carried(net, network)))})
-        net.configLinkStatus(usual[1], usual[2], "up")
-        if inside.request == "reactive":
-            command("ovs-ofctl", "-O", "OpenFlow13", "del-flows", usual[3], "ip,nw_dst=10.0.0.0/8")
-        command("ovs-vsctl", "--no-wait", "del-controller", usual[2])
-        time.sleep(0.5)
-        command("ovs-ofctl", "-O", _version(inside.request), "del-flows", usual[2])
-        command("ovs-vsctl", "--no-wait", "set-controller", usual[2], "tcp:127.0.0.1:6653")
-        time.sleep(2.5)
-        host.cmd(f"ping -q -c3 -i0.3 -W2 {THERE.dst}")
-        inside.report({"back": " 0% packet loss" in host.cmd(f"ping -q -c5 -i0.1 -W5 {THERE.dst}")})
-        host.cmd("ping -q -c2 -i0.2 -W1 10.99.0.1")
-        inside.report({"counts": network.counts()})
-    return 0
-
-
-def _version(mode: str) -> str:
-    return "OpenFlow15" if mode == "proactive" else "OpenFlow13"
+    host = net.get("p0e0h0")
+    net.configLinkStatus(usual[1], usual[2], "down")
+    await_way(net)
+    cut = sorted(_between_switches(carried(net, network)))
+    net.configLinkStatus(usual[1], usual[2], "up")
+    if mode == "reactive":
+        command("ovs-ofctl", "-O", "OpenFlow13", "del-flows", usual[3], "ip,nw_dst=10.0.0.0/8")
+    command("ovs-vsctl", "--no-wait", "del-controller", usual[2])
+    time.sleep(0.5)
+    version = "OpenFlow15" if mode == "proactive" else "OpenFlow13"
+    command("ovs-ofctl", "-O", version, "del-flows", usual[2])
+    command("ovs-vsctl", "--no-wait", "set-controller", usual[2], "tcp:127.0.0.1:6653")
+    time.sleep(2.5)
+    host.cmd(f"ping -q -c3 -i0.3 -W2 {THERE.dst}")
+    back = " 0% packet loss" in host.cmd(f"ping -q -c5 -i0.1 -W5 {THERE.dst}")
+    host.cmd("ping -q -c2 -i0.2 -W1 10.99.0.1")
+    return {"link": usual[1:3], "cut": cut, "back": back, "counts": network.counts()}
