@@ -22,7 +22,7 @@ case $kind in
         preload="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)"
         run=()
         tests=(tests/fabric tests/engines/simulation
-               tests/engines/emulation/{measure/test_subflow_index,traffic/test_native_checks,kernel/test_netlink_any_bytes}.py)
+               tests/engines/emulation/test_{subflow_index,traffic,netlink_any_bytes}.py)
         ;;
     thread)
         sanitizers=thread
@@ -31,7 +31,7 @@ case $kind in
         preload=$(g++ -print-file-name=libtsan.so)
         # Its shadow memory needs addresses at which newer kernels place programs at random.
         run=(setarch "$(uname -m)" --addr-no-randomize)
-        tests=(tests/engines/emulation/{verdict/test_idle_probe,traffic/test_native_checks}.py tests/fabric/test_fabric_clock.py
+        tests=(tests/engines/emulation/test_{noise_and_memory,traffic}.py tests/fabric/test_fabric_clock.py
                tests/engines/simulation/parts/test_threads.py)
         ;;
     *) echo "usage: tests/sanitize.sh [address|thread] [SECONDS]" >&2; exit 2 ;;

@@ -1,32 +1,67 @@
-"""What the data plane requests from the kernel and Open vSwitch, and what it refuses. Needs no root."""
+"""Data planes before they start: tuning, CPUs, what Open vSwitch is asked for, its controller's process."""
 
 from __future__ import annotations
 
 import dataclasses
 import socket
 import struct
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import topos
-from common.errors import RunError, UsageError
-from engines.emulation.dataplanes.dataplane import DATAPLANES
+from common.errors import DeadlineError, RunError, UsageError
+from engines.emulation.dataplanes.dataplane import DATAPLANES, cpu_mask
+from engines.emulation.dataplanes.fabric_dataplane import default_tuning
+from engines.emulation.dataplanes.ovs.controller import ControllerProcess
 from engines.emulation.dataplanes.ovs.daemons import Bridge, configuration, listens
 from engines.emulation.dataplanes.ovs.wires import bridge_ports
 from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
+from engines.emulation.sandbox.inside import NOBODY
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
+from fabric.plan import FRAME_BITS
 from harness.options.options import UserOptions, openflow_of, resolve
-from model.spec import (
-    CONTROLLERS,
-    PORT,
-    QDISC,
-    LinkSpec,
-    OpenFlowSpec,
-    RunSpec,
-    TopologySpec,
+from model.spec import CONTROLLERS
+from model.spec import ELASTIC, PORT, QDISC, STRICT, VIRTUAL, LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
+
+LONGEST_CLOCK_SLEEP_US = 1000.0
+"""The core sleeps on its socket from here on (kWorthPolling), and each frame would wake it up."""
+
+
+@pytest.mark.parametrize("rate_mbps", [0.5, 1.0, 2.0, 5.0, 10.0, 40.0])
+@pytest.mark.parametrize("clock", [ELASTIC, STRICT])
+def test_a_packet_takes_at_least_eight_quanta(rate_mbps: float, clock: str) -> None:
+    quantum_us = default_tuning(rate_mbps, clock).quantum_us
+    assert quantum_us <= FRAME_BITS / rate_mbps / 8
+    assert quantum_us < LONGEST_CLOCK_SLEEP_US
+
+
+def test_slow_links_let_the_core_sleep_longer() -> None:
+    assert default_tuning(2.0).quantum_us == 750.0
+    assert default_tuning(10.0).quantum_us == FRAME_BITS / 10 / 8
+
+
+def test_results_of_guests_keep_their_quantum() -> None:
+    assert {default_tuning(rate, VIRTUAL).quantum_us for rate in (1.0, 2.0, 5.0, 10.0)} == {150.0}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "mask"),
+    [
+        ([0], "1"),
+        ([0, 2], "5"),
+        (range(32), "ffffffff"),
+        ([32], "1,00000000"),
+        ([1, 40, 95], "80000000,00000100,00000002"),
+    ],
 )
+def test_the_kernel_takes_at_most_32_cpus_between_commas(cpus: list[int], mask: str) -> None:
+    assert cpu_mask(cpus) == mask
+
 
 _TICK_NS = 64
 _FRAME_BYTES = 1514
@@ -162,3 +197,68 @@ def test_the_error_says_why_the_database_does_not_answer(tmp_path: Path) -> None
     beside.touch()
     with pytest.raises(RunError, match="Not a directory"):
         listens(beside / "db.sock")
+
+
+READS = "import json, sys, time; config = json.load(open(sys.argv[1])); "
+LISTENS = READS + "print(json.dumps({'event': 'ready'}), flush=True); "
+PROGRAMS = LISTENS + "print(json.dumps({'switches': config['switches']}), flush=True); "
+WAITS = "time.sleep(60)"
+DIES = "sys.exit('no room for rule 7')"
+
+
+@pytest.fixture
+def made() -> Iterator[list[ControllerProcess]]:
+    controllers: list[ControllerProcess] = []
+    yield controllers
+    for controller in controllers:
+        controller.stop()
+
+
+def controller(program: str, folder: Path, made: list[ControllerProcess]) -> ControllerProcess:
+    one = ControllerProcess([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log", NOBODY)
+    made.append(one)
+    return one
+
+
+def test_it_is_configured_and_reports_when_all_is_programmed(
+    tmp_path: Path, made: list[ControllerProcess]
+) -> None:
+    one = controller(PROGRAMS + WAITS, tmp_path, made)
+    one.start()
+    assert one.wait_ready(20.0) == {"switches": 20}
+    one.check()
+    one.stop()
+    one.check()
+
+
+@pytest.mark.parametrize("program", [READS + DIES, "nonsense"])
+def test_the_error_of_one_that_dies_before_it_listens_has_its_last_words(
+    program: str, tmp_path: Path, made: list[ControllerProcess]
+) -> None:
+    with pytest.raises(RunError, match=r"exited with 1: .*(no room for rule 7|NameError)"):
+        controller(program, tmp_path, made).start()
+
+
+def test_one_that_dies_later_is_reported_at_the_next_check(
+    tmp_path: Path, made: list[ControllerProcess]
+) -> None:
+    one = controller(PROGRAMS + DIES, tmp_path, made)
+    one.start()
+    one.wait_ready(20.0)
+    end = time.monotonic() + 20
+    with pytest.raises(RunError, match="no room for rule 7"):
+        while time.monotonic() < end:
+            one.check()
+            time.sleep(0.01)
+
+
+def test_one_that_programs_nothing_meets_the_deadline(tmp_path: Path, made: list[ControllerProcess]) -> None:
+    one = controller(LISTENS + WAITS, tmp_path, made)
+    one.start()
+    with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it printed nothing"):
+        one.wait_ready(0.2)
+
+
+def test_output_that_is_not_json_is_an_error(tmp_path: Path, made: list[ControllerProcess]) -> None:
+    with pytest.raises(RunError, match="'hello' is not a JSON object"):
+        controller("print('hello', flush=True); import time; " + WAITS, tmp_path, made).start()

@@ -25,7 +25,7 @@ from fabric._core import SOCKET_RECORD, parse_socket
 from model.flows import STRIDE, PlannedFlow
 
 MESSAGE = bytes.fromhex(
-    (Path(__file__).parents[3] / "data" / "inet_diag" / "tcp_subflow_client.hex").read_text()
+    (Path(__file__).parents[2] / "data" / "inet_diag" / "tcp_subflow_client.hex").read_text()
 )
 REQUEST_BYTES = 56
 FLOWS = [

@@ -16,7 +16,7 @@ from engines.emulation.kernel import mptcp_genl, netlink, sock_diag
 from engines.emulation.traffic.iperf3 import parse_report
 from fabric import _core
 
-DATA = Path(__file__).parents[3] / "data"
+DATA = Path(__file__).parents[2] / "data"
 RECORDED = [bytes.fromhex(path.read_text()) for path in sorted((DATA / "inet_diag").glob("*.hex"))]
 
 

@@ -1,11 +1,12 @@
-"""A scheduler for real hosts, tested without them: when it looks, which flows it sees, and when its
-lateness makes a run suspect."""
+"""Threads beside a measurement: link events, a scheduler, responsive connections. Without hosts."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -15,24 +16,52 @@ import topos
 from common.errors import RunError, UsageError
 from controllers.hashing import FiveTuple
 from controllers.scheduler import Network
-from engines.emulation.dataplanes.control import SchedulerClock, bytes_sent
+from engines.emulation.dataplanes.control import KernelConnections, LinkEvents, SchedulerClock, bytes_sent
 from engines.emulation.dataplanes.ovs.dataplane import check as check_ovs
 from engines.emulation.engine import MininetEngine
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.measure.verdict import judge
-from model.flows import PlannedFlow
+from engines.emulation.path_manager import PathManager
+from model.flows import STRIDE, PlannedFlow, planned_flows
 from model.reasons import texts
 from model.result import Status
 from model.schedulers import Driver
-from model.spec import (
-    LinkSpec,
-    OpenFlowSpec,
-    RunSpec,
-    SchedulerSpec,
-    TopologySpec,
-    TransportSpec,
-)
-from tests.engines.emulation.verdict.test_verdict import GOOD
+from model.spec import LinkEvent, LinkSpec, OpenFlowSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
+from tests.engines.emulation.test_verdict import GOOD
+
+
+class Written:
+    def __init__(self) -> None:
+        self.events: list[LinkEvent] = []
+        self.failed = threading.Event()
+
+    def set_share(self, event: LinkEvent) -> None:
+        if event.a == "gone":
+            self.failed.set()
+            raise RunError("the fabric core stopped")
+        self.events.append(event)
+
+
+def test_what_is_due_happens_in_order_and_the_rest_does_not() -> None:
+    links = Written()
+    later, now, never = (
+        LinkEvent(0.05, "a", "b"),
+        LinkEvent(0.0, "a", "b", 0.5),
+        LinkEvent(60.0, "a", "b", 1.0),
+    )
+    with LinkEvents((never, later, now), links.set_share):
+        deadline = time.monotonic() + 10
+        while len(links.events) < 2 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert links.events == [now, later]
+
+
+def test_an_event_that_fails_ends_the_block_with_its_error() -> None:
+    links = Written()
+    events = LinkEvents((LinkEvent(0.0, "gone", "b"),), links.set_share)
+    with pytest.raises(RunError, match="core stopped"), events:
+        assert links.failed.wait(10)
+
 
 SPEC = RunSpec(
     LinkSpec(10.0),
@@ -174,3 +203,84 @@ def test_on_open_vswitch_it_needs_rules_that_tell_flows_apart(openflow: OpenFlow
     with pytest.raises(UsageError, match=why):
         check_ovs(spec, topology)
     check_ovs(dataclasses.replace(spec, openflow=OpenFlowSpec()), topology)
+
+
+FLOWS_SPEC = RunSpec(LinkSpec(10.0), topology=TopologySpec("fat_tree", {"k": 4}), transport=TransportSpec(3))
+TREE = topos.build("fat_tree", {"k": 4})
+FLOWS = planned_flows(FLOWS_SPEC, TREE)
+PATH = ("a", "b", "c")
+
+
+class Kernel:
+    """Sockets by flow and local port, with the acknowledged payload of each, and the requests for them."""
+
+    def __init__(self) -> None:
+        self.acked: dict[tuple[int, int], int] = {}
+        self.asked: list[tuple[Any, ...]] = []
+
+    def read(self) -> SimpleNamespace:
+        keys = list(self.acked)
+        flow, lport = (np.array(column, np.int64) for column in zip(*keys, strict=True))
+        return SimpleNamespace(flow=flow, lport=lport, bytes_acked=np.array([*self.acked.values()]) + 1)
+
+    def open_subflow(self, client: tuple[str, int], number: int, lport: int | None = None) -> bool:
+        self.asked.append(("open", client, number, lport))
+        return True
+
+    def close_subflow(self, client: tuple[str, int], number: int) -> bool:
+        self.asked.append(("close", client, number))
+        return True
+
+    def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
+        self.asked.append(("path", flow.sport, tuple(path)))
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        self.asked.append(("clear", flow.sport))
+
+
+def connections(kernel: Kernel) -> KernelConnections:
+    return KernelConnections(
+        TREE, FLOWS, cast(SocketTable, kernel), cast(Any, kernel), cast(PathManager, kernel)
+    )
+
+
+def test_bytes_of_a_closed_subflow_stay_counted() -> None:
+    kernel, first = Kernel(), FLOWS[0].cport
+    network = connections(kernel)
+    kernel.acked = {(0, first): 1000, (0, first + STRIDE): 500}
+    assert [each.octets for each in network.connections()] == [1500]
+    kernel.acked = {(0, first): 1200}
+    assert [each.octets for each in network.connections()] == [1700]
+    kernel.acked = {(0, first): 1200, (0, first + STRIDE + 17): 300}
+    assert [each.octets for each in network.connections()] == [2000]
+
+
+def test_a_subflow_gets_its_path_before_it_opens_and_another_port_each_time() -> None:
+    kernel, flow = Kernel(), FLOWS[0]
+    network = connections(kernel)
+    kernel.acked = {(0, flow.cport): 1000}
+    [seen] = network.connections()
+    client = (flow.src_ip, flow.cport)
+    usual = flow.cport + STRIDE
+    for port in (usual, usual + 17, usual + 34):
+        kernel.asked.clear()
+        assert network.open_subflow(seen.flow, 1, PATH)
+        assert network.move_subflow(seen.flow, 1, PATH[::-1])
+        assert network.close_subflow(seen.flow, 1)
+        assert kernel.asked == [
+            ("path", port, PATH),
+            ("open", client, 1, port),
+            ("path", port, PATH[::-1]),
+            ("close", client, 1),
+            ("clear", port),
+        ]
+
+
+def test_connections_that_are_not_there_are_left_alone() -> None:
+    kernel = Kernel()
+    network = connections(kernel)
+    kernel.acked = {(0, FLOWS[0].cport): 1000}
+    [seen] = network.connections()
+    gone = dataclasses.replace(seen.flow, sport=9)
+    assert not network.open_subflow(gone, 1, PATH) and not network.move_subflow(gone, 0, PATH)
+    assert not kernel.asked

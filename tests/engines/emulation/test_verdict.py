@@ -1,15 +1,30 @@
+"""The verdict: which evidence makes a point suspect, and which flows count as stalled."""
+
 from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
-from engines.emulation.measure.verdict import Evidence, Load, Verdict, judge, only_stalled
+from engines.emulation.kernel.proc import CpuSample, CpuUse
+from engines.emulation.measure.observing import Sample
+from engines.emulation.measure.verdict import (
+    CpuLoad,
+    Evidence,
+    Verdict,
+    due_frames,
+    judge,
+    only_stalled,
+    silent_flows,
+    stall_error,
+    stalled_and_waiting,
+)
+from model.flows import PlannedFlow
 from model.machine import BEARINGS
-from engines.emulation.measure.verdict import CpuLoad, Evidence, Verdict, judge, only_stalled
-from model.machine.effects import BEARINGS
 from model.reasons import COMPLETION, GOODPUT, SATURATED, Fault
 from model.result import FlowRow, Status
+from model.spec import LinkSpec
 
 
 def flow(joined: int = 8, asked: int = 8, cc: str = "reno") -> FlowRow:
@@ -172,3 +187,40 @@ def test_many_repairs_are_reported(losses: int, repairs: int, flow_s: int, suspe
 def test_sockets_of_flows_that_are_done_are_gone_for_no_fault() -> None:
     done = dataclasses.replace(flow(joined=0), completed_s=1.5)
     assert judge(dataclasses.replace(GOOD, flows=[done])).status is Status.OK
+
+
+FLOWS = [PlannedFlow(i, f"h{i}", f"h{i + 1}", f"10.0.0.{i}", f"10.0.0.{i + 1}", 5201, 1100) for i in range(2)]
+IDLE = CpuSample(0.0, CpuUse(0, 0, 0, 0, 0), {})
+LINK = LinkSpec(10.0)
+
+
+def samples(*received: tuple[int | None, int | None]) -> list[Sample]:
+    return [
+        Sample(float(t), pair, IDLE, np.full(1, float(t)), np.zeros(1, np.uint64), float(t))
+        for t, pair in enumerate(received)
+    ]
+
+
+def test_a_flow_that_delivers_nothing_is_named() -> None:
+    assert silent_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 7)), 2.0, LINK) == [1]
+    assert "flow 1 from h1 to h2" in str(stall_error(FLOWS, [1], 2.0))
+
+
+def test_slow_flows_are_not_stalled() -> None:
+    assert silent_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 8)), 2.0, LINK) == []
+
+
+def test_too_short_a_time_finds_no_stall() -> None:
+    assert silent_flows(FLOWS, samples((0, 5), (10, 5)), 2.0, LINK) == []
+
+
+def test_a_flow_to_which_hardly_a_frame_is_due_may_wait_for_its_timer() -> None:
+    still = samples((0, 5), (10, 7), (20, 7), (30, 7))
+    assert silent_flows(FLOWS, still, 2.0, LinkSpec(1.0)) == []
+    many = [PlannedFlow(i, "h0", f"h{i + 1}", "10.0.0.2", f"10.0.1.{i}", 5201, 1100 + i) for i in range(100)]
+    assert due_frames(many, 2.0, LINK)[0] == due_frames(FLOWS, 2.0, LINK)[0] / 100
+
+
+def test_a_flow_whose_subflows_deliver_data_waits_and_is_not_stalled() -> None:
+    assert stalled_and_waiting([0, 3], [0, 900, 0, 1448]) == ([0], [3])
+    assert stalled_and_waiting([], [0, 0]) == ([], [])

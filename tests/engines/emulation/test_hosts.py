@@ -1,7 +1,13 @@
+"""Sysctls of a point's hosts, and which hosts the core's CPU receives for."""
+
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
 import topos
-from engines.emulation.hosts.hosts import sysctls_of
+from engines.emulation.hosts.hosts import is_chosen, sysctls_of
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec
 
@@ -22,3 +28,12 @@ def test_scattered_packets_need_hosts_that_tolerate_reordering() -> None:
 
 def test_otherwise_only_the_metrics_cache_is_turned_off() -> None:
     assert needed(RunSpec(LinkSpec(10.0))) == {"net.ipv4.tcp_no_metrics_save": "1"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.15, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("hosts", [1, 16, 128])
+def test_a_share_of_the_hosts_is_chosen_and_evenly_spread(hosts: int, share: float) -> None:
+    chosen = [number for number in range(hosts) if is_chosen(number, share)]
+    assert len(chosen) == int(hosts * share)
+    gaps = {after - before for before, after in itertools.pairwise(chosen)}
+    assert len(gaps) <= 2

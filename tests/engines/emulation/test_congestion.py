@@ -1,15 +1,35 @@
-"""Which reason is named when BPF congestion control does not work, from what the kernel shows."""
+"""Why BPF congestion control does not work, and what then refuses; counters of built-in controls."""
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
 
+from common.errors import HostUnfitError
+from engines.emulation import engine, machine
 from engines.emulation import machine as bpf
 from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP
-from engines.emulation.congestion.registration import OBJECTS
+from engines.emulation.congestion.registration import OBJECTS, BuiltIn, CongestionCounts, counted
 from model.congestion import CONGESTION_CONTROLS, DATAPATH
+
+TEXT = "rf_lia 1200 7\nrf_olia 0 0\nrf_dctcp 30 2\n"
+
+
+def test_counters_are_read_by_name() -> None:
+    assert counted(TEXT, {"rf_lia", "rf_dctcp"}) == [CongestionCounts(1200, 7), CongestionCounts(30, 2)]
+    assert counted(TEXT, {"rf_balia"}) == []
+
+
+def test_a_kernel_without_an_algorithm_is_named_with_what_it_has() -> None:
+    with pytest.raises(HostUnfitError, match=r"rf_olia is not built into this kernel \(it has: .*reno"):
+        BuiltIn(["olia"])
+
+
+def test_without_algorithms_there_is_nothing_to_count() -> None:
+    assert BuiltIn([]).counts() == CongestionCounts()
+
 
 SOURCES = OBJECTS.parent / "bpf"
 STATUS = "Name:\tpython3\nCapInh:\t0\nCapEff:\t{:016x}\nSeccomp:\t0\n"
@@ -89,3 +109,21 @@ def test_root_of_a_user_namespace_differs_from_a_filtered_and_a_real_one() -> No
     assert mapped and "user namespace" in mapped.reason
     assert filtered and "seccomp" in filtered.reason
     assert bpf.forbidden(STATUS.format(2**41 - 1), whole) is None
+
+
+def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = bpf.Support(False, "this kernel has no BTF", "boot another kernel")
+    monkeypatch.setattr(bpf, "too_old", lambda **_: None)
+    monkeypatch.setattr(machine, "found", lambda: machine.MachineSupport(missing, "", netem=False))
+    with pytest.raises(HostUnfitError) as caught:
+        engine._check_congestion_control("ccp:reno")
+    said = str(caught.value)
+    assert "ccp:reno: this kernel has no BTF; boot another kernel" in said
+    assert "--engine simulator" in said
+    assert "\n" not in said
+
+
+def test_a_kernel_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0-18-amd64")
+    with pytest.raises(HostUnfitError, match=r"6\.1.*--engine simulator"):
+        engine._check_congestion_control("./mine.py")

@@ -1,14 +1,28 @@
-"""The netlink codec, without a kernel."""
+"""Messages of netlink and INET_DIAG as kernels send them, and the files of /proc."""
 
 from __future__ import annotations
 
 import errno
+import os
 import struct
+import time
+from pathlib import Path
 
 import pytest
 
-from engines.emulation.kernel import mptcp_genl, netlink
+from engines.emulation.kernel import mptcp_genl, netlink, sock_diag
 from engines.emulation.kernel.mptcp_genl import EventKind, PathManagement
+from engines.emulation.kernel.proc import (
+    ALL,
+    CpuSampler,
+    CpuTimes,
+    UserTime,
+    others_pct,
+    parse_stat,
+    read_user_time,
+    softnet_dropped,
+    use,
+)
 from model.flows import AddressPair
 
 
@@ -132,3 +146,131 @@ def test_three_kinds_of_kernel() -> None:
     found = mptcp_genl.classify("", new, sysctl)
     assert found == mptcp_genl.MptcpSupport(PathManagement.USERSPACE, sysctl, "")
     assert "install" in mptcp_genl.classify("", old, None).advice
+
+
+DATA = Path(__file__).parents[2] / "data" / "inet_diag"
+
+
+def payload(name: str) -> bytes:
+    return bytes.fromhex((DATA / name).read_text())
+
+
+def shortened(message: bytes, info_bytes: int) -> bytes:
+    """The same message with its INFO attribute cut, as a kernel with a shorter struct sends it."""
+    attrs = netlink.parse_attrs(message, 72)
+    attrs[sock_diag.ATTR_INFO] = attrs[sock_diag.ATTR_INFO][:info_bytes]
+    return message[:72] + b"".join(netlink.attr(kind, value) for kind, value in attrs.items())
+
+
+def test_a_joined_subflow() -> None:
+    sock = sock_diag.parse_tcp(payload("tcp_subflow_client.hex"))
+    assert sock.path == AddressPair("10.0.0.1", 11000, "10.0.0.2", 5001)
+    assert sock.cc == "bbr"
+    assert sock.bytes_acked == 34842
+    assert 0 < sock.min_rtt_us < sock.srtt_us
+    assert sock.subflow is not None
+    assert (sock.subflow.token, sock.subflow.remote_token) == (527170355, 2392825838)
+    assert (sock.subflow.local_id, sock.subflow.remote_id) == (1, 0)
+
+
+def test_an_mptcp_connection() -> None:
+    connection = sock_diag.parse_mptcp(payload("mptcp_server.hex"))
+    assert connection.token == 2392825838
+    assert (connection.subflows, connection.extra_subflows) == (3, 2)
+    assert connection.bytes_received == 100_001
+    assert not connection.fallback
+
+
+def test_mptcp_info_of_older_kernels() -> None:
+    """48 bytes before 6.5 (no counters), 80 before 6.7 (no total of subflows)."""
+    whole = sock_diag.parse_mptcp(payload("mptcp_server.hex"))
+    oldest = sock_diag.parse_mptcp(shortened(payload("mptcp_server.hex"), 44))
+    assert oldest.rcv_nxt == whole.rcv_nxt
+    assert (oldest.bytes_received, oldest.retransmits, oldest.subflows) == (None, None, None)
+    older = sock_diag.parse_mptcp(shortened(payload("mptcp_server.hex"), 80))
+    assert older.bytes_received == whole.bytes_received
+    assert older.subflows is None
+
+
+def test_tcp_info_of_older_kernels() -> None:
+    sock = sock_diag.parse_tcp(shortened(payload("tcp_subflow_client.hex"), 104))
+    assert (sock.bytes_acked, sock.min_rtt_us) == (0, 0)
+    assert sock.srtt_us > 0
+
+
+@pytest.mark.parametrize("length", [0, 40, 71])
+def test_a_cut_message_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match="inet_diag message"):
+        sock_diag.parse_mptcp(payload("mptcp_server.hex")[:length])
+
+
+def test_requests_have_the_kernels_size() -> None:
+    """struct inet_diag_req_v2 is 56 bytes; MPTCP's protocol number needs an attribute of 8 more."""
+    path = AddressPair("10.0.0.1", 1, "10.0.0.2", 2)
+    assert len(sock_diag.request(6, sock_diag.ESTABLISHED, path)) == 56
+    assert len(sock_diag.request(262, sock_diag.ESTABLISHED)) == 64
+
+
+STAT = """cpu  25107 0 15287 459641 963 0 8343 37 0 0
+cpu0 9979 0 7252 233793 95 0 3731 10 0 0
+cpu1 15128 0 8034 225847 868 0 4612 27 0 0
+intr 1 2 3
+ctxt 4
+"""
+SOFTNET = """00530a79 00000002 00000001 00000000 00000000
+005605cd 00000000 00000003 00000000 00000000
+"""
+
+
+def test_stat_lines() -> None:
+    times = parse_stat(STAT)
+    assert list(times) == [ALL, "cpu0", "cpu1"]
+    assert times[ALL] == CpuTimes(user=25107, system=15287, idle=460604, softirq=8343, steal=37)
+
+
+def test_old_kernels_lines_have_fewer_columns() -> None:
+    assert parse_stat("cpu 1 2 3 4 5 6 7\n")[ALL] == CpuTimes(3, 9, 9, 7, 0)
+
+
+def test_no_cpu_line() -> None:
+    with pytest.raises(ValueError, match="no `cpu` line"):
+        parse_stat("intr 1\n")
+
+
+def test_busy_is_the_sum_of_its_parts() -> None:
+    result = use(CpuTimes(10, 10, 100, 10, 0), CpuTimes(30, 20, 150, 20, 10))
+    assert (result.user_pct, result.system_pct, result.softirq_pct, result.steal_pct) == (20, 10, 10, 10)
+    assert result.busy_pct == 50
+
+
+def test_no_time_no_use() -> None:
+    assert use(CpuTimes(1, 1, 1, 1, 1), CpuTimes(1, 1, 1, 1, 1)).busy_pct == 0
+
+
+def test_drops_of_all_cpus_count() -> None:
+    assert softnet_dropped(SOFTNET) == 2
+
+
+def test_sampler_on_this_machine() -> None:
+    sampler = CpuSampler()
+    sum(range(2_000_000))
+    sample = sampler.sample()
+    assert 0 <= sample.machine.busy_pct <= 100
+    assert "cpu0" in sample.cpus
+
+
+def test_what_is_not_the_run_s_own_is_others() -> None:
+    assert others_pct(UserTime(0, 0, 0), UserTime(50, 20, 200)) == 15.0
+    assert others_pct(UserTime(0, 0, 0), UserTime(50, 60, 200)) == 0.0
+    assert others_pct(UserTime(1, 1, 1), UserTime(1, 1, 1)) == 0.0
+
+
+def test_own_work_is_seen() -> None:
+    before, deadline = read_user_time(), time.monotonic() + 20
+    worked_until = os.times().user + 0.3
+    while os.times().user < worked_until:
+        assert time.monotonic() < deadline, "this process had no CPU time"
+        sum(range(50_000))
+    after = read_user_time()
+    assert (after.own - before.own) / os.sysconf("SC_CLK_TCK") > 0.2
+    assert after.all > before.all
