@@ -125,11 +125,14 @@ class MininetEngine:
         """See `Engine.run`. A point with a stalled connection is repeated, up to `ATTEMPTS` times in total;
         the result's provenance lists the failed attempts."""
         if is_ims(spec):
-            return self._run_ims(spec, observer, raw)
+            result = self._spawned(spec, observer, raw, "ims", ims.expected_s(spec) + ims.SLACK_S)
+            where = {**origin(), "tools": _tools(), **result.provenance}
+            return dataclasses.replace(result, provenance=where)
         stalled: list[str] = []
         while True:
             try:
-                result = self._attempt(spec, observer, raw)
+                deadline_s = spec.warmup_s + spec.seconds + slack_s(spec)
+                result = self._spawned(spec, observer, raw, "point", deadline_s)
             except StalledFlowError as error:
                 stalled.append(str(error))
                 if len(stalled) == ATTEMPTS:
@@ -138,10 +141,6 @@ class MininetEngine:
                 continue
             where = {**origin(), "tools": _tools(), **result.provenance, "stalled_attempts": stalled}
             return dataclasses.replace(result, provenance=where)
-
-    def _attempt(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        deadline_s = spec.warmup_s + spec.seconds + slack_s(spec)
-        return self._spawned(spec, observer, raw, "point", deadline_s)
 
     def _spawned(
         self, spec: RunSpec, observer: Observer, raw: Path, target: str, deadline_s: float
@@ -158,10 +157,6 @@ class MininetEngine:
                 give=given,
             )
         return reader.result("emulation")
-
-    def _run_ims(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        result = self._spawned(spec, observer, raw, "ims", ims.expected_s(spec) + ims.SLACK_S)
-        return dataclasses.replace(result, provenance={**origin(), "tools": _tools(), **result.provenance})
 
     def take_machine(self) -> None:
         """See `NeedsMachine`: two emulations would compete for the CPUs, so the later one waits."""

@@ -541,9 +541,19 @@ def configure_signal(
     announcements."""
 
     def configure(host: HostRef) -> None:
-        commands = [_flush(), _limits(len(ports))]
-        if host in servers:
-            commands += [_signal(servers[host], port) for port in ports]
+        count = struct.pack("=I", len(ports))
+        limits = [
+            netlink.attr(kind, count) for kind in (mptcp_genl.ATTR_RCV_ADD_ADDRS, mptcp_genl.ATTR_SUBFLOWS)
+        ]
+        commands = [
+            netlink.genl_message(mptcp_genl.CMD_FLUSH_ADDRS, mptcp_genl.VERSION),
+            netlink.genl_message(mptcp_genl.CMD_SET_LIMITS, mptcp_genl.VERSION, *limits),
+        ]
+        for port in ports if host in servers else ():
+            address = mptcp_genl.address_attr(
+                mptcp_genl.ATTR_ADDR, servers[host], port, flags=mptcp_genl.ADDR_FLAG_SIGNAL
+            )
+            commands.append(netlink.genl_message(mptcp_genl.CMD_ADD_ADDR, mptcp_genl.VERSION, address))
         with netlink.NetlinkSocket(netlink.NETLINK_GENERIC) as sock:
             for command in commands:
                 sock.request(family.kind, command)
@@ -565,22 +575,3 @@ def _sysctls() -> dict[str, str]:
         in_kernel = {mptcp_genl.SYSCTL_BY_NAME: "kernel", mptcp_genl.SYSCTL_BY_NUMBER: "0"}
         values[choice[0]] = in_kernel[choice[0]]
     return values
-
-
-def _flush() -> bytes:
-    return netlink.genl_message(mptcp_genl.CMD_FLUSH_ADDRS, mptcp_genl.VERSION)
-
-
-def _limits(extra: int) -> bytes:
-    count = struct.pack("=I", extra)
-    return netlink.genl_message(
-        mptcp_genl.CMD_SET_LIMITS,
-        mptcp_genl.VERSION,
-        netlink.attr(mptcp_genl.ATTR_RCV_ADD_ADDRS, count),
-        netlink.attr(mptcp_genl.ATTR_SUBFLOWS, count),
-    )
-
-
-def _signal(ip: str, port: int) -> bytes:
-    address = mptcp_genl.address_attr(mptcp_genl.ATTR_ADDR, ip, port, flags=mptcp_genl.ADDR_FLAG_SIGNAL)
-    return netlink.genl_message(mptcp_genl.CMD_ADD_ADDR, mptcp_genl.VERSION, address)

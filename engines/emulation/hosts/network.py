@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from mininet.cli import CLI
 from mininet.link import Intf, Link
@@ -353,7 +353,8 @@ class _LazyShell(Node):  # type: ignore[misc]
             running: subprocess.Popen[Any] = Node.popen(self, *args, **kwargs)
             return running
         kwargs.pop("mncmd", None)
-        argv = _words(args)
+        words = args[0] if len(args) == 1 else args
+        argv = words.split() if isinstance(words, str) else [str(word) for word in words]
         if kwargs.pop("shell", False):
             argv = [os.environ.get("SHELL", "/bin/bash"), "-c", " ".join(argv)]
         options: dict[str, Any] = {
@@ -401,21 +402,13 @@ class FabricHost(_LazyShell, Host):  # type: ignore[misc]
     """A host with its own network namespace, real NICs and a real kernel stack."""
 
 
-class Fabric(Protocol):
-    """The part of a network that a switch uses."""
-
-    dataplane: DataPlane
-
-    def set_link(self, link: FabricLink, up: bool) -> None: ...
-
-
 class FabricSwitch(_LazyShell):
     """A switch of the data plane. Its commands run in the run's namespace, as with Open vSwitch."""
 
     portBase = 1
     """Number of the first interface; interfaces are numbered like OpenFlow ports (topos/topology.py)."""
 
-    def __init__(self, name: str, fabric: Fabric) -> None:
+    def __init__(self, name: str, fabric: FabricNet) -> None:
         self._fabric = fabric
         super().__init__(name, os.getpid(), inNamespace=False)
 
@@ -447,7 +440,9 @@ class FabricIntf(Intf):  # type: ignore[misc]
     """A configured interface whose properties are known without a process."""
 
     def __init__(self, name: str, node: _LazyShell, link: FabricLink, ip: str = "", mac: str = "") -> None:
-        super().__init__(name, node=node, link=link, mac=mac or None, moveIntfFn=_stay)
+        super().__init__(
+            name, node=node, link=link, mac=mac or None, moveIntfFn=lambda *_: None
+        )  # it was created in its namespace
         self.ip: str | None = ip or None
         self.prefixLen: str | None = "32" if ip else None
 
@@ -482,18 +477,6 @@ class FabricLink(Link):  # type: ignore[misc]
 
     def delete(self) -> None:
         raise RunError(f"deleting {self}: it is part of the topology; use `link ... down` instead")
-
-
-def _stay(_name: str, _node: object) -> None:
-    """Do nothing where Mininet would move an interface: it was created in its namespace."""
-
-
-def _words(args: tuple[Any, ...]) -> list[str]:
-    if len(args) == 1 and isinstance(args[0], list):
-        return [str(word) for word in args[0]]
-    if len(args) == 1:
-        return str(args[0]).split()
-    return [str(word) for word in args]
 
 
 class FabricCLI(CLI):  # type: ignore[misc]

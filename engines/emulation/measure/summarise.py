@@ -16,7 +16,7 @@ from analysis.stats import Floats, spread_by_flow
 from common.errors import RunError
 from engines.core_setup.setup import times_alone_s
 from engines.emulation.dataplanes.dataplane import FABRIC, PlaneReading
-from engines.emulation.measure.observing import Readings, Sample, Totals
+from engines.emulation.measure.observing import Readings, Sample
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.socket_table import SubflowReadings
 from engines.emulation.measure.verdict import CpuLoad, Evidence, judge, only_stalled, stall_error
@@ -62,7 +62,7 @@ def summarise(
     evidence = _evidence(spec, flows, readings, rows)
     if only_stalled(evidence):
         raise stall_error(flows, readings.stalled, spec.seconds)
-    verdict = judge(evidence)
+    verdict, totals = judge(evidence), readings.totals
     return RunResult(
         status=verdict.status,
         reasons=verdict.reasons,
@@ -70,7 +70,11 @@ def summarise(
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
         metrics=_metrics(spec, readings, rows, evidence, timings),
-        provenance={**provenance, **_counters(readings.totals)},
+        provenance={
+            **provenance,
+            "counters": {"before": dict(totals.opened.scalars), "after": dict(totals.closed.scalars)},
+            "kernel_counters": dict(totals.kernel),
+        },
     )
 
 
@@ -143,9 +147,10 @@ def _evidence(
         for flow, row in zip(flows, rows, strict=True)
         if flow.mptcp and present[row.flow] > 0 and not mptcp[row.flow]
     ]
-    clock = _clock(readings)
+    totals, clock = readings.totals, _clock(readings)
+    opened, closed, alone = totals.opened, totals.closed, totals.closed.alone
     return Evidence(
-        late_p99_us=lateness_us(readings.totals.opened, readings.totals.closed, 99),
+        late_p99_us=lateness_us(opened, closed, 99),
         queue_us=queue_delay_us(spec.link),
         lost=_lost(readings),
         load=_load(readings, clock, spec.dataplane == FABRIC, spec.clock == VIRTUAL),
@@ -157,7 +162,7 @@ def _evidence(
         halves_pct=_halves_pct(spec, flows, readings),
         warmup_s=spec.warmup_s,
         round_trip_s=_settling_round_trip_s(spec, flows, readings),
-        thread_pct=_thread_pct(readings),
+        thread_pct=100 * (closed.cpu_s[alone] - opened.cpu_s[alone]) / totals.core_seconds if alone else 0.0,
         flows=rows,
         fallbacks=len(fallen_back),
         cc_asked=[flow.cc for flow in flows],
@@ -165,8 +170,8 @@ def _evidence(
         waiting=len(readings.waiting),
         joins_late=spec.transport.joins_late,
         granted=readings.granted,
-        cc_losses=readings.totals.congestion.losses,
-        cc_repairs=readings.totals.congestion.repairs,
+        cc_losses=totals.congestion.losses,
+        cc_repairs=totals.congestion.repairs,
         looks=int(readings.scheduler.get("scheduler_looks", 0)),
         late_looks=int(readings.scheduler.get("scheduler_late", 0)),
     )
@@ -222,15 +227,6 @@ def _mean_mbps(before: Sample, after: Sample) -> float:
     return float(np.mean(received)) * 8e-6 / after.seconds_since(before) if received else 0.0
 
 
-def _thread_pct(readings: Readings) -> float:
-    """Return the share of the window in which the only forwarding thread was busy; 0 without one."""
-    who = readings.totals.closed.alone
-    if not who:
-        return 0.0
-    totals = readings.totals
-    return 100 * (totals.closed.cpu_s[who] - totals.opened.cpu_s[who]) / totals.core_seconds
-
-
 def _metrics(
     spec: RunSpec,
     readings: Readings,
@@ -239,9 +235,13 @@ def _metrics(
     timings: Mapping[str, float],
 ) -> dict[str, float]:
     opened, closed = readings.totals.opened, readings.totals.closed
+    late_us = {name: lateness_us(opened, closed, percentile) for name, percentile in LATENESS.items()}
+    pushed_out = {
+        "pushed_out": closed.scalars.get("pushed_out", 0) - opened.scalars.get("pushed_out", 0)
+    }  # dropped packets that made room for others
     return {
         **({} if spec.clock == VIRTUAL else _machine(readings, rows, evidence)),
-        **_lateness(opened, closed),
+        **{name: us for name, us in late_us.items() if us is not None},
         "packet_hops": closed.hops - opened.hops,
         "packet_hops_per_s": (closed.hops - opened.hops) / readings.totals.core_seconds,
         "drops": int((closed.drops - opened.drops).sum()),
@@ -255,23 +255,19 @@ def _metrics(
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
         **_over_carried(readings, rows),
-        **_pushed_out(spec, opened, closed),
+        **({} if spec.link.discipline == FIFO else pushed_out),
         **readings.scheduler,
         **timings,
     }
-
-
-def _pushed_out(spec: RunSpec, opened: PlaneReading, closed: PlaneReading) -> dict[str, float]:
-    """Return how many of the dropped packets made room for others; {} if the discipline never does that."""
-    if spec.link.discipline == FIFO:
-        return {}
-    return {"pushed_out": closed.scalars["pushed_out"] - opened.scalars["pushed_out"]}
 
 
 def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
     """Return the use of CPUs and the pauses of the clock; neither exists in virtual time."""
     opened, closed = readings.totals.opened, readings.totals.closed
     share = 100 / readings.totals.core_seconds
+    delivered_gb = sum(row.bytes_received for row in rows) / 1e9
+    cpus = len(readings.window[-1].cpu.cpus)
+    busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.totals.core_seconds
     return {
         "cpu_busy_pct": float(np.mean(evidence.load.busy_pct)),
         "cpu_busy_max_pct": max(evidence.load.busy_pct),
@@ -279,7 +275,7 @@ def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) ->
         "others_pct": evidence.load.others_pct,
         **{f"{who}_cpu_pct": share * (now - opened.cpu_s[who]) for who, now in closed.cpu_s.items()},
         **_clock(readings),
-        **_cpu_s_per_gb(readings, rows, evidence),
+        **({CPU_S_PER_GB.name: busy_s / delivered_gb} if delivered_gb else {}),
     }
 
 
@@ -290,14 +286,6 @@ def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, floa
     carried_bytes = sum(int(readings.acked_bytes[row.flow]) for row in judged)
     delivered_bytes = sum(row.bytes_received for row in judged)
     return {OVER_CARRIED_PCT: 100 * delivered_bytes / carried_bytes} if carried_bytes else {}
-
-
-def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
-    """Return the whole machine's CPU time per GB: hosts' kernels, traffic programs and data plane."""
-    delivered_gb = sum(row.bytes_received for row in rows) / 1e9
-    cpus = len(readings.window[-1].cpu.cpus)
-    busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.totals.core_seconds
-    return {CPU_S_PER_GB.name: busy_s / delivered_gb} if delivered_gb else {}
 
 
 def _clock(readings: Readings) -> dict[str, float]:
@@ -313,12 +301,6 @@ def _clock(readings: Readings) -> dict[str, float]:
         "steal_pct": float(np.mean([sample.cpu.machine.steal_pct for sample in readings.window[1:]])),
         **({"idle_jitter_p99_us": max(late_us)} if late_us else {}),
     }
-
-
-def _lateness(opened: PlaneReading, closed: PlaneReading) -> dict[str, float]:
-    """Return percentiles of lateness, if the data plane measures it."""
-    found = {name: lateness_us(opened, closed, p) for name, p in LATENESS.items()}
-    return {name: late_us for name, late_us in found.items() if late_us is not None}
 
 
 def lateness_us(before: PlaneReading, after: PlaneReading, percentile: float) -> float | None:
@@ -339,12 +321,6 @@ def percentile_us(counts: npt.NDArray[np.uint64], percentile: float) -> float:
         return 0.0
     bin_ = int(np.searchsorted(np.cumsum(counts), np.ceil(total * percentile / 100)))
     return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
-
-
-def _counters(totals: Totals) -> dict[str, Any]:
-    """Return the data plane's scalar counters before and after the window, and the kernels' increments."""
-    ends = {"before": dict(totals.opened.scalars), "after": dict(totals.closed.scalars)}
-    return {"counters": ends, "kernel_counters": dict(totals.kernel)}
 
 
 def flow_rows(

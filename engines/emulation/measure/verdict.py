@@ -172,14 +172,29 @@ def _stretch(evidence: Evidence) -> list[Reason]:
 
 
 def _machine(evidence: Evidence) -> list[Reason]:
-    return [*_thread(evidence), *_losses(evidence), *_saturation(evidence), *_looks(evidence)]
-
-
-def _looks(evidence: Evidence) -> list[Reason]:
-    if evidence.late_looks <= MAX_LATE_LOOKS * evidence.looks:
-        return []
-    text = f"{evidence.late_looks} of the scheduler's {evidence.looks} ticks were late or skipped"
-    return [Reason(MACHINE, text, fault(evidence.load))]
+    """Return reasons if the machine had no time: for the forwarding thread, frames, hosts or ticks."""
+    load, whose, reasons = evidence.load, fault(evidence.load), []
+    if evidence.thread_pct > FULL_THREAD_PCT:
+        text = f"the thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"
+        reasons.append(Reason(SATURATED, text, whose, (("thread_pct", evidence.thread_pct),)))
+    for place, count in evidence.lost.items():
+        if count:
+            reasons.append(Reason(LOST, f"{count} frames were lost in {place}", whose, (("frames", count),)))
+    full = [seconds for seconds in (load.busy_pct, *load.cpus_pct.values()) if saturated(seconds)]
+    if evidence.elastic:  # its clock waits for hosts, but only up to a limit
+        if evidence.unheld_pct > MAX_UNHELD_PCT:
+            text = f"a CPU had no time left for hosts in {evidence.unheld_pct:.0f} % of the window"
+            numbers = (("clock_unheld_pct", evidence.unheld_pct),)
+            reasons.append(Reason(SATURATED, f"{text}; {words(whose, load)}", whose, numbers))
+    elif full:
+        count = max(sum(busy > FULL_PCT for busy in seconds) for seconds in full)
+        text = f"no idle time was left in {count} of {len(load.busy_pct)} seconds"
+        numbers = (("seconds", float(count)),)
+        reasons.append(Reason(SATURATED, f"{text}; {words(whose, load)}", whose, numbers))
+    if evidence.late_looks > MAX_LATE_LOOKS * evidence.looks:
+        text = f"{evidence.late_looks} of the scheduler's {evidence.looks} ticks were late or skipped"
+        reasons.append(Reason(MACHINE, text, whose))
+    return reasons
 
 
 def _stalls(evidence: Evidence) -> list[Reason]:
@@ -197,42 +212,6 @@ def _window(evidence: Evidence) -> list[Reason]:
     carried = unsteady_reasons({OVER_CARRIED_PCT: evidence.over_carried_pct})
     settling = settling_reasons(evidence.warmup_s, evidence.round_trip_s)
     return [*carried, *drift_reasons(evidence.halves_pct), *settling]
-
-
-def _thread(evidence: Evidence) -> list[Reason]:
-    if evidence.thread_pct <= FULL_THREAD_PCT:
-        return []
-    text = f"the thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"
-    return [Reason(SATURATED, text, fault(evidence.load), (("thread_pct", evidence.thread_pct),))]
-
-
-def _losses(evidence: Evidence) -> list[Reason]:
-    return [
-        Reason(LOST, f"{count} frames were lost in {place}", fault(evidence.load), (("frames", count),))
-        for place, count in evidence.lost.items()
-        if count
-    ]
-
-
-def _saturation(evidence: Evidence) -> list[Reason]:
-    """Return a reason if hosts had no CPU time left, so that they answered late.
-
-    An elastic clock waits for hosts, but only up to a limit.
-    """
-    load, whose = evidence.load, fault(evidence.load)
-    if evidence.elastic:
-        if evidence.unheld_pct <= MAX_UNHELD_PCT:
-            return []
-        text = f"a CPU had no time left for hosts in {evidence.unheld_pct:.0f} % of the window"
-        numbers = (("clock_unheld_pct", evidence.unheld_pct),)
-    else:
-        full = [seconds for seconds in (load.busy_pct, *load.cpus_pct.values()) if saturated(seconds)]
-        if not full:
-            return []
-        count = max(sum(busy > FULL_PCT for busy in seconds) for seconds in full)
-        text = f"no idle time was left in {count} of {len(load.busy_pct)} seconds"
-        numbers = (("seconds", float(count)),)
-    return [Reason(SATURATED, f"{text}; {words(whose, load)}", whose, numbers)]
 
 
 def _subflows(evidence: Evidence) -> list[Reason]:

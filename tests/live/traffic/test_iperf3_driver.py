@@ -129,10 +129,12 @@ def scenario_failures() -> None:
         with traffic() as second, pytest.raises(RunError, match="Address already in use"):
             second.open()  # may see the first one's listener, and only later the failure
             second.connect(10.0)
+            eventually(lambda: second.check() is not None, "the second server ends")  # type: ignore[func-returns-value]
     with traffic("nonesuch", CPORT + 1) as third:
         third.open()
         with pytest.raises(RunError, match=r"flow 0 \(c0 .*TCP_CONGESTION"):
             third.connect(10.0)
+            eventually(lambda: third.check() is not None, "the client's end is noticed")  # type: ignore[func-returns-value]
     with pytest.raises(HostUnfitError, match="nonesuch"):
         prefer_congestion_control(dict.fromkeys(hosts.values(), "nonesuch"))
 

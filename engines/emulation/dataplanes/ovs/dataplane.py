@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -73,14 +72,6 @@ are short of CPUs."""
 SOCKETS = "Open vSwitch's receive sockets"
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """Queue lengths of all ports at one time of the monotonic clock."""
-
-    t_s: float
-    queued_pkts: npt.NDArray[np.uint32]
-
-
 class OvsDataPlane:
     """Open vSwitch's bridges and their controller. `controller` is None if the caller programs bridges."""
 
@@ -102,11 +93,15 @@ class OvsDataPlane:
         self._cpu = last_cpu() if datapath is Datapath.USER else -1
         self._wires = Wires(topology, link)
         target = TARGET if controller is not None else ""
-        self._daemons = Daemons(self._bridges(), datapath.value, target)
+        bridges = [
+            Bridge(topology.nodes[switch].name, dpid(switch), at)
+            for switch, at in bridge_ports(topology).items()
+        ]
+        self._daemons = Daemons(bridges, datapath.value, target)
         self._rates_bps = port_rates_bps(topology, link)
         self._largest = np.zeros(len(self._rates_bps), np.uint32)
         self._drops_before = np.zeros(len(self._rates_bps), np.uint64)
-        self._samples: list[Sampled] = []
+        self._samples: list[tuple[float, npt.NDArray[np.uint32]]] = []
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._sampler: threading.Thread | None = None
@@ -144,8 +139,15 @@ class OvsDataPlane:
             self._note("controller_s", started_s)
         self._daemons.start(OPTIONS)
         if self._datapath is Datapath.USER:
-            self._make_room()
-            self._put_first()
+            pid = self._daemons.switch_pid
+            # Enlarge the sending socket's buffer to hold all full queues. The first frame creates the socket.
+            first = self._topology.nodes[self._topology.switches[0]].name
+            packet = f"in_port=controller packet={_NOTHING} actions=output:1"
+            command("ovs-ofctl", "packet-out", first, packet)
+            make_room(pid, self._wires.room_pkts())
+            if self._cpu >= 0:  # its thread runs before hosts' processes, on its own CPU
+                os.sched_setaffinity(pid, {self._cpu})
+                os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
         self._note("bridges_s", started_s)
         if self._controller is not None:
             self._ready = self._controller.wait_ready(
@@ -231,19 +233,14 @@ class OvsDataPlane:
     def queue_samples(self) -> QueueSamples:
         with self._lock:
             taken, self._samples = self._samples, []
-        times = np.array([sample.t_s for sample in taken])
-        rows = [sample.queued_pkts for sample in taken]
+        times = np.array([t_s for t_s, _ in taken])
+        rows = [queued_pkts for _, queued_pkts in taken]
         return times, np.array(rows, np.uint32).reshape(len(rows), len(self._rates_bps))
 
     def provenance(self) -> Mapping[str, object]:
         version = command("ovs-vswitchd", "--version").splitlines()[0]
         settings = {"version": version, "datapath": self._datapath.words, "options": dict(OPTIONS)}
         return {"ovs": {**settings, "start_s": dict(self._start_s), "controller": dict(self._ready)}}
-
-    def _bridges(self) -> Sequence[Bridge]:
-        nodes = self._topology.nodes
-        ports = bridge_ports(self._topology)
-        return [Bridge(nodes[switch].name, dpid(switch), at) for switch, at in ports.items()]
 
     def _longest(self, counts: QueueCounts) -> npt.NDArray[np.uint32]:
         with self._lock:
@@ -263,7 +260,7 @@ class OvsDataPlane:
                 return
             queued = counts.queued_pkts.astype(np.uint32)
             with self._lock:
-                self._samples.append(Sampled(time.monotonic(), queued))
+                self._samples.append((time.monotonic(), queued))
                 np.maximum(self._largest, queued, out=self._largest)
             due = max(due + self._sample_s, time.monotonic())
 
@@ -271,19 +268,6 @@ class OvsDataPlane:
         """Return the process ids of Open vSwitch's daemon and of the controller, if there is one."""
         found = {"ovs": self._daemons.switch_pid}
         return found if self._controller is None else {**found, "controller": self._controller.pid}
-
-    def _make_room(self) -> None:
-        """Enlarge the sending socket's buffer to hold all full queues. The first frame creates the socket."""
-        first = self._topology.nodes[self._topology.switches[0]].name
-        command("ovs-ofctl", "packet-out", first, f"in_port=controller packet={_NOTHING} actions=output:1")
-        make_room(self._daemons.switch_pid, self._wires.room_pkts())
-
-    def _put_first(self) -> None:
-        """Run the user-space datapath's thread before hosts' processes, on its own CPU."""
-        if self._cpu >= 0:
-            pid = self._daemons.switch_pid
-            os.sched_setaffinity(pid, {self._cpu})
-            os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
 
     def _note(self, what: str, started_s: float) -> None:
         self._start_s[what] = round(time.monotonic() - started_s, 3)
