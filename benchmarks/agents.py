@@ -33,13 +33,12 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+
 from benchmarks.agent_charts import KERNEL, draw_ratios
 from benchmarks.other_programs import MAX_PCT, BusyTime, OtherPrograms
 from ccp.loading import load
 from ccp.names import PREFIX
 from common.errors import HostUnfitError, RefabricError, RunError
-from engines.emulation.congestion.agent import Account, AgentDatapath
-from docs.tools.agents_chart import KERNEL, draw
 from engines.emulation.congestion.agent import AgentAccount, AgentDatapath
 from engines.emulation.hosts.hosts import start_namespaces
 from engines.emulation.kernel.namespaces import HostRef

@@ -112,7 +112,9 @@ def test_calibrated_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """L4: a damaged entry is as good as none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     noise = MachineNoise(10.0, 1.0, 2.0, 3.0, 0.5, ((0, 2.0, 3.0),))
-    entry = calibrate.Calibration(TopologySpec("fat_tree", {"k": 4}), 5.0, 1e9, noise, (Utilisation(1e6, 50.0),))
+    entry = calibrate.Calibration(
+        TopologySpec("fat_tree", {"k": 4}), 5.0, 1e9, noise, (Utilisation(1e6, 50.0),)
+    )
     calibrate.remember(entry)
     assert calibrate.entries() == [entry]
     file = calibrate.path()

@@ -21,10 +21,8 @@ import numpy.typing as npt
 
 from common.errors import DeadlineError, HostUnfitError, RunError, UsageError
 from engines.emulation.kernel.namespaces import HostRef, sysctl_path
-from engines.emulation.traffic.driver import Delivered
-from fabric._core import FlowDriver, TrafficFlow
 from engines.emulation.traffic.driver import Delivered, flow_name
-from fabric._core import FlowDriver
+from fabric._core import FlowDriver, TrafficFlow
 from fabric.readings import TrafficReadings
 from model.congestion import kernel_name
 from model.flows import PlannedFlow

@@ -25,8 +25,18 @@ from engines.emulation.sandbox.inside import NOBODY
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from fabric.plan import FRAME_BITS
 from harness.options.options import UserOptions, openflow_of, resolve
-from model.spec import CONTROLLERS
-from model.spec import ELASTIC, PORT, QDISC, STRICT, VIRTUAL, LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
+from model.spec import (
+    CONTROLLERS,
+    ELASTIC,
+    PORT,
+    QDISC,
+    STRICT,
+    VIRTUAL,
+    LinkSpec,
+    OpenFlowSpec,
+    RunSpec,
+    TopologySpec,
+)
 
 LONGEST_CLOCK_SLEEP_US = 1000.0
 """The core sleeps on its socket from here on (kWorthPolling), and each frame would wake it up."""
