@@ -170,19 +170,7 @@ def in_virtual_time(results: Path) -> int:
         failed.append(brief)
     for command in failed:
         print(f"smoke: refabric {' '.join(command)} failed")
-    return len(failed) + verdicts_changed(results)
-
-
-def verdicts_changed(results: Path) -> int:
-    """Compare the simulator with theory; return 1 if the run fails or a verdict differs from baselines/."""
-    argv = [str(REFABRIC), "run", "validation", "--json", "--results", str(results)]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False)
-    last = json.loads(done.stdout.splitlines()[-1])
-    if done.returncode == 0 and last["verdicts_known"] and not last["verdicts_changed"]:
-        return 0
-    changed = last.get("verdicts_changed") or ["no verdict is known in these settings"]
-    print(f"smoke: refabric run validation ended with {done.returncode}: {'; '.join(changed)}")
-    return 1
+    return len(failed)
 
 
 def with_guests(results: Path, students: str) -> int:

@@ -1,6 +1,6 @@
 """The record of a quantity: its name, its unit and its words; and the quantities that charts show.
 
-A metric (harness/metrics/metric.py) builds on such a record, and a published level holds it, so that tables,
+A metric (harness/metrics/metrics.py) builds on such a record, and a published level holds it, so that tables,
 statements and charts use the same words. A quantity that no chart needs is written where its metric is.
 """
 

@@ -18,34 +18,9 @@ def three_digits(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
-def verb(count: int, word: str) -> str:
-    """Return count and verb: `1 agrees`, `2 agree`."""
-    return f"{count} {word}{'s' if count == 1 else ''}"
-
-
-def were(count: int) -> str:
-    """Return `was` or `were`."""
-    return "was" if count == 1 else "were"
-
-
-def are(count: int) -> str:
-    """Return `is` or `are`."""
-    return "is" if count == 1 else "are"
-
-
 def counted(count: int, what: str) -> str:
     """Return count and noun: `1 point`, `2 points`."""
     return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def points(count: int) -> str:
-    """Return a number of points: `1 point`, `2 points`."""
-    return counted(count, "point")
-
-
-def times(count: int) -> str:
-    """Return a number of repetitions: `once`, `twice`, `3 times`."""
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 _KEPT = frozenset("\n\t")

@@ -17,7 +17,7 @@ from analysis import quantities, shares
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import each_replica
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, points_on

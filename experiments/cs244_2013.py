@@ -22,7 +22,6 @@ from dataclasses import replace
 from experiments.sigcomm11 import congestion_controls
 from experiments.sigcomm11.statements import LEVEL, ONE_TO_ONE
 from harness.experiment import Experiment, Figure
-from harness.metrics.metric import Metric
 from harness.metrics.metrics import (
     CPU_BUSY_PCT,
     CPU_SLOPE,
@@ -38,6 +37,7 @@ from harness.metrics.metrics import (
     QUEUE_PKTS_MAX,
     QUEUE_VARIATION_PCT,
     RTT_VARIATION_PCT,
+    Metric,
 )
 from harness.metrics.published import A_BOUND, ABOUT, ABOVE, AT_LEAST, BELOW, SIGN, Bound, Published, Source
 from harness.options.options import QUEUE_SAMPLE_MS, Defaults

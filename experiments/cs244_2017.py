@@ -54,8 +54,8 @@ from experiments.pfabric import (
     workload,
 )
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import Measure, Measured, Subject, is_about, measured_over, points_about, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Measure, Subject, is_about, measured_over, points_about, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import (
     ABOUT_ONE,
     ABOVE,
@@ -67,7 +67,7 @@ from harness.metrics.published import (
     Source,
 )
 from harness.options.options import ENGINE, Defaults, SweepOptions
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.arms import ARMS, ON_LINUX, ON_STAR, STAR_PARTS, TWINS, Arm, arm_of
 from model.spec import RunSpec, StackSpec, TopologySpec
 
@@ -88,7 +88,7 @@ def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
 def at_load(arm: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` of one arm."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         chosen = [p for p in points if is_about(subject, p) and arm_of(p.spec) == arm]
         return measured_over(((value_of(point), [point]) for point in chosen), value_of.unfinished_pct)
 
@@ -98,7 +98,7 @@ def at_load(arm: str, value_of: Reading) -> Measure:
 def with_load(arm: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` of one arm over the same at a load of 20 %, at each seed."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         mine = [point for point in points if arm_of(point.spec) == arm]
         low = {p.spec.seed: p for p in low_of(points, subject) if arm_of(p.spec) == arm}
         rows = [
@@ -114,7 +114,7 @@ def with_load(arm: str, value_of: Reading) -> Measure:
 def flows_alike(one: str, other: str) -> Measure:
     """Return a measure: the rank correlation of the times of the flows that ended in both arms."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         about = points_about(points, subject)
         arms = {(arm_of(point.spec), point.spec.seed): point for point in about}
         pairs = [
@@ -127,7 +127,7 @@ def flows_alike(one: str, other: str) -> Measure:
     return measure
 
 
-def _alike(one: Judged, other: Judged) -> float | None:
+def _alike(one: PointResult, other: PointResult) -> float | None:
     times = [ended_times(judged.point.flows, judged.spec.seconds) for judged in (one, other)]
     both = sorted(times[0].keys() & times[1].keys())
     if len(both) < 2:
@@ -139,8 +139,8 @@ def p99_against_mean(arm: str) -> Measure:
     """Return a measure: the share of steps between loads, in percent, at which the mean and the 99th
     percentile of the times move in opposite directions."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
-        seeds: dict[int, list[Judged]] = {}
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
+        seeds: dict[int, list[PointResult]] = {}
         for point in of_sizes(points, subject):
             if arm_of(point.spec) == arm:
                 seeds.setdefault(point.spec.seed, []).append(point)
@@ -149,7 +149,7 @@ def p99_against_mean(arm: str) -> Measure:
     return measure
 
 
-def _opposite_pct(points: Sequence[Judged]) -> float | None:
+def _opposite_pct(points: Sequence[PointResult]) -> float | None:
     ordered = sorted(points, key=lambda point: int(point.spec.workload.params["load"]))
     found = [(MEAN(point), P99(point)) for point in ordered]
     known = [(mean, p99) for mean, p99 in found if mean is not None and p99 is not None]

@@ -21,8 +21,7 @@ import dataclasses
 from common.errors import UsageError
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.metric import Metric
-from harness.metrics.metrics import BOTTLENECK_PKTS, BUFFER_PCT, GOODPUT_PCT_MEAN
+from harness.metrics.metrics import BOTTLENECK_PKTS, BUFFER_PCT, GOODPUT_PCT_MEAN, Metric
 from harness.metrics.published import A_BOUND, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.options.parsers import named_workloads

@@ -14,14 +14,14 @@ from itertools import pairwise
 from analysis.quantities import Quantity
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure
-from harness.metrics import readings
-from harness.metrics.measures import Measure, Measured, OfPoint, Subject, is_about, measured_over, ratio
-from harness.metrics.metric import Metric
+from harness.labels import workload_label
+from harness.metrics import measures
+from harness.metrics.measures import Estimate, Measure, OfPoint, Subject, is_about, measured_over, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
-from harness.points.labels import workload_label
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.spec import TopologySpec
 from workloads.sip import MATRIX, POLICIES
@@ -63,7 +63,7 @@ def _lead_s(first: str, other: str) -> OfPoint:
     """Return how much sooner, in s, the receive buffer of `first` was half full than that of `other`. A
     buffer that never was counts as half full at the end of the run."""
 
-    def of(point: Judged) -> float | None:
+    def of(point: PointResult) -> float | None:
         ends_s = point.spec.warmup_s + point.spec.seconds
         ours, theirs = (point.metric(f"{role}_onset_s") for role in (first, other))
         if ours is None and theirs is None:
@@ -73,7 +73,7 @@ def _lead_s(first: str, other: str) -> OfPoint:
     return of
 
 
-def _failed_pct(point: Judged) -> float | None:
+def _failed_pct(point: PointResult) -> float | None:
     offered, failed = point.metric("calls_offered_per_s"), point.metric("calls_failed_per_s")
     return 100 * failed / offered if offered and failed is not None else None
 
@@ -82,7 +82,7 @@ def over(name: str, before: str, workload_before: Callable[[str], str]) -> Measu
     """Return a measure: metric `name` of the subject's workload over metric `before` of the workload before
     it, at the same seed."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         wanted = workload_before(subject.workload)
         others = {p.spec.seed: p for p in points if workload_label(p.spec) == wanted}
         ours = [p for p in points if is_about(subject, p) and p.spec.seed in others]
@@ -103,11 +103,11 @@ P_FIRST = Metric(
 FAILED_PCT = Metric(Quantity("calls_failed_pct", "% of calls", "calls that failed"), _failed_pct)
 EARLY_PCT = Metric(
     Quantity("early_setup_pct", "% of calls", "calls of the first 3 s that were set up"),
-    readings.recorded("early_setup_pct"),
+    measures.recorded("early_setup_pct"),
 )  # fmt: skip
 S_BUSY_PCT = Metric(
     Quantity("scscf_busy_pct", "% of the time", "the time in which an S-CSCF's workers are busy or wait"),
-    readings.recorded("scscf_busy_pct"),
+    measures.recorded("scscf_busy_pct"),
 )  # fmt: skip
 
 

@@ -24,12 +24,12 @@ from analysis.completion import ALL, LARGE, SMALL, Normalised, Range, normalised
 from analysis.quantities import Quantity
 from engines.registry import IDEAL, SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Measure, Subject, measured_over, points_about, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT_ONE, ABOVE_ONE, BELOW, BELOW_ONE, Bound, Published, Source
 from harness.options.fields import changed
 from harness.options.options import Defaults, SweepOptions
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.arms import (
     ARMS,
     COMPARED,
@@ -161,7 +161,7 @@ def point_of(
     return changed(spec, {**variant, "link.rate_mbps": rate_mbps})
 
 
-Arms = Mapping[str, Judged]
+Arms = Mapping[str, PointResult]
 """The points of one seed by the name of their arm."""
 _APART = (
     "engine", "transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "link.nic_queue_pkts",
@@ -183,15 +183,15 @@ class Reading:
     of: Range
     read: Callable[[Normalised], float | None]
 
-    def __call__(self, point: Judged) -> float | None:
+    def __call__(self, point: PointResult) -> float | None:
         """Return the number; None if the point has too few such flows."""
         return self.read(self._times(point))
 
-    def unfinished_pct(self, point: Judged) -> float | None:
+    def unfinished_pct(self, point: PointResult) -> float | None:
         """Return the share of these flows that had not ended, in percent; None without any."""
         return self._times(point).unfinished_pct
 
-    def _times(self, point: Judged) -> Normalised:
+    def _times(self, point: PointResult) -> Normalised:
         return normalised(point.point.flows, point.spec.seconds, self.of)
 
 
@@ -208,7 +208,7 @@ def p99_of(of: Range) -> Reading:
 def over(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `value_of` arm `one` over `value_of` arm `other`, at each seed."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         seeds = _seeds(points_about(points, subject))
         rows = (_ratio(arms, one, other, value_of) for arms in seeds.values())
         return measured_over(rows, value_of.unfinished_pct)
@@ -219,7 +219,7 @@ def over(one: str, other: str, value_of: Reading) -> Measure:
 def growth(one: str, other: str, value_of: Reading) -> Measure:
     """Return a measure: `over` at the subject's load, divided by `over` at a load of 20 %."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         here, low = _seeds(points_about(points, subject)), _seeds(low_of(points, subject))
         rows = []
         for seed in here.keys() & low.keys():
@@ -231,29 +231,29 @@ def growth(one: str, other: str, value_of: Reading) -> Measure:
     return measure
 
 
-def low_of(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+def low_of(points: Sequence[PointResult], subject: Subject) -> list[PointResult]:
     """Return the points that have the subject's network and flow sizes at the low load."""
     return [p for p in of_sizes(points, subject) if p.spec.workload.params.get("load") == _LOW_LOAD]
 
 
-def of_sizes(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+def of_sizes(points: Sequence[PointResult], subject: Subject) -> list[PointResult]:
     """Return the points that have the subject's network and flow sizes, at any load."""
     sizes = {_sizes(point) for point in points_about(points, subject)}
     return [point for point in points if _sizes(point) in sizes and subject.is_on(point.spec.topology)]
 
 
-def _sizes(point: Judged) -> int | str | None:
+def _sizes(point: PointResult) -> int | str | None:
     return point.spec.workload.params.get("sizes")
 
 
-def _seeds(points: Sequence[Judged]) -> dict[int, dict[str, Judged]]:
-    seeds: dict[int, dict[str, Judged]] = {}
+def _seeds(points: Sequence[PointResult]) -> dict[int, dict[str, PointResult]]:
+    seeds: dict[int, dict[str, PointResult]] = {}
     for point in points:
         seeds.setdefault(point.spec.seed, {})[arm_of(point.spec)] = point
     return seeds
 
 
-def _ratio(arms: Arms, one: str, other: str, value_of: Reading) -> tuple[float | None, list[Judged]]:
+def _ratio(arms: Arms, one: str, other: str, value_of: Reading) -> tuple[float | None, list[PointResult]]:
     if one not in arms or other not in arms:
         return None, []
     return ratio(value_of(arms[one]), value_of(arms[other])), [arms[one], arms[other]]

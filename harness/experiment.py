@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engines.registry import LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, SIMULATOR
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published
 from harness.options.fields import Hosts
 from harness.options.options import Defaults, SweepOptions, UserOptions

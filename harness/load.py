@@ -8,24 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import StoreError
-from harness.claims.claims import Claim, claims
-from harness.claims.noted import MeasureOf, anew, noting
-from harness.claims.verdicts import Verdict, verdicts
+from harness.claims.claims import Claim, MeasureOf, Verdict, cached_measure, claims, verdicts
 from harness.experiment import Experiment, Figure
+from harness.metrics.metrics import Metric
 from harness.plan.jobs import Plan
 from harness.results import point_results, store
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.results.store import Scan
 
 
 @dataclass(frozen=True)
-class Shown:
+class FigureResults:
     """A figure and its stored points with baselines, in the order of tables; charts go to `folder`."""
 
     figure: Figure
-    points: tuple[Judged, ...]
+    points: tuple[PointResult, ...]
     folder: Path
-    measure: MeasureOf = anew
+    measure: MeasureOf = Metric.measure
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
@@ -39,10 +38,10 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class ExperimentResults:
     """All figures of an experiment, and what in the folder could not be read."""
 
-    figures: tuple[Shown, ...]
+    figures: tuple[FigureResults, ...]
     broken: tuple[StoreError, ...]
     stored: Scan
 
@@ -58,18 +57,18 @@ class Loaded:
         return ""
 
     @property
-    def points(self) -> list[Judged]:
+    def points(self) -> list[PointResult]:
         """Every point once, in the order of tables."""
         once = {judged.point.name: judged for shown in self.figures for judged in shown.points}
         return sorted(once.values(), key=lambda judged: point_results.order(judged.spec))
 
 
-def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
+def load(experiment: Experiment, results: Path, plan: Plan) -> ExperimentResults:
     """Read the results folder of `experiment`, and return each of its figures with its stored points."""
     return loaded(experiment, results, plan, store.scan(results / experiment.folder))
 
 
-def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Loaded:
+def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> ExperimentResults:
     """Return each figure of `experiment` with its points in `found`, the content of its results folder.
 
     A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
@@ -93,11 +92,13 @@ def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Lo
     judged = point_results.judge(found.points, meant)
     # What a user's file measures is always measured: its code is not known here.
     measure = (
-        anew if any(figure.file or figure.metrics for figure in experiment.figures) else noting(found.cache)
+        Metric.measure
+        if any(figure.file or figure.metrics for figure in experiment.figures)
+        else cached_measure(found.cache)
     )
-    return Loaded(
+    return ExperimentResults(
         tuple(
-            Shown(
+            FigureResults(
                 figure,
                 tuple(j for j in judged if j.point.name in members[figure.name]),
                 charts_folder(experiment, figure, results),

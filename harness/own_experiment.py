@@ -19,11 +19,11 @@ import topos
 from analysis.quantities import Quantity
 from common.errors import RefabricError, UsageError
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.columns import COLUMNS
-from harness.metrics.metric import Metric, ShownIn
+from harness.metrics.metrics import Metric, ShownIn
+from harness.metrics.summary_csv import COLUMNS
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
 from plots.data import Point
 from plots.registry import CHARTS, OwnChart
@@ -92,7 +92,9 @@ def experiment(
     return Experiment(name=name, title=title, folder=name, figures=(figure,))
 
 
-def metric(name: str, unit: str, about: str, of: Callable[[Judged], float | None], **more: Any) -> Metric:
+def metric(
+    name: str, unit: str, about: str, of: Callable[[PointResult], float | None], **more: Any
+) -> Metric:
     """Return a metric that `of` reads off one point; tables show it under its name."""
     return Metric(
         Quantity(name, unit, about), of, **{"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more}

@@ -22,6 +22,7 @@ from common import processes
 from common.errors import UsageError
 from engines.emulation.sandbox import client
 from harness import load as loading
+from harness.baseline import is_baseline
 from harness.catalogue import Catalogue
 from harness.cli.options import argv_of, parsed_parameters
 from harness.cli.progress import PlainProgress, for_stream
@@ -29,17 +30,16 @@ from harness.cli.run import carry_out, how_to_continue, metrics_of, request_of
 from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment, Figure
-from harness.load import Shown
-from harness.metrics.columns import COLUMNS, record
-from harness.metrics.metric import Metric
+from harness.labels import label
+from harness.load import FigureResults
+from harness.metrics.metrics import Metric
+from harness.metrics.summary_csv import COLUMNS, record
 from harness.options.options import UserOptions
 from harness.plan import session
-from harness.points.baseline import is_baseline
-from harness.points.labels import label
-from harness.report import figures, svg
-from harness.report.figures import Wanted
+from harness.report import figures, report
+from harness.report.figures import FigureCharts
 from harness.results import store
-from harness.results.point_results import Judged, judge
+from harness.results.point_results import PointResult, judge
 from harness.results.tables import Cell
 from model.reasons import texts
 from model.result import FlowRow, PortRow
@@ -117,7 +117,7 @@ def _cell(value: object) -> str:
 class Samples(Mapping[str, Columns]):
     """The sample tables of a point: `samples["queues"]["pkts"]`. Each is read from disk when asked for."""
 
-    def __init__(self, judged: Judged) -> None:
+    def __init__(self, judged: PointResult) -> None:
         self._judged = judged
 
     def __getitem__(self, name: str) -> Columns:
@@ -147,7 +147,7 @@ class Point:
     """
 
     experiment: str
-    judged: Judged
+    judged: PointResult
     own: tuple[Metric, ...] = ()
     """Metrics of a user's file."""
 
@@ -267,7 +267,7 @@ class Chart:
         return f"<Chart {self.name}: {self.title}>"
 
     def _repr_html_(self) -> str:
-        return svg.picture(self.svg, self.title)
+        return report.picture(self.svg, self.title)
 
 
 class Charts(Sequence[Chart]):
@@ -304,7 +304,7 @@ class Results(Sequence[Point]):
         experiment: str,
         folder: Path,
         points: Sequence[Point],
-        shown: Sequence[Shown],
+        shown: Sequence[FigureResults],
         broken: Sequence[str],
     ) -> None:
         self.experiment = experiment
@@ -357,7 +357,7 @@ class Results(Sequence[Point]):
         names = {point.name for point in self.points}
         with tempfile.TemporaryDirectory() as folder:
             wanted = [
-                Wanted(
+                FigureCharts(
                     each.figure,
                     [judged for judged in each.points if judged.point.name in names],
                     Path(folder) / each.figure.name,
@@ -430,7 +430,7 @@ def load_results(catalogue: Catalogue, folder: Folder, experiment: str | None) -
     if chosen is None:
         found = store.scan(path)
         points, broken = judge(found.points), found.broken
-        figures: tuple[Shown, ...] = ()
+        figures: tuple[FigureResults, ...] = ()
     else:
         plan = session.make_plan(chosen, UserOptions())
         loaded = loading.load(dataclasses.replace(chosen, folder=path.name), path.parent, plan)
@@ -467,8 +467,8 @@ def _find(catalogue: Catalogue, path: Path, experiment: str | None) -> Experimen
 def _results(
     of: Experiment | str,
     folder: Path,
-    points: Sequence[Judged],
-    figures: Sequence[Shown],
+    points: Sequence[PointResult],
+    figures: Sequence[FigureResults],
     broken: Sequence[str],
 ) -> Results:
     """Return the points of an experiment, or of a folder that belongs to no known experiment."""

@@ -6,7 +6,7 @@
 import refabric  # noqa: F401  a wheel makes the other packages importable first
 from harness.own_experiment import chart, experiment, metric
 from harness.plan.sweeps import Variant
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from plots.data import Point
 from topos.topology import Builder, Layer, Topology
 from workloads.flow import Flow
@@ -14,9 +14,9 @@ from workloads.flow import Flow
 __all__ = [
     "Builder",
     "Flow",
-    "Judged",
     "Layer",
     "Point",
+    "PointResult",
     "Topology",
     "Variant",
     "chart",

@@ -11,7 +11,7 @@ import click
 
 from common.errors import UsageError
 from harness.experiment import Experiment
-from harness.load import Loaded, load
+from harness.load import ExperimentResults, load
 from harness.options.options import ENGINE, UserOptions
 from harness.plan import session
 
@@ -107,7 +107,7 @@ def page_option(default: Path) -> Callable[[Callable[..., None]], Callable[..., 
     )
 
 
-def stored(experiment: Experiment, results: Path) -> Loaded:
+def stored(experiment: Experiment, results: Path) -> ExperimentResults:
     """Return the stored figures of an experiment. Raises UsageError without any point."""
     asked = UserOptions()
     made = session.make_plan(experiment, asked)

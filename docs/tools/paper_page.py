@@ -26,8 +26,7 @@ from common.errors import RefabricError, UsageError
 from docs.tools import pages
 from experiments.sigcomm11 import whole
 from harness.claims.claims import once
-from harness.report.claims import Cell, Row, rows, score
-from harness.report.points import NOTHING
+from harness.report.tables import NOTHING, ClaimCell, ClaimRow, claim_rows, score_of
 
 WIDTH, MANY = 100, 3
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "sigcomm11.md"
@@ -40,7 +39,7 @@ _PAGE = re.compile(r"\(docs/(([\w-]+)\.md)\)")
 _SCORE = re.compile(r"<!-- score -->.*")
 
 
-def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str] = ()) -> str:
+def written(page: str, found: Sequence[ClaimRow], scored: str, sections: Sequence[str] = ()) -> str:
     """Return `page` with the numbers of these claims and their score, or only the numbers of `sections`.
 
     Raises UsageError for a section without claims.
@@ -63,7 +62,7 @@ def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str
     return numbered if sections else _SCORE.sub(f"<!-- score -->{scored}", numbered)
 
 
-def _table(found: Sequence[Row]) -> str:
+def _table(found: Sequence[ClaimRow]) -> str:
     names = Counter(row.statement for row in found)
     lines = (
         (row.statement if names[row.statement] == 1 else f"{row.statement} ({row.about.rpartition(', ')[0]})",
@@ -77,19 +76,19 @@ def _table(found: Sequence[Row]) -> str:
     return pages.table(head, cells)
 
 
-def _verdict(row: Row) -> str:
+def _verdict(row: ClaimRow) -> str:
     """Return the verdict, bold if it is red; the published value says if it is recalled."""
     word = _RECALLED.sub("", row.verdict)
     return f"**{word}**" if row.colour == "red" else word
 
 
-def _measured(row: Row, cell: Cell) -> str:
+def _measured(row: ClaimRow, cell: ClaimCell) -> str:
     """Return a measured value without its unit, which the published one has."""
     _, blank, unit = row.published.value.partition("\N{NO-BREAK SPACE}")
     return cell.short().replace(blank + unit, "").replace(" of the flows unfinished", " unfinished")
 
 
-def _differences(found: Sequence[Row]) -> str:
+def _differences(found: Sequence[ClaimRow]) -> str:
     """Return the reasons as a list; claims that differ for the same reasons share an item."""
     claims: dict[tuple[str, ...], list[str]] = {}
     for row in found:
@@ -119,7 +118,7 @@ def main(results: Path, path: Path, sections: tuple[str, ...]) -> None:
     try:
         found = pages.stored(whole.EXPERIMENT, results)
         claims = once(claim for shown in found.figures for claim in shown.claims)
-        path.write_text(written(path.read_text(), rows(claims), score(claims), sections))
+        path.write_text(written(path.read_text(), claim_rows(claims), score_of(claims), sections))
         if not sections:
             pages.copy_charts(path, results / whole.NAME / "charts")
     except (RefabricError, OSError) as error:

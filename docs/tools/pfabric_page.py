@@ -33,9 +33,9 @@ from common.text import counted
 from docs.tools import pages
 from experiments import cs244_2017, pfabric
 from experiments.pfabric import WEB_SEARCH
-from harness.load import Shown
-from harness.report import words
-from harness.results.point_results import Judged
+from harness.load import FigureResults
+from harness.report import sentences
+from harness.results.point_results import PointResult
 from model.arms import ARMS, arm_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pfabric.md"
@@ -63,7 +63,7 @@ def text(values: Sequence[float | None]) -> str:
     return f"{found.value:.{decimals}f} \N{PLUS-MINUS SIGN} {found.half:.{decimals}f}"
 
 
-def completion(shown: Shown, sizes: str, loads: str, kind: str = "") -> str:
+def completion(shown: FigureResults, sizes: str, loads: str, kind: str = "") -> str:
     """Return the table of a figure's arms at several loads, on topologies of one kind if it is given."""
     rows: list[Sequence[str]] = []
     names: list[str] = []
@@ -81,7 +81,7 @@ def completion(shown: Shown, sizes: str, loads: str, kind: str = "") -> str:
     return pages.table(("load", "", *(ARMS[name].label for name in names)), rows)
 
 
-def by_arm(shown: Shown, sizes: str, load: str) -> str:
+def by_arm(shown: FigureResults, sizes: str, load: str) -> str:
     """Return the table of one load with one row per arm."""
     arms = _arms(shown, sizes, int(load))
     rows = [
@@ -91,19 +91,22 @@ def by_arm(shown: Shown, sizes: str, load: str) -> str:
     return pages.table(("", *(label for label, *_ in ROWS)), rows)
 
 
-def verdicts(shown: Shown) -> str:
+def verdicts(shown: FigureResults) -> str:
     """Return the table of a figure's statements; measured values have the unit of the published ones."""
     rows = [
         (
-            found.published.words, found.published.workload, words.published(found),
-            words.measured(found).replace(f"\N{NO-BREAK SPACE}{found.unit}", ""), found.word,
+            found.published.words, found.published.workload, sentences.published_text(found.published),
+            sentences.measured_text(found.measured, found.published.metric).replace(
+                f"\N{NO-BREAK SPACE}{found.unit}", ""
+            ),
+            found.word,
         )
         for found in shown.verdicts
     ]  # fmt: skip
     return pages.table(*pages.basis_in_head(("claim", "workload", "published", "measured", "verdict"), rows))
 
 
-def basis(shown: Shown) -> str:
+def basis(shown: FigureResults) -> str:
     """Return how many points a figure has, of how many seeds, and how they ended."""
     seeds = {p.spec.seed for p in shown.points}
     states = Counter(p.state for p in shown.points)
@@ -111,7 +114,7 @@ def basis(shown: Shown) -> str:
     return f"{counted(len(shown.points), 'point')} of {counted(len(seeds), 'seed')}: {ended}."
 
 
-def _arms(shown: Shown, sizes: str, load: int, kind: str = "") -> dict[str, list[Judged]]:
+def _arms(shown: FigureResults, sizes: str, load: int, kind: str = "") -> dict[str, list[PointResult]]:
     """Return the points of one workload by arm, in the order of ARMS. Raises UsageError without any."""
     chosen = [
         p for p in shown.points
@@ -125,16 +128,16 @@ def _arms(shown: Shown, sizes: str, load: int, kind: str = "") -> dict[str, list
     return {name: points for name, points in found.items() if points}
 
 
-def _times(point: Judged, of: Range) -> Normalised:
+def _times(point: PointResult, of: Range) -> Normalised:
     return normalised(point.point.flows, point.spec.seconds, of)
 
 
-def _unfinished(points: Sequence[Judged]) -> str:
+def _unfinished(points: Sequence[PointResult]) -> str:
     shares = [_times(p, ALL) for p in points]
     return f"{100 * sum(s.unfinished for s in shares) / max(1, sum(len(s.values) for s in shares)):.1f}"
 
 
-def _dropped(points: Sequence[Judged]) -> str:
+def _dropped(points: Sequence[PointResult]) -> str:
     """Return the packets dropped in percent of those that hosts sent, acknowledgements included."""
     counts = [(p.metric("drops"), p.metric("injected")) for p in points]
     return text([None if not sent else 100 * (drops or 0) / sent for drops, sent in counts])
@@ -164,7 +167,7 @@ def main(results: Path, path: Path, names: Sequence[str]) -> None:
         sys.exit(2)
 
 
-def _makers(figures: Mapping[str, Shown]) -> dict[str, pages.Maker]:
+def _makers(figures: Mapping[str, FigureResults]) -> dict[str, pages.Maker]:
     """Return the maker of each kind of block; blocks of figures that are not in `figures` stay."""
 
     def of(make: Callable[..., str]) -> pages.Maker:

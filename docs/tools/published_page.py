@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from experiments.registry import EXPERIMENTS
-from harness.claims.verdicts import place
+from harness.claims.claims import place
 from harness.experiment import Experiment, Figure
 from harness.metrics.published import UNPUBLISHED, Published, Source
 from model.transports import transport
@@ -20,7 +20,7 @@ COLUMNS = (
     "section or figure", "what it says", QUOTES, "metric", "network, workload", "transport", "value",
     "source", "tolerance",
 )  # fmt: skip
-Shown = dict[Published, list[Figure]]
+FiguresOf = dict[Published, list[Figure]]
 """Statements, and the figures that show each."""
 
 
@@ -30,9 +30,9 @@ def metric_of(row: Published) -> tuple[str, str]:
     return metric.about, metric.unit
 
 
-def statements(experiments: Iterable[Experiment]) -> Shown:
+def statements(experiments: Iterable[Experiment]) -> FiguresOf:
     """Return every statement once, in the order of the experiments."""
-    shown: Shown = {}
+    shown: FiguresOf = {}
     first: dict[object, Published] = {}
     for experiment in experiments:
         for figure in experiment.figures:
@@ -91,7 +91,7 @@ def _tolerance(row: Published) -> str:
     return f"{row.tolerance:g}: {row.because}" if row.because else f"{row.tolerance:g}"
 
 
-def numbers(shown: Shown) -> str:
+def numbers(shown: FiguresOf) -> str:
     """Return a heading and a table for each paper: published ones first, then theory and the like."""
     published = {row: figures for row, figures in shown.items() if row.source not in UNPUBLISHED}
     others = {row: figures for row, figures in shown.items() if row.source in UNPUBLISHED}
@@ -101,13 +101,13 @@ def numbers(shown: Shown) -> str:
     return "\n\n".join(parts)
 
 
-def _tables(shown: Shown, columns: Sequence[str]) -> list[str]:
+def _tables(shown: FiguresOf, columns: Sequence[str]) -> list[str]:
     head = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     citations = dict.fromkeys(row.citation for row in shown)
     return ["\n".join([f"### {each}", "", head, *_rows(shown, each)]) for each in citations]
 
 
-def _rows(shown: Shown, citation: str) -> list[str]:
+def _rows(shown: FiguresOf, citation: str) -> list[str]:
     return [table_row(row, figures) for row, figures in shown.items() if row.citation == citation]
 
 

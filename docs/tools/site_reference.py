@@ -15,9 +15,8 @@ import refabric
 from experiments.command import main as command
 from experiments.registry import CATALOGUE
 from harness.cli.manuals import EXIT_CODES
-from harness.metrics import columns
-from harness.metrics.metric import Metric, ShownIn
-from harness.metrics.metrics import TABLES
+from harness.metrics import summary_csv
+from harness.metrics.metrics import TABLES, Metric, ShownIn
 from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 
@@ -99,7 +98,7 @@ def results() -> str:
     parts = ["# Results\n\nWhat each file below `results/EXPERIMENT/` holds. Units are in the names.\n"]
     parts += [
         "## summary.csv\n\nOne row per point.\n",
-        *_table(("column",), [(f"`{n}`",) for n in columns.COLUMNS]),
+        *_table(("column",), [(f"`{n}`",) for n in summary_csv.COLUMNS]),
     ]
     parts += ["\n## POINT/flows.csv\n\nOne row per flow.\n", *_fields(FlowRow)]
     parts += ["\n## POINT/ports.csv\n\nOne row per direction of a link.\n", *_fields(PortRow)]

@@ -17,12 +17,12 @@ from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
 from harness.experiment import Figure, RateOf
-from harness.metrics.measures import Measured, Subject, measured_over, points_about, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Subject, measured_over, points_about, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
 from model.spec import RunSpec, TopologySpec
@@ -75,7 +75,7 @@ def setting(spec: RunSpec) -> RunSpec:
     return spec.neutral("transport.cc")
 
 
-def took_ms(point: Judged, of: Class, percent: float) -> float | None:
+def took_ms(point: PointResult, of: Class, percent: float) -> float | None:
     """Return a percentile of the completion times of a class; None for too few flows."""
     done = completions(under_test(point.point.flows)).completed
     chosen = [1000 * flow.completed_s for flow in done if of.above < flow.size_bytes <= of.upto]
@@ -89,7 +89,7 @@ def over_kernel(of: Class, percent: float, apart: bool = False) -> Metric:
     """Return a metric: a percentile of the completion times with an agent over that without one, per seed.
     With `apart`, the metric is the difference of the two, in either direction."""
 
-    def read(one: Judged, other: Judged) -> float | None:
+    def read(one: PointResult, other: PointResult) -> float | None:
         value = ratio(took_ms(one, of, percent), took_ms(other, of, percent))
         return value if value is None or not apart else abs(value - 1)
 
@@ -109,9 +109,9 @@ def _word(percent: float) -> str:
 
 
 def _beside(
-    read: Callable[[Judged, Judged], float | None],
-) -> Callable[[Sequence[Judged], Subject], Measured | None]:
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    read: Callable[[PointResult, PointResult], float | None],
+) -> Callable[[Sequence[PointResult], Subject], Estimate | None]:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         chosen = points_about(points, subject)
         return measured_over((read(*pair), pair) for pair in paired(chosen, BASELINE))
 

@@ -16,12 +16,12 @@ from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
 from experiments.coupled import SHARE_OF_BOTTLENECK
 from harness.experiment import Figure, RateOf
-from harness.metrics.measures import Measured, Subject, is_about, measured_over, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Subject, is_about, measured_over, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.spec import LINUX as LINUX_STACK
 from model.spec import RunSpec, TopologySpec
 
@@ -84,7 +84,7 @@ def setting(spec: RunSpec) -> RunSpec:
 def over_kernel(cc: str, ecn_pkts: int) -> Metric:
     """Return a metric: the mean goodput with an agent over that of the kernel, per seed."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         chosen = [
             p
             for p in points

@@ -16,12 +16,12 @@ from ccp.names import PREFIX, is_agents
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
 from harness.experiment import Figure, RateOf
-from harness.metrics.measures import Measured, Subject, measured_over, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Subject, measured_over, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
 from model.spec import AgentSpec, RunSpec, StackSpec, TopologySpec
@@ -84,7 +84,7 @@ def setting(spec: RunSpec) -> RunSpec:
     return spec.neutral(*_APART)
 
 
-def tail_of(point: Judged) -> float | None:
+def tail_of(point: PointResult) -> float | None:
     """Return the completion time of the last flow in ms; None unless all flows completed."""
     return tail_ms(under_test(point.point.flows))
 
@@ -93,7 +93,7 @@ def tail_of(point: Judged) -> float | None:
 def over_every_ack(gbps: int, report_us: int) -> Metric:
     """Return a metric: the tail completion time with an agent over that of Reno without one, per seed."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         chosen = [p for p in points if _is_of(p.spec, subject, 1000.0 * gbps)]
         asked = AgentSpec(ANSWER_US, 0.0, report_us)
         pairs = paired(

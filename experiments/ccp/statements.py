@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from analysis.quantities import Quantity
 from ccp.names import PREFIX
 from harness.experiment import RateOf
-from harness.metrics.measures import Measured, Subject, measured_over, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Subject, measured_over, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Variant, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.links import LINK_KINDS, link_kind
 from model.result import under_test
 from model.spec import RunSpec, SamplingSpec, TopologySpec
@@ -32,22 +32,22 @@ def setting(spec: RunSpec) -> RunSpec:
     return spec.neutral(*_APART)
 
 
-def goodput_mbps(point: Judged) -> float | None:
+def goodput_mbps(point: PointResult) -> float | None:
     flows = under_test(point.point.flows)
     return statistics.fmean(flow.goodput_mbps for flow in flows) if flows else None
 
 
-def paired(points: Sequence[Judged], cc: str) -> list[tuple[Judged, Judged]]:
+def paired(points: Sequence[PointResult], cc: str) -> list[tuple[PointResult, PointResult]]:
     """Return the points of a congestion control in an agent, each with the kernel's point of that seed."""
     agents, kernels = _by_seed(points, f"{PREFIX}{cc}"), _by_seed(points, cc)
     return [(agents[seed], kernels[seed]) for seed in agents if seed in kernels]
 
 
-def _by_seed(points: Sequence[Judged], cc: str) -> dict[int, Judged]:
+def _by_seed(points: Sequence[PointResult], cc: str) -> dict[int, PointResult]:
     return {p.spec.seed: p for p in points if p.spec.transport.cc == cc}
 
 
-def _on(points: Sequence[Judged], link: str) -> list[Judged]:
+def _on(points: Sequence[PointResult], link: str) -> list[PointResult]:
     return [p for p in points if link_kind(p.spec.link) == link]
 
 
@@ -55,7 +55,7 @@ def _on(points: Sequence[Judged], link: str) -> list[Judged]:
 def over_kernel(link: str, cc: str) -> Metric:
     """Return a metric: the goodput with the agent over that with the kernel's own, per seed."""
 
-    def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], _subject: Subject) -> Estimate | None:
         pairs = paired(_on(points, link), cc)
         return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in pairs)
 
@@ -72,7 +72,7 @@ def over_kernel(link: str, cc: str) -> Metric:
 def level(link: str, cc: str) -> Metric:
     """Return the goodput of a flow in Mb/s."""
 
-    def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], _subject: Subject) -> Estimate | None:
         return measured_over((goodput_mbps(p), [p]) for p in _by_seed(_on(points, link), cc).values())
 
     return Metric(

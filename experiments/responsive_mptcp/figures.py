@@ -44,11 +44,11 @@ from experiments.responsive_mptcp.statements import (
 )
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import across
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Points, Variant, fat_trees, middle_third_s, points_on, with_core_failure
-from harness.results.point_results import Pair, alike
+from harness.results.point_results import EnginePair, alike
 from model.congestion import BASELINE
 from model.result import FlowRow, under_test
 from model.schedulers import is_responsive
@@ -130,17 +130,17 @@ COUNT = 0.4, "a tenth of four subflows, as for the published table"
 SIGN = 0.0, "paths beyond the first depend on when flows ask, so only the sign is expected"
 
 
-def _ratio(value_of: Callable[[FlowRow], float]) -> Callable[[Pair], float | None]:
+def _ratio(value_of: Callable[[FlowRow], float]) -> Callable[[EnginePair], float | None]:
     """Return the mean over flows of real hosts, over that of their twins; None where a value is missing."""
 
-    def of(pair: Pair) -> float | None:
+    def of(pair: EnginePair) -> float | None:
         real, simulated = _means(pair, value_of)
         return real / simulated if simulated > 0 else None
 
     return of
 
 
-def _means(pair: Pair, value_of: Callable[[FlowRow], float]) -> tuple[float, float]:
+def _means(pair: EnginePair, value_of: Callable[[FlowRow], float]) -> tuple[float, float]:
     real, simulated = (
         fmean(value_of(flow) for flow in under_test(judged.point.flows))
         for judged in (pair.emulated, pair.simulated)
@@ -148,7 +148,7 @@ def _means(pair: Pair, value_of: Callable[[FlowRow], float]) -> tuple[float, flo
     return real, simulated
 
 
-def _more_subflows(pair: Pair) -> float:
+def _more_subflows(pair: EnginePair) -> float:
     real, simulated = _means(pair, lambda flow: flow.subflows_joined)
     return real - simulated
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from analysis.completion import mean_job_s
 from analysis.quantities import Quantity
-from harness.metrics import readings
-from harness.metrics.measures import Measure, Measured, OfPoint, Subject, measured_over, points_about, ratio
-from harness.metrics.metric import Metric
+from harness.metrics import measures
+from harness.metrics.measures import Estimate, Measure, OfPoint, Subject, measured_over, points_about, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Bound, Published, Relation, Source
 from harness.options.options import UNSCHEDULED
 from harness.plan.sweeps import Variant
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import under_test
 from model.schedulers import RESPONSIVE as CONTROLLER
@@ -88,13 +88,13 @@ def setting(spec: RunSpec) -> RunSpec:
     return spec.neutral(*_APART)
 
 
-def subflows(point: Judged) -> float | None:
+def subflows(point: PointResult) -> float | None:
     """Return the mean number of subflows of flows, at the end of the run or of the flow."""
     flows = under_test(point.point.flows)
     return sum(flow.subflows_joined for flow in flows) / len(flows) if flows else None
 
 
-def job_ms(point: Judged) -> float | None:
+def job_ms(point: PointResult) -> float | None:
     """Return the mean completion time of jobs; None if a job did not complete."""
     params = point.spec.workload.params
     each = int(params.get("maps", MAPS)) * int(params.get("reduces", REDUCES))
@@ -102,20 +102,20 @@ def job_ms(point: Judged) -> float | None:
     return None if mean_s is None else 1000 * mean_s
 
 
-def _at(points: Sequence[Judged], subject: Subject, scheme: Scheme) -> dict[int, Judged]:
+def _at(points: Sequence[PointResult], subject: Subject, scheme: Scheme) -> dict[int, PointResult]:
     about = points_about(points, subject)
     return {point.spec.seed: point for point in about if scheme_of(point.spec) == scheme}
 
 
 def _level(scheme: Scheme, value_of: OfPoint) -> Measure:
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         return measured_over((value_of(each), [each]) for each in _at(points, subject, scheme).values())
 
     return measure
 
 
 def _over(scheme: Scheme, other: Scheme, value_of: OfPoint) -> Measure:
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         ones, others = _at(points, subject, scheme), _at(points, subject, other)
         pairs = [(ones[seed], others[seed]) for seed in ones if seed in others]
         return measured_over((ratio(value_of(a), value_of(b)), (a, b)) for a, b in pairs)
@@ -144,7 +144,7 @@ def subflows_at(scheme: Scheme) -> Metric:
 def throughput_at(scheme: Scheme) -> Metric:
     return Metric(
         Quantity(f"{_name(scheme)}_mbps", "Mb/s", f"the mean goodput of a flow: {scheme.label}"),
-        over=_level(scheme, readings.goodput_mbps),
+        over=_level(scheme, measures.goodput_mbps),
         setting=setting,
     )
 
@@ -166,7 +166,7 @@ def throughput_over(scheme: Scheme, other: Scheme) -> Metric:
             f"x {other.label}",
             f"the mean goodput of a flow: {scheme.label}",
         ),
-        over=_over(scheme, other, readings.goodput_mbps),
+        over=_over(scheme, other, measures.goodput_mbps),
         setting=setting,
     )
 

@@ -19,17 +19,17 @@ from experiments.sigcomm11 import statements
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import OfPoint
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import SIGN, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 from workloads.sequential import TRANSPORTS
 
 
 def _gain(among: Callable[[Sequence[PairTransfers]], list[PairTransfers]]) -> OfPoint:
-    def of(point: Judged) -> float | None:
+    def of(point: PointResult) -> float | None:
         return sequential.gain(
             among(sequential.pair_transfers(point.point.flows)), point.spec.transport.subflows
         )

@@ -17,12 +17,12 @@ from analysis.quantities import Quantity
 from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import Measure, Measured, Subject, measured_over, points_about, ratio
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate, Measure, Subject, measured_over, points_about, ratio
+from harness.metrics.metrics import Metric
 from harness.metrics.published import SIGN, Published, Relation, Source
 from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
 from model.schedulers import scheduled, scheduler_title
@@ -35,7 +35,7 @@ def any_scheduler(spec: RunSpec) -> RunSpec:
     return dataclasses.replace(spec, transport=transport, scheduler=SchedulerSpec())
 
 
-def carried_mbps(point: Judged) -> float:
+def carried_mbps(point: PointResult) -> float:
     """Return the total goodput of all flows, in Mb/s. The mean is meaningless where flows come and go."""
     return sum(flow.goodput_mbps for flow in under_test(point.point.flows))
 
@@ -44,7 +44,7 @@ def _over_scheduled_tcp(chosen: SchedulerSpec) -> Measure:
     """Return a measure: the goodput at the subject's number of subflows over that of TCP under `chosen`, at
     the same seed."""
 
-    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         about = points_about(points, subject)
         with_scheduler = {point.spec.seed: point for point in about if point.spec.scheduler == chosen}
         without = [

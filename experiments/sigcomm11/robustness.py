@@ -17,12 +17,11 @@ from engines.registry import SIMULATOR
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import OfPoint, over_tcp, ratio, table, together
-from harness.metrics.metric import Metric
-from harness.metrics.metrics import JAIN_OVER_TCP
+from harness.metrics.metrics import JAIN_OVER_TCP, Metric
 from harness.metrics.published import ABOVE, BELOW, SIGN, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on, with_core_failure
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.links import outage
 from model.result import Table
@@ -38,19 +37,19 @@ def _while_down(value_of: Callable[[Table, tuple[float, float]], float | None]) 
     """Return a function: `value_of` a point's goodput over time and its outage (start and end in s); None
     without either."""
 
-    def of(point: Judged) -> float | None:
+    def of(point: PointResult) -> float | None:
         goodput, down = table(point, "goodput"), outage(point.spec)
         return value_of(goodput, down) if goodput is not None and down else None
 
     return of
 
 
-def _stalled_pct(point: Judged) -> float | None:
+def _stalled_pct(point: PointResult) -> float | None:
     rate_mbps = point.spec.link.rate_mbps
     return _while_down(lambda goodput, down: robustness.stalled_pct(goodput, down, rate_mbps))(point)
 
 
-def _retransmitted_over_uncoupled(points: Sequence[Judged]) -> float | None:
+def _retransmitted_over_uncoupled(points: Sequence[PointResult]) -> float | None:
     percent = {_algorithm(p.spec): robustness.retransmitted_pct(p.point.flows) for p in points}
     return ratio(percent.get(COUPLED_DEFAULT), percent.get(BASELINE))
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from harness.metrics.metric import Metric
 from harness.metrics.metrics import (
     FCT_MS_MEAN,
     FCT_VARIATION_PCT,
@@ -25,6 +24,7 @@ from harness.metrics.metrics import (
     GOODPUT_PCT_MIN,
     JAIN_OVER_TCP,
     LINKS_USED_PCT,
+    Metric,
 )
 from harness.metrics.published import (
     A_BOUND,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from common.errors import UsageError
 from harness.experiment import Experiment, Figure
-from harness.metrics.metric import Metric
-from harness.metrics.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
+from harness.metrics.metrics import ACROSS_MEAN, ACROSS_SPEARMAN, Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_by

@@ -23,11 +23,11 @@ from experiments.coupled import FAIRNESS
 from fabric.plan import FRAME_BITS
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import Measure, each_replica, table, together
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT, AT_LEAST, Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec
 
 PING_BYTES = 98
@@ -43,7 +43,7 @@ def _any_loss(spec: RunSpec) -> RunSpec:
     return dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))
 
 
-def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
+def _shortfall_bytes(points: Sequence[PointResult]) -> float | None:
     """Return the bytes of its link's capacity that a single flow left unused, at the worst rate."""
     missed = [
         laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds) - flow.bytes_received
@@ -53,7 +53,7 @@ def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
     return max(missed, key=abs, default=None)
 
 
-def _fill_pct(points: Sequence[Judged]) -> float | None:
+def _fill_pct(points: Sequence[PointResult]) -> float | None:
     """Return the smallest share of its link's capacity, in %, that a flow used."""
     shares = [
         100 * flow.bytes_received / laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds)
@@ -63,7 +63,9 @@ def _fill_pct(points: Sequence[Judged]) -> float | None:
     return min(shares, default=None)
 
 
-def _rounds(points: Sequence[Judged], within: Callable[[float], bool]) -> list[tuple[float, float, float]]:
+def _rounds(
+    points: Sequence[PointResult], within: Callable[[float], bool]
+) -> list[tuple[float, float, float]]:
     """Return the share lost, the packets per round trip, and the round trip in ms of each flow of points
     whose loss is `within`."""
     shares = [(laws.lost_share(p.point.ports), p) for p in points]
@@ -80,7 +82,7 @@ def _rare(loss: float) -> bool:
     return loss <= laws.TIMEOUTS_FROM
 
 
-def _mathis_slope(points: Sequence[Judged]) -> float | None:
+def _mathis_slope(points: Sequence[PointResult]) -> float | None:
     found = _rounds(points, _rare)
     if len({loss for loss, _, _ in found}) < 3:
         return None
@@ -88,12 +90,12 @@ def _mathis_slope(points: Sequence[Judged]) -> float | None:
     return statistics.linear_regression(*zip(*logs, strict=True)).slope
 
 
-def _mathis_constant(points: Sequence[Judged]) -> float | None:
+def _mathis_constant(points: Sequence[PointResult]) -> float | None:
     found = [pkts * math.sqrt(loss) for loss, pkts, _ in _rounds(points, _rare)]
     return statistics.fmean(found) if found else None
 
 
-def _over_padhye(points: Sequence[Judged]) -> float | None:
+def _over_padhye(points: Sequence[PointResult]) -> float | None:
     """Return packets per round trip over those of Padhye's model, at loss rates where timeouts matter."""
     found = _rounds(points, lambda loss: not _rare(loss))
     ratios = [pkts / laws.padhye_pkts(loss, laws.MIN_RTO_MS / rtt_ms) for loss, pkts, rtt_ms in found]
@@ -103,14 +105,14 @@ def _over_padhye(points: Sequence[Judged]) -> float | None:
 def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
     """Return a measure: `value_of` each sawtooth of the first flow's window."""
 
-    def values(point: Judged) -> list[float]:
+    def values(point: PointResult) -> list[float]:
         sockets = table(point, "sockets")
         return [] if sockets is None else [value_of(saw) for saw in laws.sawteeth(sockets)]
 
     return each_replica(values)
 
 
-def waits(point: Judged) -> laws.Waits | None:
+def waits(point: PointResult) -> laws.Waits | None:
     """Return the pings with the queue length that each found; None where either was not sampled."""
     tables = [table(point, name) for name in ("pings", "queues", "queue_times")]
     pings, queues, times = tables
@@ -119,17 +121,17 @@ def waits(point: Judged) -> laws.Waits | None:
     return laws.waits(pings, queues, times, laws.way_out(point.point.ports))
 
 
-def _wait_pkts(point: Judged) -> float | None:
+def _wait_pkts(point: PointResult) -> float | None:
     found = waits(point)
     return None if found is None else found.line[0] / laws.packet_ms(point.spec.link.rate_mbps)
 
 
-def _empty_way_ms(point: Judged) -> float | None:
+def _empty_way_ms(point: PointResult) -> float | None:
     found = waits(point)
     return None if found is None else found.line[1]
 
 
-def _waits_exact_pct(point: Judged) -> float | None:
+def _waits_exact_pct(point: PointResult) -> float | None:
     """Return the share of pings that waited for the packets ahead, and at least for those still queued."""
     found = waits(point)
     if found is None:

@@ -18,13 +18,13 @@ from typing import Any
 import topos
 from common.errors import UsageError
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, SIMULATOR
+from harness.baseline import is_baseline
 from harness.experiment import Figure, RateOf
+from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
 from harness.options.fields import SPEC_FIELDS, Hosts
 from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve
 from harness.plan.sweeps import fat_trees
-from harness.points.baseline import is_baseline
-from harness.points.labels import queue_label, workload_label
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.spec import LinkSpec, RunSpec, TopologySpec, typed
 from model.transports import title

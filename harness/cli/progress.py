@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.completion import ms_text
+from harness import labels
+from harness.baseline import is_baseline
 from harness.execute.sweep import Progress, SweepPosition
-from harness.metrics import columns
+from harness.metrics import summary_csv
 from harness.plan.jobs import Job, wall_s
-from harness.points import labels
-from harness.points.baseline import is_baseline
 from harness.results import point_results, run_json
 from harness.streams import Escaping, console_for, wrapped, write_json
 from model.reasons import texts
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def verdict(judged: point_results.Judged, place: SweepPosition) -> str:
+def verdict(judged: point_results.PointResult, place: SweepPosition) -> str:
     """Return the outcome of one run of a point, on one line."""
     runs = judged.point.attempts
     again = "; will run again at the end" if place.again else ""
@@ -50,7 +50,7 @@ def verdict(judged: point_results.Judged, place: SweepPosition) -> str:
     return f"{state}{f', but {off}' if off else ''}{again}{retried}"
 
 
-def _number(judged: point_results.Judged) -> str:
+def _number(judged: point_results.PointResult) -> str:
     goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.numbers
     if goodput is None:
         return ""
@@ -62,7 +62,7 @@ def _number(judged: point_results.Judged) -> str:
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
 
 
-def _state(judged: point_results.Judged) -> str:
+def _state(judged: point_results.PointResult) -> str:
     """Return `ok`, or the problem: `suspect: frames were late`; with the metrics that may be off."""
     if judged.reasons:
         return f"{judged.state}: {texts(judged.reasons)}"
@@ -86,7 +86,7 @@ class PlainProgress:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = Escaping(stream)
-        self._alike = labels.Shared()
+        self._alike = labels.CommonLabels()
         self._ended = 0
         """How many runs have ended: points that run side by side do not end in the order of their start."""
 
@@ -108,11 +108,11 @@ class PlainProgress:
     def note(self, text: str) -> None:
         self._print(f"  note: {text}", indent=8)
 
-    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
+    def finish(self, judged: point_results.PointResult, place: SweepPosition) -> None:
         left = f"; {duration(place.eta_s)} left" if place.eta_s >= 1 else ""
         self._print(f"{self._finished(judged, place)}{left}")
 
-    def _finished(self, judged: point_results.Judged, place: SweepPosition) -> str:
+    def _finished(self, judged: point_results.PointResult, place: SweepPosition) -> str:
         """Return the line of a run that has ended."""
         self._ended += 1
         on = f" on {place.worker}" if place.worker else ""
@@ -166,7 +166,7 @@ class RichProgress(PlainProgress):
         if self._live is None:
             self._show()
 
-    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
+    def finish(self, judged: point_results.PointResult, place: SweepPosition) -> None:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
@@ -239,7 +239,7 @@ class JsonProgress:
         self.emit("note", text=text)
         self._human.note(text)
 
-    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
+    def finish(self, judged: point_results.PointResult, place: SweepPosition) -> None:
         fields = point_fields(self._experiment, judged)
         run = {
             "attempt": place.attempt,
@@ -253,7 +253,7 @@ class JsonProgress:
         self._human.end()
 
 
-def point_fields(experiment: str, judged: point_results.Judged) -> dict[str, Any]:
+def point_fields(experiment: str, judged: point_results.PointResult) -> dict[str, Any]:
     """Return a point as fields for JSON.
 
     These are its name, the columns of point_results.csv, and reasons, cautions and attempts as records.
@@ -263,7 +263,7 @@ def point_fields(experiment: str, judged: point_results.Judged) -> dict[str, Any
         "caution_records": [caution.to_json() for caution in judged.cautions],
         "attempt_records": [attempt.to_json() for attempt in judged.point.attempts],
     }
-    return {"point": judged.point.name, **columns.record(experiment, judged), **records}
+    return {"point": judged.point.name, **summary_csv.record(experiment, judged), **records}
 
 
 def _where(place: SweepPosition) -> dict[str, Any]:

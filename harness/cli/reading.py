@@ -21,14 +21,13 @@ from harness.cli.options import (
     warn,
 )
 from harness.cli.run import emit_verdicts, files_in, metrics_of, show_claims
-from harness.compare import agreement, show
 from harness.compare import compare as comparing
+from harness.compare import show
 from harness.experiment import Experiment
 from harness.load import load
 from harness.options.fields import SUBFLOWS
 from harness.options.options import UserOptions
 from harness.plan import session
-from harness.report import comparison
 from harness.report import report as reporting
 from harness.streams import write_json
 
@@ -84,8 +83,8 @@ def _report_on_two(folders: tuple[Path, Path], output: Path | None, as_json: boo
     for error in broken:
         click.echo(f"refabric: {error}", err=True)
     found = comparing.compare(*sides)
-    disagreements = agreement.disagreements(found)
-    path = comparison.write(found, disagreements, output)
+    disagreements = comparing.disagreements(found)
+    path = reporting.write_comparison(found, disagreements, output)
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
     else:
@@ -113,7 +112,7 @@ def compare(a: Path, b: Path, as_json: bool) -> int:
         for error in side.broken:
             click.echo(f"refabric: {error}", err=True)
     found = comparing.compare(*sides)
-    disagreements = agreement.disagreements(found)
+    disagreements = comparing.disagreements(found)
     (show.write if as_json else show.show)(sys.stdout, found, disagreements)
     return 1 if disagreements else 0
 

@@ -17,11 +17,9 @@ from common import text
 from common.errors import RefabricError
 from engines.engine import Engine
 from engines.provenance import free_memory_mb
-from engines.registry import SIMULATOR
-from harness.claims import claims, remembered, verdicts
-from harness.claims.claims import once
+from harness.claims import claims
+from harness.claims.claims import Verdict, once
 from harness.claims.own_settings import OwnSettings
-from harness.claims.verdicts import Verdict
 from harness.cli import table
 from harness.cli.config import Configurable, config_options
 from harness.cli.machine import first_build
@@ -38,9 +36,10 @@ from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import MakeExecutor, Progress, SweepOutcome
 from harness.experiment import Experiment, Figure
-from harness.load import Loaded, loaded
-from harness.metrics import columns
-from harness.metrics.metric import Metric
+from harness.labels import label
+from harness.load import ExperimentResults, loaded
+from harness.metrics import summary_csv
+from harness.metrics.metrics import Metric
 from harness.options.options import UserOptions, retries_of
 from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import jobs, session
@@ -48,9 +47,8 @@ from harness.plan.advice import Advice, advise
 from harness.plan.jobs import Job, pending_jobs, to_run, wall_s
 from harness.plan.machines import Machines, ThisMachine
 from harness.plan.session import Session
-from harness.points.labels import label
-from harness.report import claims as claim_tables
-from harness.report import figures, kept
+from harness.report import figures, report
+from harness.report import tables as claim_tables
 from harness.results import store
 from harness.streams import fitted, write_json
 from model.result import Status
@@ -139,38 +137,32 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
     table.print_results(human, outcome.points, OwnSettings(asked.experiment.figures), own)
     if own:
-        columns.write(ready.store, outcome.stored.points, columns.Rows(own))
+        summary_csv.write(ready.store, outcome.stored.points, summary_csv.Rows(own))
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
-    wanted: list[figures.Wanted] = []
+    wanted: list[figures.FigureCharts] = []
     judged: list[Verdict] = []
-    simulated: dict[str, remembered.Remembered] = {}
     for shown in stored.figures:
         figure, plans = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are about the setting just run. Charts show all points: also other rates and durations.
         names = frozenset().union(*(each.names for each in plans))
         ours = [point for point in outcome.points if point.point.name in names]
-        found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours), shown.measure)
-        if all(point.spec.engine == SIMULATOR for point in ours):
-            simulated |= remembered.rows(figure, found)
+        found = claims.verdicts(figure, claims.beside(shown.points, ours), shown.measure)
         if not shown.claims:
             judged += found
             table.print_verdicts(human, figure, found)
             if asked.as_json:
                 emit_verdicts(figure, found)
         subflows = dict.fromkeys(count for each in plans for count in each.options.subflows)
-        wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
+        wanted.append(figures.FigureCharts(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
-    charts, page = kept.draw_and_report(asked.experiment, stored, wanted, asked.results)
+    charts, page = report.draw_and_report(asked.experiment, stored, wanted, asked.results)
     warn(stored.write_cache())
     drawn = [path for paths in charts.values() for path in paths]
-    beside = remembered.compared(remembered.read(), simulated)
     settings = OwnSettings(asked.experiment.figures)
-    table.print_details(human, outcome.points, judged, [*ready.lacking, str(beside)])
+    table.print_details(human, outcome.points, judged, ready.lacking)
     table.print_closing(human, outcome.points, settings, judged, files_in(directory, charts), page)
     summary = str(directory / store.SUMMARY)
-    drawn_paths = [str(path) for path in drawn]
-    changed = {"verdicts_known": beside.known, "verdicts_changed": beside.changed}
-    return {"summary": summary, "charts": drawn_paths, "report": str(page), **changed}
+    return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
 
 
 def files_in(directory: Path, charts: Mapping[str, Sequence[Path]]) -> str:
@@ -200,18 +192,18 @@ def metrics_of(experiment: Experiment) -> tuple[Metric, ...]:
     return tuple(metric for figure in experiment.figures for metric in figure.metrics)
 
 
-def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
+def emit_verdicts(figure: Figure, found: Sequence[claims.Verdict]) -> None:
     """Write one JSON object per verdict."""
     for verdict in found:
-        write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
+        write_json(sys.stdout, {"event": "verdict", **claims.verdict_fields(figure, verdict)})
 
 
-def show_claims(human: IO[str], stored: Loaded, as_json: bool) -> None:
+def show_claims(human: IO[str], stored: ExperimentResults, as_json: bool) -> None:
     """Print every claim of a paper once; with `as_json` also write one object per claim on stdout."""
     found = once(claim for shown in stored.figures for claim in shown.claims)
-    table.print_claims(human, claim_tables.rows(found), claim_tables.score(found))
+    table.print_claims(human, claim_tables.claim_rows(found), claim_tables.score_of(found))
     for claim in found if as_json else ():
-        write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
+        write_json(sys.stdout, {"event": "claim", **claims.claim_fields(claim)})
 
 
 def all_finished(outcome: SweepOutcome) -> bool:

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from common.errors import UsageError
-from common.text import are, one_line, points
-from common.text import points as counted_points
+from common.text import counted, one_line
 from common.version import VERSION
 from harness.cli.config import Configurable, config_options
 from harness.cli.options import (
@@ -70,17 +69,17 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     return 1 if found.broken else 0
 
 
-def _print_others(others: Sequence[point_results.Judged]) -> None:
+def _print_others(others: Sequence[point_results.PointResult]) -> None:
     """Say how to ask about stored points that these options do not plan."""
     if others:
         engines = ",".join(sorted({judged.spec.engine for judged in others}))
-        head = f"{points(len(others))} {are(len(others))} not of this plan"
+        head = f"{counted(len(others), 'point')} not of this plan"
         click.echo(fitted(f"{head}: give the options of their run, such as --engine {engines}", 2))
 
 
 def _print_state(
     name: str,
-    judged: point_results.Judged | None,
+    judged: point_results.PointResult | None,
     absence: str,
     planned: bool,
     experiment: str,
@@ -141,7 +140,7 @@ def results(context: click.Context, results: Path, as_json: bool) -> int:
             }
             write_json(sys.stdout, {"event": "results", "experiment": each.path.name, **fields})
         else:
-            name, points = one_line(each.path.name), counted_points(each.points)
+            name, points = one_line(each.path.name), counted(each.points, "point")
             click.echo(f"{name:<36} {points:>12} {size(each.size_bytes):>10}{damaged}")
     if not as_json:
         total = size(sum(each.size_bytes for each in found))
@@ -167,7 +166,7 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
             raise UsageError(f"{name}: no results of it in {folder}; there are: {', '.join(known) or 'none'}")
     found = [contents.contents(known[name]) for name in dict.fromkeys(names)]
     for each in found:
-        click.echo(f"{one_line(str(each.path))}: {counted_points(each.points)}, {size(each.size_bytes)}")
+        click.echo(f"{one_line(str(each.path))}: {counted(each.points, 'point')}, {size(each.size_bytes)}")
     if not yes and not click.confirm("Remove them?"):
         click.echo("nothing was removed")
         return
@@ -220,11 +219,11 @@ def watch(folder: Path, port: int, as_json: bool) -> None:
     FOLDER holds results (default: results), one experiment's, or one point. The page is served on 127.0.0.1,
     to those who have the token in its address, until Ctrl-C.
     """
-    from harness.watch.points import Points  # noqa: PLC0415
+    from harness.watch.points import WatchFolder  # noqa: PLC0415
     from harness.watch.server import WatchServer, until_interrupted  # noqa: PLC0415
 
     with interruptible(), contextlib.suppress(KeyboardInterrupt):
-        server = WatchServer(Points(folder.absolute()), f"Watching {folder.absolute().name}", port)
+        server = WatchServer(WatchFolder(folder.absolute()), f"Watching {folder.absolute().name}", port)
         if as_json:
             write_json(sys.stdout, {"event": "watch", "url": server.url})
         else:

@@ -13,21 +13,27 @@ from rich.table import Table
 from rich.text import Text
 
 from common.text import three_digits
-from harness.claims.claims import Colour
+from harness import labels
+from harness.baseline import is_baseline, off_by_arithmetic
+from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Colour, Verdict
 from harness.claims.own_settings import OwnSettings
-from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.experiment import Figure
+from harness.labels import named, network, queue_label, workload_label
 from harness.metrics import published
-from harness.metrics.metric import Metric, ShownIn, shown_in
-from harness.metrics.metrics import CALLS_OFFERED_PER_S, GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
-from harness.points import labels
-from harness.points.baseline import is_baseline, off_by_arithmetic
-from harness.points.labels import named, network, queue_label, workload_label
-from harness.report import in_short
-from harness.report.claims import Row
-from harness.report.words import plus_minus
+from harness.metrics.metrics import (
+    CALLS_OFFERED_PER_S,
+    GOODPUT_MBPS_MEAN,
+    GOODPUT_PCT_MEAN,
+    TABLES,
+    Metric,
+    ShownIn,
+    shown_in,
+)
+from harness.report import sentences
+from harness.report.sentences import plus_minus
+from harness.report.tables import ClaimRow
 from harness.results import run_json
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.streams import console_for, print_wrapped
 from model.congestion import in_force
 from model.reasons import texts
@@ -48,14 +54,14 @@ OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
 def print_results(
     stream: IO[str],
-    points: Sequence[Judged],
+    points: Sequence[PointResult],
     own: OwnSettings,
     metrics: tuple[Metric, ...] = (),
 ) -> None:
     """Print one table per network and workload of figures whose settings are `own`, with the reasons of
     suspect and failed points below it. `metrics` are columns of the user's."""
     console = console_for(stream)
-    groups: dict[str, list[Judged]] = {}
+    groups: dict[str, list[PointResult]] = {}
     for judged in points:
         if not is_baseline(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
@@ -101,25 +107,25 @@ def _verdicts(found: Sequence[Verdict]) -> Table:
 def _scores(verdicts: Sequence[Verdict]) -> list[str]:
     """Return how many published statements agree, and how many are about something else."""
     found = list(dict.fromkeys(verdicts))
-    return in_short.score(found, "refabric report") if found else []
+    return sentences.score(found, "refabric report") if found else []
 
 
 def print_details(
-    stream: IO[str], points: Sequence[Judged], verdicts: Sequence[Verdict], more: Sequence[str] = ()
+    stream: IO[str], points: Sequence[PointResult], verdicts: Sequence[Verdict], more: Sequence[str] = ()
 ) -> None:
     """Print what the results are based on, what the machine did, and what was not measured."""
-    sentences = [*in_short.details(points), *_scores(verdicts), *filter(None, more)]
-    if not sentences:
+    found = [*sentences.details(points), *_scores(verdicts), *filter(None, more)]
+    if not found:
         return
     console = console_for(stream)
     console.print(Text("In detail", style="bold"))
-    for sentence in sentences:
+    for sentence in found:
         print_wrapped(console, f"  {sentence}", indent=4)
 
 
 def print_closing(
     stream: IO[str],
-    points: Sequence[Judged],
+    points: Sequence[PointResult],
     own: OwnSettings,
     verdicts: Sequence[Verdict],
     files: str,
@@ -130,13 +136,13 @@ def print_closing(
     console = console_for(stream)
     print_wrapped(console, files)
     console.print()
-    for sentence in in_short.results(points, own) or _scores(verdicts)[:1]:
+    for sentence in sentences.results(points, own) or _scores(verdicts)[:1]:
         print_wrapped(console, sentence)
     if report is not None:
         print_wrapped(console, f"Open {report}")
 
 
-def print_claims(stream: IO[str], found: Sequence[Row], scored: str) -> None:
+def print_claims(stream: IO[str], found: Sequence[ClaimRow], scored: str) -> None:
     """Print every claim of a paper by section: the published, simulated and emulated values."""
     if not found:
         return
@@ -170,7 +176,7 @@ def _measured(verdict: Verdict) -> str:
     return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 
 
-def _title(group: Sequence[Judged], own: OwnSettings) -> str:
+def _title(group: Sequence[PointResult], own: OwnSettings) -> str:
     spec = group[0].spec
     specs = [judged.spec for judged in group]
     parts = [
@@ -186,7 +192,7 @@ def _title(group: Sequence[Judged], own: OwnSettings) -> str:
     return f"{', '.join(parts)} ({spec.engine}){labels.overriding(own.together(specs))}"
 
 
-def _results(group: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, ...]) -> Table:
+def _results(group: Sequence[PointResult], own: OwnSettings, metrics: tuple[Metric, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     seeded = len({judged.spec.seed for judged in group}) > 1
     columns = [*_columns(group), *metrics]
@@ -195,7 +201,11 @@ def _results(group: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, .
     for head in [*(["\nseed"] if seeded else []), *heads]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
-    rows = [in_short.beside(judged.spec, own) for judged in group] if GOODPUT_PCT_MEAN in columns else []
+    rows = (
+        [sentences.published_goodput(judged.spec, own) for judged in group]
+        if GOODPUT_PCT_MEAN in columns
+        else []
+    )
     if any(rows):
         table.add_column("published\nmean %", no_wrap=True)
     names = labels.names([judged.spec for judged in group])
@@ -209,7 +219,7 @@ def _results(group: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, .
     return table
 
 
-def _columns(group: Sequence[Judged]) -> list[Metric]:
+def _columns(group: Sequence[PointResult]) -> list[Metric]:
     """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s. Calls
     have no goodput, and for transfers it is not a result."""
     if all(judged.point.numbers.all_sized for judged in group):
@@ -219,7 +229,7 @@ def _columns(group: Sequence[Judged]) -> list[Metric]:
     return [GOODPUT_MBPS_MEAN, *known] if beside else known
 
 
-def _print_notes(console: Console, group: Sequence[Judged], own: OwnSettings) -> None:
+def _print_notes(console: Console, group: Sequence[PointResult], own: OwnSettings) -> None:
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         what = f"{name}, seed {judged.spec.seed}"
         if judged.reasons:
@@ -228,14 +238,16 @@ def _print_notes(console: Console, group: Sequence[Judged], own: OwnSettings) ->
         if counts := run_json.attempt_words(judged.point.attempts):
             text = f"{counts}: {what} ({run_json.brief_attempts(judged.point.attempts)})"
             print_wrapped(console, text)
-    for line in in_short.cautions(group):
+    for line in sentences.caution_lines(group):
         print_wrapped(console, line, COLOURS[Status.SUSPECT])
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         of = judged.point.numbers
         for line in filter(None, (of.completion, of.constant_rate)):
             print_wrapped(console, f"{name}, seed {judged.spec.seed}: {line}")
     rows = {
-        judged.spec.transport.subflows: row for judged in group if (row := in_short.beside(judged.spec, own))
+        judged.spec.transport.subflows: row
+        for judged in group
+        if (row := sentences.published_goodput(judged.spec, own))
     }
     for citation in dict.fromkeys(row.citation for row in rows.values()):
         numbers = (
@@ -246,7 +258,7 @@ def _print_notes(console: Console, group: Sequence[Judged], own: OwnSettings) ->
         print_wrapped(console, f"published: {', '.join(numbers)}: {citation}")
 
 
-def _baseline_line(judged: Judged) -> str:
+def _baseline_line(judged: PointResult) -> str:
     spec, reached = judged.spec, judged.baseline_mbps
     queue = "" if spec.link.queue_pkts else ", unbounded queues"
     what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {in_force(spec.transport.cc, 1)}"

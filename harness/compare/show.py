@@ -12,20 +12,25 @@ from rich.table import Table
 from rich.text import Text
 
 from engines.registry import SIMULATED_HOSTS
-from harness.compare.agreement import Disagreement, Kind, reproducible
+from harness import labels
+from harness.baseline import MATRIX
 from harness.compare.compare import (
-    Compared,
     Comparison,
+    Condition,
+    ConditionPair,
     Difference,
+    Disagreement,
+    DisagreementKind,
+    Fields,
     How,
-    Sample,
+    PairDifference,
+    SeedValues,
     Side,
+    Value,
+    reproducible,
 )
-from harness.compare.match import Condition, Fields, Pair, Value
-from harness.metrics.metric import Metric
-from harness.points import labels
-from harness.points.baseline import MATRIX
-from harness.points.labels import network, setting_title
+from harness.labels import network, setting_title
+from harness.metrics.metrics import Metric
 from harness.results.provenance import Contrast
 from harness.streams import console_for, write_json
 
@@ -97,9 +102,9 @@ def _side(side: Side) -> str:
     return f"{side.path}: {len(side.measured)} points, {seeds} seed{'s' * (seeds != 1)}{left}"
 
 
-def _groups(compared: Sequence[Compared]) -> list[list[Compared]]:
+def _groups(compared: Sequence[PairDifference]) -> list[list[PairDifference]]:
     """Group the pairs by table: those that differ only in subflows, or in algorithms that both sides have."""
-    groups: dict[tuple[object, ...], list[Compared]] = {}
+    groups: dict[tuple[object, ...], list[PairDifference]] = {}
     for one in compared:
         named = {"subflows", *({"cc", "routing"} - set(one.pair.differing))}
         key = (_rest(one.pair.a.fields, named), _rest(one.pair.b.fields, named))
@@ -112,7 +117,7 @@ def _rest(fields: Fields, named: Collection[str]) -> tuple[tuple[str, Value], ..
     return tuple(sorted((name, value) for name, value in fields.items() if name not in named))
 
 
-def _title(group: Sequence[Compared]) -> str:
+def _title(group: Sequence[PairDifference]) -> str:
     """The fields that both sides have in common."""
     pair = group[0].pair
     named = ("workload", "rate_mbps", "queue_pkts", "cc", "routing", "traffic", "seconds", "warmup_s",
@@ -129,7 +134,7 @@ def _title(group: Sequence[Compared]) -> str:
     return ", ".join([*_networks(pair), *phrases])
 
 
-def _networks(pair: Pair) -> list[str]:
+def _networks(pair: ConditionPair) -> list[str]:
     """The network of both sides, or the part that they have in common."""
     if not any(name.startswith(TOPOLOGY) for name in pair.differing):
         return [network(pair.a.spec.topology)]
@@ -137,7 +142,7 @@ def _networks(pair: Pair) -> list[str]:
     return [f"{name.removeprefix(TOPOLOGY).strip()} {pair.a.fields[name]}".strip() for name in same]
 
 
-def _sides(one: Compared) -> tuple[Condition, Condition]:
+def _sides(one: PairDifference) -> tuple[Condition, Condition]:
     return one.pair.a, one.pair.b
 
 
@@ -155,7 +160,7 @@ def _phrase(name: str, value: Value) -> str:
     return forms.get(name, shown)
 
 
-def _parameters(group: Sequence[Compared]) -> list[str]:
+def _parameters(group: Sequence[PairDifference]) -> list[str]:
     """The fields in which the sides differ: the same for the whole group, except for subflows."""
     pair = group[0].pair
     return [
@@ -166,14 +171,14 @@ def _parameters(group: Sequence[Compared]) -> list[str]:
     ]
 
 
-def row_names(group: Sequence[Compared]) -> list[str]:
+def row_names(group: Sequence[PairDifference]) -> list[str]:
     """Return `MPTCP 4`, or `TCP | MPTCP 8` if transports are compared; with algorithms if they differ within
     the table."""
     names = labels.names([side.spec for one in group for side in _sides(one)])
     return [" | ".join(dict.fromkeys(pair)) for pair in zip(names[::2], names[1::2], strict=True)]
 
 
-def _goodput(group: Sequence[Compared]) -> Table:
+def _goodput(group: Sequence[PairDifference]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("mean goodput", no_wrap=True)
     for head in ("A", "B", "B - A", "95 % interval"):
@@ -189,7 +194,7 @@ def _goodput(group: Sequence[Compared]) -> Table:
     return table
 
 
-def _mean(sample: Sample, metric: Metric) -> Text:
+def _mean(sample: SeedValues, metric: Metric) -> Text:
     if sample.mean is None:
         return Text("-")
     mark = SUSPECT_MARK if sample.suspect else ""
@@ -198,12 +203,12 @@ def _mean(sample: Sample, metric: Metric) -> Text:
     )
 
 
-def _change(one: Compared) -> str:
+def _change(one: PairDifference) -> str:
     value = one.goodput.value
     return "-" if value is None else f"{value:+.{one.metric.decimals}f}"
 
 
-def _interval(one: Compared) -> str:
+def _interval(one: PairDifference) -> str:
     interval = one.goodput.interval
     if interval is None:
         return "-"
@@ -218,7 +223,7 @@ def _seeds(d: Difference) -> str:
     return f"{len(d.a.by_seed)} | {len(d.b.by_seed)}"
 
 
-def conclusion(one: Compared) -> str:
+def conclusion(one: PairDifference) -> str:
     """Return the conclusion from the difference in a few words, as far as the seeds support one."""
     d = one.goodput
     if d.how is How.NOTHING:
@@ -235,7 +240,7 @@ def conclusion(one: Compared) -> str:
     return "a difference" if d.interval.excludes_zero else "no difference shown"
 
 
-def _same_measurement(pair: Pair) -> bool:
+def _same_measurement(pair: ConditionPair) -> bool:
     """Whether one side is a copy of the other: every flow has exactly the same goodput."""
 
     def goodputs(side: Condition) -> list[list[float]]:
@@ -244,7 +249,7 @@ def _same_measurement(pair: Pair) -> bool:
     return not pair.differing and goodputs(pair.a) == goodputs(pair.b)
 
 
-def _others(group: Sequence[Compared]) -> Table:
+def _others(group: Sequence[PairDifference]) -> Table:
     """Return a table of A and B side by side for all other metrics with a value; suspect ones are marked."""
     known = {m for one in group for m, d in one.others if d.a.mean is not None or d.b.mean is not None}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -261,7 +266,7 @@ def _others(group: Sequence[Compared]) -> Table:
     return table
 
 
-def _short(sample: Sample, metric: Metric) -> str:
+def _short(sample: SeedValues, metric: Metric) -> str:
     """At most five characters, and the mark of a suspect number."""
     if sample.mean is None:
         return "-"
@@ -272,7 +277,7 @@ def _short(sample: Sample, metric: Metric) -> str:
     return f"{metric.cell(sample.mean)}{mark}"
 
 
-def _notes(group: Sequence[Compared]) -> list[str]:
+def _notes(group: Sequence[PairDifference]) -> list[str]:
     """Notes below a table: seeds left out, suspect points, and flow by flow if there is one seed."""
     notes: dict[str, list[str]] = {}
     named = list(zip(group, row_names(group), strict=True))
@@ -298,7 +303,7 @@ def _show_baselines(console: Console, comparison: Comparison) -> None:
         )
 
 
-def flow_sentence(one: Compared, name: str) -> str:
+def flow_sentence(one: PairDifference, name: str) -> str:
     """Return a sentence on the flows of the seed that both sides have."""
     flows = one.flows
     if flows is None:
@@ -311,7 +316,7 @@ def flow_sentence(one: Compared, name: str) -> str:
     )
 
 
-def _left_out(side: str, sample: Sample) -> list[str]:
+def _left_out(side: str, sample: SeedValues) -> list[str]:
     notes = []
     if sample.suspect:
         notes.append(f"{SUSPECT_MARK} in {side}, every point is suspect")
@@ -414,7 +419,7 @@ def write(stream: IO[str], comparison: Comparison, disagreements: Sequence[Disag
         write_json(stream, {"event": "origin", "name": contrast.fact.name, "a": contrast.a, "b": contrast.b})
     for one_of in disagreements:
         write_json(stream, {"event": "disagreement", **dataclasses.asdict(one_of)})
-    unequal = sum(one_of.kind is Kind.UNEQUAL for one_of in disagreements)
+    unequal = sum(one_of.kind is DisagreementKind.UNEQUAL for one_of in disagreements)
     write_json(
         stream,
         {
@@ -431,7 +436,7 @@ def _condition_fields(condition: Condition) -> dict[str, Any]:
     return {"spec": dict(condition.fields), "points": [point.point.name for point in condition.points]}
 
 
-def pair_fields(one: Compared) -> dict[str, Any]:
+def pair_fields(one: PairDifference) -> dict[str, Any]:
     """Return a pair as fields for JSON: the specs, every metric, differences and their intervals."""
     pair = one.pair
     return {

@@ -41,9 +41,9 @@ from harness.execute.dask_worker import (
 )
 from harness.execute.executors import Event, Executor, TaskNote, TaskStart, memory_needs
 from harness.execute.point import Task, TaskEnd, fail, one_line
+from harness.labels import named
 from harness.options.rates import RateChoice
 from harness.plan.machines import TO_BE_MEASURED, known_rate
-from harness.points.labels import named
 from harness.results.build import Build, build
 from harness.results.store import Store
 from model.reasons import BUG, ENDED, Reason

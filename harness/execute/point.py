@@ -16,7 +16,7 @@ from analysis.plausibility import impossible, starved
 from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
 from engines.engine import Engine, Observer
-from harness.points.baseline import off_by_arithmetic
+from harness.baseline import off_by_arithmetic
 from harness.results import run_json
 from harness.results.run_json import Attempt
 from harness.results.store import PointWriter, Store, StoredPoint

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from common.text import are, points
+from common.text import counted
 from engines.engine import Observer
+from harness.baseline import is_baseline
 from harness.execute.executors import Executor, TaskNote, TaskStart
 from harness.execute.point import Task, TaskEnd
-from harness.metrics import columns
+from harness.metrics import summary_csv
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
-from harness.points.baseline import is_baseline
 from harness.results import point_results
 from harness.results.store import Scan, Store, StoredPoint, point_name
 from model.reasons import texts
@@ -55,7 +55,7 @@ class Progress(Observer, Protocol):
     def start(self, job: Job, place: SweepPosition) -> None:
         """A point starts."""
 
-    def finish(self, judged: point_results.Judged, place: SweepPosition) -> None:
+    def finish(self, judged: point_results.PointResult, place: SweepPosition) -> None:
         """A point is stored."""
 
     def end(self) -> None:
@@ -66,7 +66,7 @@ class Progress(Observer, Protocol):
 class SweepOutcome:
     """Every stored point of the plan, in plan order, and how the sweep ended."""
 
-    points: tuple[point_results.Judged, ...]
+    points: tuple[point_results.PointResult, ...]
     stored: Scan
     """The content of the results folder after the sweep, for charts and the report."""
     planned: int
@@ -91,7 +91,7 @@ def _retry_hint(jobs: Sequence[Job], stored: Sequence[StoredPoint]) -> str:
         return ""
     tries = max(entry.machine_attempts for entry in stored if entry.name in names)
     return (
-        f"{points(len(names))} {are(len(names))} suspect: --retry-suspect {tries} runs "
+        f"{counted(len(names), 'suspect point')}: --retry-suspect {tries} runs "
         f"{'it' if len(names) == 1 else 'them'} once more"
     )
 
@@ -152,7 +152,7 @@ class _Sweep:
         self.places: dict[str, SweepPosition] = {}
         """Positions of the running points, by name."""
         self.failures: list[str] = []
-        self.rows = columns.Rows()
+        self.rows = summary_csv.Rows()
 
     def run(self) -> SweepOutcome:
         for error in self.found.broken:
@@ -188,7 +188,7 @@ class _Sweep:
 
     def _write_summary(self) -> None:
         if self.stored:
-            columns.write(self.store, list(self.stored.values()), self.rows)
+            summary_csv.write(self.store, list(self.stored.values()), self.rows)
 
     def _run_all(self, pending: Sequence[Job], again: list[Job]) -> None:
         """Run the pending jobs, then the retries in rounds until none is left."""
@@ -252,7 +252,7 @@ class _Sweep:
         if again:
             self.left.append(job)
             self.total += 1
-        columns.write(self.store, list(self.stored.values()), self.rows)
+        summary_csv.write(self.store, list(self.stored.values()), self.rows)
         now = point_results.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
         place = self.places.pop(job.name)

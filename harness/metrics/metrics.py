@@ -5,49 +5,169 @@ A paper's own metrics are in its package. A metric in TABLES gets its columns by
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from analysis import quantities
 from analysis.quantities import Quantity
-from harness.metrics import readings
-from harness.metrics.measures import across, dip, over_tcp, over_topology, slope
-from harness.metrics.metric import Metric, ShownIn
-from harness.results.point_results import Judged, alike
+from common.text import three_digits
+from harness.metrics import measures
+from harness.metrics.measures import (
+    Estimate,
+    Measure,
+    OfPoint,
+    Subject,
+    across,
+    dip,
+    each,
+    over_tcp,
+    over_topology,
+    slope,
+)
+from harness.results.point_results import PointResult, alike
+from model.spec import RunSpec
+
+
+class ShownIn(enum.Flag):
+    """Tables that have a column for a metric."""
+
+    NONE = 0
+    SUMMARY = enum.auto()
+    """summary.csv, and the JSON event of a point."""
+    RUN = enum.auto()
+    """The table that `refabric run` prints."""
+    REPORT = enum.auto()
+    """The report's table of points."""
+    COMPARE = enum.auto()
+    """The table of `refabric compare`."""
+    TRANSFERS = enum.auto()
+    """The tables of `refabric run` and of the report for points whose flows all have a size."""
+
+
+def itself(spec: RunSpec) -> RunSpec:
+    """Return the spec unchanged: the setting of most metrics."""
+    return spec
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number that results are shown, compared and judged by.
+
+    `quantity` has its name, unit and words, also for charts (analysis/quantities.py).
+    `of` reads it off one point; None where it takes several points. `over` reads it off a figure's points
+    for a statement; by default it is `of` each of the statement's points.
+    Tables that show it (`shown`) use `head`, the short unit, and `decimals`.
+    """
+
+    quantity: Quantity
+    of: OfPoint | None = None
+    over: Measure | None = None
+    repeats: str = "seed"
+    """What its repetitions are: seeds, or replicas of a network."""
+    setting: Callable[[RunSpec], RunSpec] = itself
+    """Points whose specs this maps to one spec are read together, e.g. those of all link rates."""
+    on_any_size: bool = False
+    """Whether its sign, or the side of 1 it is on, does not depend on the size of the network."""
+    of_completed: bool = False
+    """Whether it is over completed flows only, so that readers must know how many were unfinished."""
+    head: str = ""
+    decimals: int = 1
+    shown: ShownIn = ShownIn.NONE
+
+    def __post_init__(self) -> None:
+        if self.of is None and (self.over is None or self.shown):
+            raise ValueError(f"metric {self.name}: no function reads it off one point")
+
+    def measure(self, points: Sequence[PointResult], subject: Subject) -> Estimate | None:
+        """Read it off a figure's points for a statement; None where they do not have it."""
+        if self.over is not None:
+            return self.over(points, subject)
+        measured = each(self.at)(points, subject)
+        if measured is None or not self.of_completed:
+            return measured
+        unfinished = each(_unfinished_pct)(points, subject)
+        return dataclasses.replace(measured, unfinished_pct=unfinished.value if unfinished else None)
+
+    def at(self, point: PointResult) -> float | None:
+        """Read it off one point; None where the point does not have it."""
+        return None if self.of is None else self.of(point)
+
+    @property
+    def name(self) -> str:
+        """Its name in CSV and JSON."""
+        return self.quantity.name
+
+    @property
+    def unit(self) -> str:
+        """The unit in sentences."""
+        return self.quantity.unit
+
+    @property
+    def short_unit(self) -> str:
+        """The unit in the head of a column."""
+        return self.quantity.short_unit
+
+    @property
+    def about(self) -> str:
+        """What it is, in a sentence."""
+        return self.quantity.about
+
+    def cell(self, value: float) -> str:
+        """A value in a column of a table, without its unit."""
+        return f"{value:.{self.decimals}f}"
+
+    def text(self, value: float) -> str:
+        """A value in a sentence, without its unit: one decimal of a percentage, else three digits."""
+        return f"{value:.1f}" if self.short_unit == "%" else three_digits(value)
+
+
+def _unfinished_pct(point: PointResult) -> float | None:
+    found = point.point.numbers
+    return 100 * (found.started - found.completed) / found.started if found.started else None
+
+
+def shown_in(table: ShownIn, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """The metrics that have a column in `table`, in their order."""
+    return tuple(metric for metric in metrics if metric.shown & table)
+
 
 _EVERYWHERE = ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT | ShownIn.COMPARE
 _TRANSFERS = ShownIn.SUMMARY | ShownIn.TRANSFERS
 
 
-def _jain(point: Judged) -> float | None:
+def _jain(point: PointResult) -> float | None:
     return point.jain
 
 
 def _recorded(quantity: Quantity, **more: Any) -> Metric:
     """Return the metric of a number that the engine recorded in run.json."""
-    return Metric(quantity, readings.recorded(quantity.name), **more)
+    return Metric(quantity, measures.recorded(quantity.name), **more)
 
 
 GOODPUT_MBPS_MEAN = Metric(
-    quantities.GOODPUT_MBPS_MEAN, readings.goodput_mbps,
+    quantities.GOODPUT_MBPS_MEAN, measures.goodput_mbps,
     head="mean goodput", decimals=3, shown=ShownIn.SUMMARY,
 )  # fmt: skip
 GOODPUT_PCT_MEAN = Metric(
-    quantities.GOODPUT_PCT_MEAN, readings.goodput_pct("mean"),
+    quantities.GOODPUT_PCT_MEAN, measures.goodput_pct("mean"),
     head="mean", shown=ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT,
 )  # fmt: skip
 GOODPUT_PCT_MIN = Metric(
-    quantities.GOODPUT_PCT_MIN, readings.goodput_pct("minimum"), head="min", shown=_EVERYWHERE
+    quantities.GOODPUT_PCT_MIN, measures.goodput_pct("minimum"), head="min", shown=_EVERYWHERE
 )
 GOODPUT_PCT_MEDIAN = Metric(
     Quantity("goodput_pct_median", "% of optimal", "the median flow's goodput"),
-    readings.goodput_pct("median"), head="median", shown=ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT,
+    measures.goodput_pct("median"), head="median", shown=ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT,
 )  # fmt: skip
 JAIN = Metric(quantities.JAIN, _jain, head="Jain", decimals=3, shown=_EVERYWHERE)
 CPU_BUSY_PCT = _recorded(
     quantities.CPU_BUSY_PCT, head="CPU", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS
 )
 FCT_MS_MEAN = Metric(
-    quantities.FCT_MS_MEAN, readings.completion_ms("mean"), of_completed=True,
+    quantities.FCT_MS_MEAN, measures.completion_ms("mean"), of_completed=True,
     head="mean FCT", shown=_TRANSFERS,
 )  # fmt: skip
 
@@ -69,7 +189,7 @@ TABLES = (
     GOODPUT_PCT_MEDIAN,
     Metric(
         Quantity("goodput_pct_max", "% of optimal", "the fastest flow's goodput"),
-        readings.goodput_pct("maximum"), head="max", shown=ShownIn.SUMMARY,
+        measures.goodput_pct("maximum"), head="max", shown=ShownIn.SUMMARY,
     ),
     JAIN,
     Metric(
@@ -87,26 +207,26 @@ TABLES = (
     ),
     Metric(
         Quantity("flows_started", "", "sized flows that started in the measured window"),
-        readings.flows_started, head="started", decimals=0, shown=ShownIn.SUMMARY,
+        measures.flows_started, head="started", decimals=0, shown=ShownIn.SUMMARY,
     ),
     Metric(
-        Quantity("flows_completed", "", "sized flows that completed"), readings.flows_completed,
+        Quantity("flows_completed", "", "sized flows that completed"), measures.flows_completed,
         head="completed", decimals=0, shown=_TRANSFERS,
     ),
     FCT_MS_MEAN,
     Metric(
         Quantity("fct_ms_median", "ms", "the median completion time of sized flows"),
-        readings.completion_ms("median"), head="median FCT", shown=ShownIn.SUMMARY,
+        measures.completion_ms("median"), head="median FCT", shown=ShownIn.SUMMARY,
     ),
     Metric(
         Quantity("fct_ms_p99", "ms", "the completion time of sized flows, 99th percentile"),
-        readings.completion_ms("p99"), head="p99 FCT", shown=_TRANSFERS,
+        measures.completion_ms("p99"), head="p99 FCT", shown=_TRANSFERS,
     ),
     Metric(
-        quantities.SLOWDOWN_MEAN, readings.slowdown("mean"), head="mean slowdown", shown=_TRANSFERS,
+        quantities.SLOWDOWN_MEAN, measures.slowdown("mean"), head="mean slowdown", shown=_TRANSFERS,
     ),
     Metric(
-        quantities.SLOWDOWN_P99, readings.slowdown("p99"), head="p99 slowdown", shown=ShownIn.SUMMARY,
+        quantities.SLOWDOWN_P99, measures.slowdown("p99"), head="p99 slowdown", shown=ShownIn.SUMMARY,
     ),
     CALLS_OFFERED_PER_S,
     CALLS_COMPLETED_PER_S,
@@ -115,40 +235,40 @@ TABLES = (
     PCSCF_FILL_PCT,
     SCSCF_FILL_PCT,
 )  # fmt: skip
-"""In the order in which tables show them (summary.csv: harness/metrics/columns.py)."""
+"""In the order in which tables show them (summary.csv: harness/metrics/summary_csv.py)."""
 
-LINK_PCT_MEAN = Metric(quantities.LINK_PCT_MEAN, readings.goodput_of_link_pct)
+LINK_PCT_MEAN = Metric(quantities.LINK_PCT_MEAN, measures.goodput_of_link_pct)
 JAIN_OVER_TCP = Metric(
     Quantity("jain_over_tcp", "x TCP", "Jain's index over TCP's"), over=over_tcp(_jain), on_any_size=True
 )
 GOODPUT_OVER_TCP = Metric(
     Quantity("goodput_over_tcp", "x TCP", "the mean goodput over TCP's"),
-    over=over_tcp(readings.goodput_mbps), on_any_size=True,
+    over=over_tcp(measures.goodput_mbps), on_any_size=True,
 )  # fmt: skip
 GOODPUT_SLOPE = Metric(
     Quantity("goodput_slope", "% of a link per subflow", "how goodput grows with subflows"),
-    over=slope(readings.goodput_of_link_pct), on_any_size=True,
+    over=slope(measures.goodput_of_link_pct), on_any_size=True,
 )  # fmt: skip
 GOODPUT_DIP = Metric(
     Quantity("goodput_dip", "% of a link", "the goodput minus that at one subflow fewer and one more"),
-    over=dip(readings.goodput_of_link_pct),
+    over=dip(measures.goodput_of_link_pct),
 )  # fmt: skip
 GOODPUT_OVER_SINGLE_HOMED = Metric(
     Quantity("goodput_over_single_homed", "x FatTree", "the mean goodput over the FatTree's"),
-    over=over_topology("fat_tree", readings.goodput_mbps), on_any_size=True,
+    over=over_topology("fat_tree", measures.goodput_mbps), on_any_size=True,
 )  # fmt: skip
 FCT_VARIATION_PCT = Metric(
     Quantity("fct_variation_pct", "% of mean", "the standard deviation of sized flows' completion times"),
-    readings.completion_ms("deviation_pct"), of_completed=True,
+    measures.completion_ms("deviation_pct"), of_completed=True,
 )  # fmt: skip
-LINKS_USED_PCT = Metric(quantities.LINKS_USED_PCT, readings.links_used_pct)
+LINKS_USED_PCT = Metric(quantities.LINKS_USED_PCT, measures.links_used_pct)
 LINKS_BUSY_PCT = Metric(
     quantities.LINKS_BUSY_PCT,
-    readings.share_of_links_pct(lambda port: port.utilisation_pct > quantities.BUSY_LINK_PCT),
+    measures.share_of_links_pct(lambda port: port.utilisation_pct > quantities.BUSY_LINK_PCT),
 )
 LINKS_UNUSED_PCT = Metric(
     quantities.LINKS_UNUSED_PCT,
-    readings.share_of_links_pct(lambda port: port.utilisation_pct < quantities.UNUSED_LINK_PCT),
+    measures.share_of_links_pct(lambda port: port.utilisation_pct < quantities.UNUSED_LINK_PCT),
 )
 ACROSS_MEAN = Metric(
     Quantity("across_mean", "points of optimal", "the simulated mean minus the emulated one"),
@@ -160,27 +280,27 @@ ACROSS_SPEARMAN = Metric(
 )  # fmt: skip
 CPU_SLOPE = Metric(
     Quantity("cpu_slope", "% of CPU per subflow", "how CPU use grows with subflows"),
-    over=slope(readings.recorded(quantities.CPU_BUSY_PCT.name)),
+    over=slope(measures.recorded(quantities.CPU_BUSY_PCT.name)),
 )  # fmt: skip
-QUEUE_PKTS_MAX = Metric(quantities.QUEUE_PKTS_MAX, readings.longest_queue_pkts)
+QUEUE_PKTS_MAX = Metric(quantities.QUEUE_PKTS_MAX, measures.longest_queue_pkts)
 BOTTLENECK_PKTS = Metric(
     Quantity("bottleneck_pkts", "packets", "the median queue of the busiest port"),
-    readings.bottleneck_queue_pkts(50),
+    measures.bottleneck_queue_pkts(50),
 )
 BUFFER_PCT = Metric(
     Quantity("buffer_pct", "% of the buffer", "the busiest port's queue length, 99th percentile over time"),
-    readings.buffer_needed_pct,
+    measures.buffer_needed_pct,
 )  # fmt: skip
 QUEUE_GROWTH = Metric(
     Quantity("queue_growth", "x", "packets queued late in the run over those early in it"),
-    readings.queue_growth,
+    measures.queue_growth,
 )
 QUEUE_VARIATION_PCT = Metric(
     Quantity("queue_variation_pct", "% of mean", "the deviation of queue lengths"),
-    readings.queue_variation_pct,
+    measures.queue_variation_pct,
 )
-ONE_WAY_S_MAX = Metric(quantities.ONE_WAY_S_MAX, readings.longest_one_way_s)
+ONE_WAY_S_MAX = Metric(quantities.ONE_WAY_S_MAX, measures.longest_one_way_s)
 RTT_VARIATION_PCT = Metric(
     Quantity("rtt_variation_pct", "% of mean", "the deviation of round-trip times"),
-    readings.rtt_variation_pct,
+    measures.rtt_variation_pct,
 )

@@ -18,8 +18,8 @@ from enum import StrEnum
 from typing import Any
 
 import topos
-from harness.metrics.measures import Measured
-from harness.metrics.metric import Metric
+from harness.metrics.measures import Estimate
+from harness.metrics.metrics import Metric
 from model.spec import TopologySpec
 from model.transports import SCATTER
 
@@ -64,7 +64,7 @@ class Relation(StrEnum):
             return measured >= published - tolerance
         return measured > published - tolerance
 
-    def verdict(self, measured: Measured, published: float, tolerance: float) -> bool | None:
+    def verdict(self, measured: Estimate, published: float, tolerance: float) -> bool | None:
         """Return whether a measurement agrees; None if its interval leaves it undecided.
 
         A bound or a sign agrees only if the 95 % interval excludes the bound, and differs only if all of the

@@ -15,9 +15,9 @@ from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.text import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
+from harness.baseline import MATRIX
 from harness.options import user_files
 from harness.options.user_files import expanded, trace_of
-from harness.points.baseline import MATRIX
 from model.congestion import CONGESTION_CONTROLS
 from model.links import event_text
 from model.spec import LIMITS, MAX_SUBFLOWS, Limits, LinkEvent, WorkloadSpec, value_words

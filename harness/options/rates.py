@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import topos
 from common.text import joined
 from engines.registry import LINUX
-from harness.points.labels import named, queue_label
+from harness.labels import named, queue_label
 from model.noise import queue_us
 from model.spec import RunSpec, TopologySpec
 

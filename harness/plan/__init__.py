@@ -1,5 +1,5 @@
 """Plan a sweep from its options: points, link rates, jobs.
 
 May import `common`, `fabric`, `topos`, `workloads`, `model`, `engines`, `harness.experiment`,
-`harness.options`, `harness.points` and `harness.results`.
+`harness.options`, `harness.labels`, `harness.baseline` and `harness.results`.
 """

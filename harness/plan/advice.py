@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fabric.plan import FRAME_BITS
+from harness import labels
+from harness.baseline import is_baseline
+from harness.labels import named
 from harness.options.rates import SETTLING_MBIT
 from harness.plan.jobs import Job
-from harness.points import labels
-from harness.points.baseline import is_baseline
-from harness.points.labels import named
 from model.machine import (
     FIT_PCT,
     FULL_PCT,

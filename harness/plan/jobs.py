@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engines import registry as engines
+from harness import labels
+from harness.baseline import baseline_of, is_baseline
 from harness.experiment import Figure
 from harness.options.options import SweepOptions
 from harness.options.profiles import Retries
 from harness.options.rates import UNKNOWN_RATE, RateChoice, RateKey, rate_key
 from harness.plan.machines import Machines
-from harness.points import labels
-from harness.points.baseline import baseline_of, is_baseline
 from harness.results.store import StoredPoint, point_name
 from model.spec import RunSpec, TopologySpec
 

@@ -10,8 +10,8 @@ from common.errors import BusyError, HostUnfitError, NoKernelError
 from engines.dispatch import only
 from engines.engine import Engine, NeedsMachine, Observer
 from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
+from harness.labels import named
 from harness.options.rates import RateChoice, virtual_mbps
-from harness.points.labels import named
 from model.spec import RunSpec, TopologySpec
 
 FAKE_MBPS = 10.0

@@ -96,7 +96,7 @@ class Session:
                 if each.rate_of(spec.topology).rate_mbps is None
                 if rate_key(each.options.auto.basis(spec.topology)) == basis
             }
-            lines.append(f"not run: {text.points(len(names))}, because {error}")
+            lines.append(f"not run: {text.counted(len(names), 'point')}, because {error}")
         return lines
 
 
@@ -392,10 +392,7 @@ def _retries(
     again = retry_jobs(plan.jobs, stored, retries)
     unfit = machines.unfit(job.spec for job in again)
     count = len(again)
-    lines = [
-        f"{text.counted(count, 'suspect point')} {text.are(count)} not run again: {error}"
-        for error in unfit.values()
-    ]
+    lines = [f"{text.counted(count, 'suspect point')} not run again: {error}" for error in unfit.values()]
     return NO_RETRIES if unfit else retries, lines
 
 

@@ -16,7 +16,7 @@ from common.processes import side_by_side
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.published import Published
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.result import Status, Table, under_test
 from plots.shared.settings_folder import import_matplotlib, settings_folder
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FigureCharts:
     """The charts of `figure` with these points, in folder `out`; the axes have the subflow counts `expected`,
     measured or not."""
 
     figure: Figure
-    points: Sequence[Judged]
+    points: Sequence[PointResult]
     out: Path
     expected: Sequence[int] = ()
 
 
-def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
+def draw(wanted: Sequence[FigureCharts]) -> dict[str, list[Path]]:
     """Draw all charts, as many at a time as there are CPUs; return the files by figure. Raises StoreError."""
     drawn: dict[str, list[Path]] = {each.figure.name: [] for each in wanted}
     tasks: list[tuple[str, Callable[[], list[Path]]]] = []
@@ -54,7 +54,7 @@ def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
     return drawn
 
 
-def _remove_others(wanted: Wanted, drawn: Sequence[Path]) -> None:
+def _remove_others(wanted: FigureCharts, drawn: Sequence[Path]) -> None:
     """Remove the figure's charts in its folder that were not drawn now: a chart of settings that have another
     name now, or of points that are gone, would look current. Raises StoreError."""
     from plots.shared.saving import FORMATS  # noqa: PLC0415
@@ -66,7 +66,7 @@ def _remove_others(wanted: Wanted, drawn: Sequence[Path]) -> None:
                 path.unlink()
 
 
-def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
+def _charts(wanted: FigureCharts) -> list[Callable[[], list[Path]]]:
     if not wanted.points:
         return []
     with files.storing(f"creating {wanted.out}"):
@@ -82,7 +82,7 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
     ]
 
 
-def loaded(judged: Judged, overrides: tuple[str, ...] = ()) -> Point:
+def loaded(judged: PointResult, overrides: tuple[str, ...] = ()) -> Point:
     """Return a point as charts take it, with the settings that it has instead of its figure's."""
     from plots.data import Point  # noqa: PLC0415
 
@@ -103,7 +103,7 @@ def loaded(judged: Judged, overrides: tuple[str, ...] = ()) -> Point:
     )
 
 
-def _table(judged: Judged, name: str) -> Table | None:
+def _table(judged: PointResult, name: str) -> Table | None:
     """Return a sample table; print a message and return None for a damaged one, which costs its chart
     alone."""
     if name not in judged.point.sample_rows:

@@ -16,7 +16,7 @@ from analysis import stats
 from analysis.plausibility import MOST_PCT
 from analysis.stats import correlation, rank_correlation
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, STEADY_STATE
-from harness.points.baseline import is_baseline
+from harness.baseline import is_baseline
 from harness.results.store import StoredPoint
 from model import transports
 from model.reasons import BASELINE, COMPLETION, IMPOSSIBLE, RTT, Reason, blames_machine
@@ -27,7 +27,7 @@ BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
 
 
 @dataclass(frozen=True)
-class Judged:
+class PointResult:
     """A stored point beside its baseline: what tables and charts show.
 
     `baseline_mbps` is the goodput of the baseline flow in Mb/s; `goodput_mbps` and `goodput_pct` are spreads
@@ -78,7 +78,7 @@ class Judged:
         return self.point.drops if self.point.ports else self.metric("drops")
 
 
-def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> list[Judged]:
+def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> list[PointResult]:
     """Return every point beside its baseline, sorted by `order`.
 
     `cpu_bound` names the points that overload the machine on purpose.
@@ -101,7 +101,7 @@ def order(spec: RunSpec) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> Judged:
+def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> PointResult:
     baseline = known.get(point.baseline_hash)
     baseline_mbps = _goodput_mbps(baseline)
     status, reasons, cautions = point.status, point.reasons, point.cautions
@@ -116,7 +116,7 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
     goodput = None if failed else point.goodput_mbps
     if not failed and (short := _short_baseline(point, baseline_mbps)):
         status, reasons = Status.SUSPECT, (*reasons, short)
-    return Judged(
+    return PointResult(
         point,
         status,
         reasons,
@@ -175,11 +175,11 @@ def alike(spec: RunSpec) -> RunSpec:
 
 
 @dataclass(frozen=True)
-class Pair:
+class EnginePair:
     """The same point, emulated and simulated."""
 
-    emulated: Judged
-    simulated: Judged
+    emulated: PointResult
+    simulated: PointResult
 
     @property
     def goodputs(self) -> tuple[list[float], list[float]]:
@@ -203,11 +203,11 @@ class Pair:
         return here.mean - there.mean if here and there else None
 
 
-def _goodputs(judged: Judged) -> list[float]:
+def _goodputs(judged: PointResult) -> list[float]:
     return [flow.goodput_mbps for flow in sorted(under_test(judged.point.flows), key=lambda flow: flow.flow)]
 
 
-def pairs(points: Iterable[Judged]) -> list[Pair]:
+def pairs(points: Iterable[PointResult]) -> list[EnginePair]:
     """Pair the points that were emulated and simulated; points without flows and baselines are left out.
 
     Where there are points in real time, those in virtual time are compared with them too.
@@ -215,17 +215,17 @@ def pairs(points: Iterable[Judged]) -> list[Pair]:
     points = [judged for judged in points if judged.point.flows and not is_baseline(judged.spec)]
     ran = engines(points)
     standard = next((name for name in LINUX_HOSTS if name in ran), "")
-    emulated: dict[str, Judged] = {}
-    others: list[Judged] = []
+    emulated: dict[str, PointResult] = {}
+    others: list[PointResult] = []
     for judged in points:
         if judged.spec.engine == standard:
             emulated[alike(judged.spec).canonical()] = judged
         else:
             others.append(judged)
     keyed = ((alike(other.spec).canonical(), other) for other in others)
-    return [Pair(emulated[key], other) for key, other in keyed if key in emulated]
+    return [EnginePair(emulated[key], other) for key, other in keyed if key in emulated]
 
 
-def engines(points: Iterable[Judged]) -> Sequence[str]:
+def engines(points: Iterable[PointResult]) -> Sequence[str]:
     """Return the engines that ran any of the points."""
     return sorted({judged.spec.engine for judged in points})

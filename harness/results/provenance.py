@@ -13,8 +13,8 @@ from typing import Any
 
 from analysis.plausibility import unsteady
 from common.text import counted
-from harness.points.labels import point_label
-from harness.results.point_results import Judged
+from harness.labels import point_label
+from harness.results.point_results import PointResult
 from harness.results.store import StoredPoint
 
 COUNTED = ("counters", "kernel_counters", "path_manager_errors", "stalled_attempts")
@@ -132,7 +132,7 @@ class Provenance:
     counted: tuple[Section, ...]
 
 
-def collect(points: Sequence[Judged]) -> Provenance:
+def collect(points: Sequence[PointResult]) -> Provenance:
     """Return facts and counters over all points."""
     known = values(judged.point for judged in points)
     return Provenance(
@@ -143,7 +143,7 @@ def collect(points: Sequence[Judged]) -> Provenance:
     )
 
 
-def _notes(points: Sequence[Judged], values: Mapping[Fact, Sequence[str]]) -> list[str]:
+def _notes(points: Sequence[PointResult], values: Mapping[Fact, Sequence[str]]) -> list[str]:
     notes = []
     revisions = values.get(Fact("", "revision"), ())
     dirty = [revision for revision in revisions if is_dirty(revision)]
@@ -170,7 +170,7 @@ def _notes(points: Sequence[Judged], values: Mapping[Fact, Sequence[str]]) -> li
     return notes
 
 
-def _named(points: Sequence[Judged]) -> str:
+def _named(points: Sequence[PointResult]) -> str:
     names = [point_label(judged.spec) for judged in points[:_SHOWN_EACH]]
     more = len(points) - len(names)
     return "; ".join(names) + (f"; and {more} more" if more else "")
@@ -191,9 +191,9 @@ def _sections(values: Mapping[Fact, Sequence[str]]) -> list[Section]:
     ]
 
 
-def _points_by_value(points: Sequence[Judged], fact: Fact) -> tuple[tuple[str, str], ...]:
+def _points_by_value(points: Sequence[PointResult], fact: Fact) -> tuple[tuple[str, str], ...]:
     """Return each value of a fact with the points that have it."""
-    having: dict[str, list[Judged]] = {}
+    having: dict[str, list[PointResult]] = {}
     for judged in points:
         value = facts(judged.point.provenance).get(fact, NOT_RECORDED)
         having.setdefault(value, []).append(judged)
@@ -202,7 +202,7 @@ def _points_by_value(points: Sequence[Judged], fact: Fact) -> tuple[tuple[str, s
     )
 
 
-def _counted(points: Sequence[Judged]) -> list[Section]:
+def _counted(points: Sequence[PointResult]) -> list[Section]:
     core, kernel = Counter[str](), Counter[str]()
     for judged in points:
         core.update(_difference(judged.point.provenance.get("counters")))

@@ -15,9 +15,9 @@ import topos
 from common import files, records, stored_json
 from common.errors import RefabricError
 from engines.registry import ENGINES
+from harness.baseline import is_baseline
 from harness.options.fields import SPEC_FIELDS
 from harness.options.parsers import one_of
-from harness.points.baseline import is_baseline
 from harness.results.tables import UnreadableError
 from model.congestion import CONGESTION_CONTROLS, is_known
 from model.flows import drawn_flows

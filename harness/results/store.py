@@ -32,7 +32,7 @@ from common.errors import StoreError, UsageError
 from common.privileges import check_private
 from common.text import one_line
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
-from harness.points.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
+from harness.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
 from harness.results import contents, run_json, tables
 from harness.results.cache import PointNumbers, ResultsCache, fingerprint
 from harness.results.run_json import (

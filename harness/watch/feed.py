@@ -23,7 +23,7 @@ from common.files import is_abandoned
 from engines.engine import Observer
 from harness.results import run_json
 from harness.results.store import Store, point_name
-from harness.watch.scene import scene_of
+from harness.watch.page import scene_of
 from model.result import Instant
 from model.spec import RunSpec
 from workloads.matrices import has_flows
@@ -39,7 +39,7 @@ MAX_FEEDS = 16
 _ARRAYS = {"u": "halves", "q": "halves", "f": "flows", "w": "subflows", "s": "subflows", "r": "subflows"}
 
 
-class Followed:
+class FeedWriter:
     """An observer that passes phases and notes on, and writes phases and instants to a feed."""
 
     def __init__(self, observer: Observer, handle: int, spec: RunSpec) -> None:
@@ -107,7 +107,7 @@ def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observ
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             handle = os.open(aside.path / FEED, flags, 0o644)
         try:
-            feed = Followed(observer, handle, spec)
+            feed = FeedWriter(observer, handle, spec)
             feed.write({"format": FORMAT, "version": VERSION, "name": name, "spec": spec.to_json()})
             yield feed
         finally:

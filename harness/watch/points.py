@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import RefabricError, UsageError
-from harness.points import labels
+from harness import labels
 from harness.results import run_json, store
 from harness.watch import page
 from harness.watch.feed import Feed, names_of_feeds, open_feed
-from harness.watch.scene import network_json, point_json, scene_of
-from harness.watch.stored import stored_json
+from harness.watch.page import network_json, point_json, scene_of, stored_json
 from model.spec import RunSpec
 
 MAX_LISTED = 500
@@ -31,7 +30,7 @@ MAX_STEPS = 200
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListItem:
     """A point of the list. `at` is its folder, `name` what is in it: a point, or the folder of a feed.
 
     `label` is its name for readers, `beside` what it has in common with points worth seeing side by side.
@@ -46,7 +45,7 @@ class Listed:
     beside: tuple[str, int]
 
     @classmethod
-    def of(cls, at: Path, name: str, spec: RunSpec, state: str = "running") -> Listed:
+    def of(cls, at: Path, name: str, spec: RunSpec, state: str = "running") -> ListItem:
         """Return a point, which runs unless it has another state."""
         return cls(at, name, spec, state, state == "running", labels.label(spec), page.beside(spec))
 
@@ -64,7 +63,7 @@ class Listed:
         }
 
 
-class Points:
+class WatchFolder:
     """The points of one folder: of an experiment, of several, or of one point. Threads may share it.
 
     Only folders found by listing are read; an id selects one of them and is never a path.
@@ -79,11 +78,11 @@ class Points:
             )
         self._folder = folder
         self._lock = threading.Lock()
-        self._stored: dict[tuple[Path, str], tuple[int, Listed | None]] = {}
+        self._stored: dict[tuple[Path, str], tuple[int, ListItem | None]] = {}
         self._feeds: dict[str, Feed] = {}
         self._not_before: dict[str, float] = {}
         """When to try again to open a feed."""
-        self._listed: dict[str, Listed] = {}
+        self._listed: dict[str, ListItem] = {}
         self._served: dict[str, dict[str, Any]] = {}
 
     def all(self) -> dict[str, Any]:
@@ -133,7 +132,7 @@ class Points:
             feed.close()
         self._feeds = {}
 
-    def _running(self, listed: Listed) -> dict[str, Any]:
+    def _running(self, listed: ListItem) -> dict[str, Any]:
         feed = self._feeds[listed.id]
         feed.read_on()
         scene = scene_of(feed.spec)
@@ -164,11 +163,11 @@ class Points:
         others = [p for p in inner if p.name[0] != "." and not store.is_point_name(p.name)]
         return [self._folder, *others[:MAX_FOLDERS]]
 
-    def _in(self, folder: Path, until: float) -> Iterator[Listed]:
+    def _in(self, folder: Path, until: float) -> Iterator[ListItem]:
         only = self._folder.name if store.is_point_name(self._folder.name) else ""
         for name in () if only else names_of_feeds(folder):
             if (feed := self._feed(folder, name, until)) is not None:
-                yield Listed.of(folder, name, feed.spec)
+                yield ListItem.of(folder, name, feed.spec)
         for path in store.point_folders(folder):
             found = self._read(path) if only in ("", path.name) else None
             if found is not None:
@@ -182,14 +181,14 @@ class Points:
         if of not in self._feeds and is_next:
             try:
                 feed = open_feed(folder, name)
-                Listed.of(folder, name, feed.spec)
+                ListItem.of(folder, name, feed.spec)
                 self._feeds[of] = feed
             except Exception:  # whatever is in somebody's feed, the other points are shown
                 now = time.monotonic()
                 self._not_before[of] = now + RETRY * (now - begin)
         return self._feeds.get(of)
 
-    def _read(self, path: Path) -> Listed | None:
+    def _read(self, path: Path) -> ListItem | None:
         """Return the stored point of a folder; None for one that cannot be read or drawn."""
         try:
             changed = (path / run_json.RUN).stat(follow_symlinks=False).st_mtime_ns
@@ -201,16 +200,16 @@ class Points:
         return self._stored[key][1]
 
 
-def _stored(path: Path) -> Listed | None:
+def _stored(path: Path) -> ListItem | None:
     try:
         run = run_json.read(path)
     except RefabricError:
         return None
     shown = page.is_shown(run.spec)
-    return Listed.of(path.parent, path.name, run.spec, str(run.status)) if shown else None
+    return ListItem.of(path.parent, path.name, run.spec, str(run.status)) if shown else None
 
 
-def opening(points: list[Listed]) -> list[Listed]:
+def opening(points: list[ListItem]) -> list[ListItem]:
     """Return the points to open first: two that are worth seeing side by side, TCP first.
 
     One that runs now is among them, if there is any.

@@ -2,7 +2,7 @@
 
 Other web pages that the user has open can send requests here. Without the token they get nothing. Under
 another name for this address (DNS rebinding) they get nothing either, because the Host header must be this
-server's. Requests select from what Points lists, and never name a file.
+server's. Requests select from what WatchFolder lists, and never name a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 from common.errors import RefabricError, UsageError
 from harness.results.store import finite
 from harness.watch import page
-from harness.watch.points import Points
+from harness.watch.points import WatchFolder
 
 ADDRESS = "127.0.0.1"
 TOKEN = "X-Refabric-Token"
@@ -44,7 +44,7 @@ class WatchServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = MAX_AT_ONCE
 
-    def __init__(self, points: Points, title: str, port: int = 0) -> None:
+    def __init__(self, points: WatchFolder, title: str, port: int = 0) -> None:
         """Raises UsageError if the port is not available."""
         self.points, self.token = points, secrets.token_urlsafe(24)
         self.html = page.served(title).encode()

@@ -22,7 +22,7 @@ from common import files
 from common.errors import StoreError, UsageError
 from common.files import remove_tree
 from experiments.command import main
-from harness.points.baseline import baseline_of
+from harness.baseline import baseline_of
 from harness.results import contents, tables
 from harness.results.store import Store, pack, point_name, scan
 from model.result import FlowRow, Table

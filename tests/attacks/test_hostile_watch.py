@@ -18,7 +18,7 @@ import pytest
 from harness.results.store import Store
 from harness.watch import points as watched
 from harness.watch.feed import FEED, FORMAT, MAX_LINE, VERSION
-from harness.watch.points import Points
+from harness.watch.points import WatchFolder
 from harness.watch.server import MAX_AT_ONCE, TOKEN, WatchServer
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 from tests.support.watch.served import served
@@ -46,7 +46,7 @@ def head(**topology: object) -> bytes:
     return json.dumps({"format": FORMAT, "version": VERSION, "spec": spec}).encode() + b"\n"
 
 
-def names(points: Points) -> list[str]:
+def names(points: WatchFolder) -> list[str]:
     return [each["name_shown"] for each in points.all()["points"]]
 
 
@@ -71,7 +71,7 @@ FEEDS = {
 @pytest.mark.parametrize("text", FEEDS)
 def test_a_hostile_feed_hides_no_other_point(results: Path, text: str) -> None:
     """M3: one feed stopped `refabric watch` for all points."""
-    points = Points(results)
+    points = WatchFolder(results)
     with feed(results, FEEDS[text]), feed(results, head(), "good"):
         assert len(names(points)) == 2 and sum("running" in name for name in names(points)) == 1
     points.close()
@@ -79,7 +79,7 @@ def test_a_hostile_feed_hides_no_other_point(results: Path, text: str) -> None:
 
 def test_a_feed_of_a_gigabyte_hides_no_other_point(results: Path) -> None:
     """M3: a sparse feed of 1.1 GB ended the list of all points in a RecursionError, again in each request."""
-    points = Points(results)
+    points = WatchFolder(results)
     with feed(results, head()) as file, feed(results, head(), "good"):
         with_holes(file)
         begin = time.monotonic()
@@ -95,7 +95,7 @@ def test_an_error_in_one_feed_hides_no_other_point(results: Path, monkeypatch: p
         raise MemoryError(folder, name)
 
     monkeypatch.setattr(watched, "open_feed", failing)
-    points = Points(results)
+    points = WatchFolder(results)
     with feed(results, head()):
         assert len(names(points)) == 1
 
@@ -112,7 +112,7 @@ def test_a_feed_that_cannot_be_opened_is_not_tried_in_each_request(
         raise ValueError(folder)
 
     monkeypatch.setattr(watched, "open_feed", slow)
-    points = Points(results)
+    points = WatchFolder(results)
     with feed(results, head()):
         for _ in range(5):
             names(points)

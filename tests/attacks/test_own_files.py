@@ -14,8 +14,7 @@ import pytest
 
 from common.errors import UsageError
 from harness.cli import manuals
-from harness.report.report import TEMPLATES
-from harness.report.svg import picture
+from harness.report.report import TEMPLATES, picture
 from tests.support.watch.chromium import LACKING, Chromium, program
 
 HOSTILE = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"

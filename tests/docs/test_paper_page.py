@@ -13,12 +13,12 @@ from docs.tools.pages import charts, simulated_chart
 from docs.tools.paper_page import PAGE, written
 from experiments.sigcomm11.whole import SECTIONS
 from harness.claims.claims import Colour
-from harness.report.claims import Cell, Row
-from harness.report.points import NOTHING
+from harness.report.tables import NOTHING, ClaimCell, ClaimRow
 
-ROW = Row(
-    "sigcomm11-throughput", "FatTree", "levels off", "k=8", Cell("about 95 %", "text"), Cell("70 % (1 seed)"),
-    Cell("80 %", "", "k=4"), Colour.RED, "differs", "5 %", ("Paths collide.",),
+ROW = ClaimRow(
+    "sigcomm11-throughput", "FatTree", "levels off", "k=8", ClaimCell("about 95 %", "text"),
+    ClaimCell("70 % (1 seed)"),
+    ClaimCell("80 %", "", "k=4"), Colour.RED, "differs", "5 %", ("Paths collide.",),
 )  # fmt: skip
 TEXT = "before\n<!-- claims: FatTree -->\nold\n<!-- end -->\n<!-- differs: FatTree -->\n<!-- end -->\nafter"
 
@@ -35,12 +35,12 @@ def test_tables_and_reasons_are_made_anew_and_text_is_kept() -> None:
 
 def test_what_all_rows_share_is_said_once() -> None:
     published, simulated = (
-        Cell("about 95\N{NO-BREAK SPACE}%", "text"),
+        ClaimCell("about 95\N{NO-BREAK SPACE}%", "text"),
         "70 \N{PLUS-MINUS SIGN} 2\N{NO-BREAK SPACE}%",
     )
-    row = dataclasses.replace(ROW, published=published, emulated=Cell(NOTHING))
+    row = dataclasses.replace(ROW, published=published, emulated=ClaimCell(NOTHING))
     found = [
-        dataclasses.replace(row, simulated=Cell(f"{simulated} (95 %, 6 seeds{more})"))
+        dataclasses.replace(row, simulated=ClaimCell(f"{simulated} (95 %, 6 seeds{more})"))
         for more in ("", ", 2 % of the flows unfinished")
     ]
     page = written(TEXT, found, "")

@@ -10,7 +10,7 @@ from common.errors import UsageError
 from docs.tools import pages
 from docs.tools.pfabric_page import EXPERIMENTS, PAGE, by_arm, completion, text
 from experiments.registry import CATALOGUE
-from harness.load import Shown
+from harness.load import FigureResults
 from harness.options.options import UserOptions, resolve
 from model.arms import MINTCP, TCP, arm_of
 from model.spec import RunSpec, TopologySpec
@@ -19,7 +19,7 @@ from tests.support.judged_points import with_times_alone
 (FIGURE,) = CATALOGUE.find("pfabric-overall").figures
 
 
-def shown(*seeds: int) -> Shown:
+def shown(*seeds: int) -> FigureResults:
     """Return a figure whose flows take 2 or 8 times as long as alone, and a tenth more at each seed."""
     times = {MINTCP: 2.0, TCP: 8.0}
     points = [
@@ -28,7 +28,7 @@ def shown(*seeds: int) -> Shown:
         for spec in planned(seed)
         if arm_of(spec) in times
     ]
-    return Shown(FIGURE, tuple(points), PAGE.parent)
+    return FigureResults(FIGURE, tuple(points), PAGE.parent)
 
 
 def planned(seed: int) -> list[RunSpec]:

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from experiments.registry import EXPERIMENTS
-from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
-from harness.compare.match import conditions, match
+from harness import labels
+from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
+from harness.compare.compare import conditions, match
 from harness.experiment import Figure
-from harness.metrics import columns, published
+from harness.metrics import published, summary_csv
 from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
-from harness.points import labels
 from harness.report import figures
 from harness.results import point_results
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.results.store import Store, load
 from model.spec import RunSpec, TopologySpec
 from plots.data import panels
@@ -39,7 +39,7 @@ def spec(oversubscription: int) -> RunSpec:
 
 
 @pytest.fixture
-def points(tmp_path: Path) -> list[Judged]:
+def points(tmp_path: Path) -> list[PointResult]:
     """Return both trees with their baselines; flows of the oversubscribed tree reach a quarter."""
     store = Store.open(tmp_path, EXPERIMENT)
     for times, mbps in ((1, 4.0), (4, 1.0)):
@@ -48,7 +48,7 @@ def points(tmp_path: Path) -> list[Judged]:
     return point_results.judge(load(store.directory))
 
 
-def test_each_verdict_is_of_its_own_network(points: list[Judged]) -> None:
+def test_each_verdict_is_of_its_own_network(points: list[PointResult]) -> None:
     words = [(v.word, v.measured.value if v.measured else None) for v in verdicts(FIGURE, points)]
     assert words == [(AGREES, 80.0), (AGREES, 20.0)]
     swapped = [p for p in points if p.spec.topology.params.get("oversubscription") == 4]
@@ -57,21 +57,21 @@ def test_each_verdict_is_of_its_own_network(points: list[Judged]) -> None:
     assert [v.word for v in verdicts(wrong, points)] == [DIFFERS]
 
 
-def test_a_network_given_with_its_defaults_is_the_same(points: list[Judged]) -> None:
+def test_a_network_given_with_its_defaults_is_the_same(points: list[PointResult]) -> None:
     given = dataclasses.replace(PLAIN, shape=(("oversubscription", 1),))
     assert given.is_on(TopologySpec("fat_tree", {"k": 4}))
     (verdict,) = verdicts(dataclasses.replace(FIGURE, published=(given,)), points)
     assert verdict.word == AGREES
 
 
-def test_labels_name_the_network(points: list[Judged]) -> None:
+def test_labels_name_the_network(points: list[PointResult]) -> None:
     assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
     assert labels.network(spec(4).topology) == "FatTree k=4, 4:1"
     of = panels(map(figures.loaded, points))
     assert [style.network(panel.spec) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
 
 
-def test_a_level_is_drawn_on_its_own_network(points: list[Judged]) -> None:
+def test_a_level_is_drawn_on_its_own_network(points: list[PointResult]) -> None:
     levels = figures.published_levels(FIGURE.published)
     of = panels(map(figures.loaded, points))
     shown = [
@@ -89,15 +89,15 @@ def test_tables_show_the_number_published_for_that_network() -> None:
     assert found == [PLAIN, FOUR, None]
 
 
-def test_the_summary_tells_them_apart(tmp_path: Path, points: list[Judged]) -> None:
+def test_the_summary_tells_them_apart(tmp_path: Path, points: list[PointResult]) -> None:
     store = Store.open(tmp_path, EXPERIMENT)
-    columns.write(store, [judged.point for judged in points])
+    summary_csv.write(store, [judged.point for judged in points])
     with (store.directory / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["workload"] != "reference"]
     assert [(row["k"], row["topology_params"]) for row in rows] == [("4", ""), ("4", "oversubscription=4")]
 
 
-def test_two_folders_are_compared_network_by_network(points: list[Judged]) -> None:
+def test_two_folders_are_compared_network_by_network(points: list[PointResult]) -> None:
     of = conditions(judged for judged in points if judged.spec.workload.matrix != "reference")
     found = match(of, of)
     assert len(found.pairs) == 2

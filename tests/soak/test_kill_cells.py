@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from harness.metrics import columns
+from harness.metrics import summary_csv
 from harness.results.store import Store
 from model.reasons import AGENT, Reason
 from model.result import Status
@@ -64,7 +64,7 @@ def test_a_simulated_number_of_its_own_is_unlike_an_undisturbed_run(tmp_path: Pa
     for name, goodput_mbps in (("undisturbed", 1.0), ("same", 1.0), ("other", 1.1)):
         store = Store.open(tmp_path / name, EXPERIMENT)
         put(store, spec, result_of([goodput_mbps]))
-        columns.write(store, store.read().points)
+        summary_csv.write(store, store.read().points)
         (store.directory / "charts").mkdir()
         shapes.append(shape(store.directory))
     undisturbed, same, other = shapes

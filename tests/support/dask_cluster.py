@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engines.engine import Observer
 from engines.fake import FakeEngine
-from harness.points.baseline import is_baseline
+from harness.baseline import is_baseline
 from model.result import RunResult
 from model.spec import RunSpec
 

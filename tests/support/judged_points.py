@@ -1,4 +1,4 @@
-"""Judged points made in memory, for tests of code that reads results."""
+"""Points beside their baselines, made in memory, for tests of code that reads results."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.points.baseline import baseline_of
+from harness.baseline import baseline_of
 from harness.results import point_results
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.results.store import StoredPoint, point_name
 from model.result import Status
 from model.spec import RunSpec
@@ -46,7 +46,7 @@ def stored(
     )
 
 
-def judged(points: Sequence[StoredPoint]) -> list[Judged]:
+def judged(points: Sequence[StoredPoint]) -> list[PointResult]:
     """Return the points and the baselines they need."""
     baselines = {baseline_of(p.spec).content_hash(): baseline_of(p.spec) for p in points}
     provenance = points[0].provenance
@@ -54,7 +54,7 @@ def judged(points: Sequence[StoredPoint]) -> list[Judged]:
     return point_results.judge([*points, *extra])
 
 
-def with_times_alone(spec: RunSpec, times_alone: float, unfinished: int = 0) -> Judged:
+def with_times_alone(spec: RunSpec, times_alone: float, unfinished: int = 0) -> PointResult:
     """Return a point with 200 flows of 10 kB, each of which takes `times_alone` times as long as alone;
     `unfinished` of them have not ended."""
     row = dataclasses.replace(

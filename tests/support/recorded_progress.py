@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness.execute.sweep import SweepPosition
 from harness.plan.jobs import Job
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.result import Status
 
 
@@ -37,7 +37,7 @@ class Recorder:
         self.places.append(place)
         self.at_start(place)
 
-    def finish(self, judged: Judged, place: SweepPosition) -> None:
+    def finish(self, judged: PointResult, place: SweepPosition) -> None:
         assert judged.point.name in self.started and place.eta_s >= 0
         self.events.append((judged.status.value, place.index))
         self.finished.append((judged.point.name, judged.status))

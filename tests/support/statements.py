@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.baseline import baseline_of
 from harness.options.fields import USUAL_TRAFFIC
-from harness.points.baseline import baseline_of
 from harness.results.run_json import Attempt
 from harness.results.store import Store, StoredPoint
 from model.result import FlowRow, PortRow, RunResult, Status, Table

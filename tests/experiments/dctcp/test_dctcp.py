@@ -10,8 +10,8 @@ import topos
 from common.errors import UsageError
 from experiments import dctcp
 from fabric.plan import FRAME_BITS
+from harness.baseline import baseline_of
 from harness.options.options import UserOptions, resolve
-from harness.points.baseline import baseline_of
 from model.spec import RunSpec, sub_seed
 from workloads import matrices
 

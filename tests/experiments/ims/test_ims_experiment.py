@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from experiments.ims import EXPERIMENT, FIGURES, FIRST, KNEE_LOADS, LADDER, PUBLISHED, REAL_SCALE, STEP_BEFORE
+from harness.labels import workload_label
 from harness.options.options import UserOptions, resolve
-from harness.points.labels import workload_label
 from plots.registry import CHARTS
 from workloads.sip import POLICIES
 

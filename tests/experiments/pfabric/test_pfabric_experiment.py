@@ -13,11 +13,11 @@ from engines.registry import SIMULATOR, make
 from experiments.cs244_2017 import FINDINGS, P99_AGAINST_MEAN
 from experiments.pfabric import BY_SIZE, LEAF_SPINE, MINTCP_OVER_IDEAL, OVERALL, TCP_GAP_GROWTH, workload
 from experiments.registry import CATALOGUE
+from harness.claims.claims import AGREES, DIFFERS, UNDECIDED, verdict_of
 from harness.claims.own_settings import OwnSettings
-from harness.claims.verdicts import AGREES, DIFFERS, UNDECIDED, judged
+from harness.labels import beside, label, shared
 from harness.options.options import UserOptions, resolve
-from harness.points.labels import beside, label, shared
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
 from model.spec import RunSpec
 from tests.support.judged_points import with_times_alone
@@ -150,7 +150,7 @@ def test_unfinished_flows_are_said_and_most_of_them_decide_nothing(unfinished: i
         if arm_of(spec) in {"mintcp", "ideal"}
     ]
     row = next(each for each in OVERALL if each.metric is MINTCP_OVER_IDEAL)
-    verdict = judged(row, found, OwnSettings([]))
+    verdict = verdict_of(row, found, OwnSettings([]))
     assert verdict.measured is not None and verdict.word == word
     assert verdict.measured.unfinished_pct == unfinished / 2
 
@@ -166,7 +166,7 @@ def test_a_tail_that_follows_the_mean_is_told_from_one_that_does_not() -> None:
         assert measured is not None and measured.value == pytest.approx(apart)
 
 
-def _with_tail(spec: RunSpec, mean: float, tail: float) -> Judged:
+def _with_tail(spec: RunSpec, mean: float, tail: float) -> PointResult:
     """Return a point whose 200 flows have this mean and this 99th percentile of times alone."""
     point = with_times_alone(spec, (200 * mean - 4 * tail) / 196)
     slow = dataclasses.replace(point.point.flows[0], completed_s=tail * 1e-5)

@@ -14,8 +14,8 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.responsive_mptcp.figures import FIGURES, SCHEMES
 from experiments.responsive_mptcp.statements import STACK, TABLE, scheme_of
+from harness.labels import workload_label
 from harness.options.options import UserOptions, resolve
-from harness.points.labels import workload_label
 from model.result import FlowRow, RunResult, Status
 from model.schedulers import check_scheduler, parse_scheduler, scheduler_words
 from model.spec import LinkEvent, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from experiments.command import main
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS, OVER_FIRST_FIT
+from harness.labels import names, routing, workload_label
 from harness.options.options import UserOptions, resolve
-from harness.points.labels import names, routing, workload_label
 from model.schedulers import scheduler_words
 
 pytestmark = pytest.mark.usefixtures("in_this_process")

@@ -13,10 +13,10 @@ import topos
 from engines.registry import make
 from experiments.command import main
 from experiments.sigcomm11 import oversubscribed, several_nics, topologies
-from harness.claims.verdicts import AGREES
+from harness.claims.claims import AGREES
 from harness.experiment import Figure
+from harness.labels import workload_label
 from harness.options.options import UserOptions, resolve
-from harness.points.labels import workload_label
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

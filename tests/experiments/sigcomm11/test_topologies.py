@@ -12,7 +12,7 @@ import topos
 from common.errors import UsageError
 from experiments.command import main
 from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
-from harness.claims.verdicts import AGREES
+from harness.claims.claims import AGREES
 from harness.options.options import UserOptions, resolve
 from model.spec import TopologySpec
 

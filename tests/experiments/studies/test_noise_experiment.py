@@ -11,9 +11,9 @@ from common.errors import UsageError
 from engines.fake import FakeEngine
 from engines.registry import SIMULATOR, make
 from experiments.registry import EXPERIMENTS
+from harness.baseline import baseline_of, is_baseline
 from harness.options.options import UserOptions, resolve
 from harness.plan import session
-from harness.points.baseline import baseline_of, is_baseline
 from model.noise import QUIET, lateness_ms, noisy
 from model.spec import (
     CLOCKS,

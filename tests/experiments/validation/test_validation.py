@@ -15,7 +15,7 @@ from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS, SHORTFALL_BYTES
-from harness.claims.verdicts import AGREES, DIFFERS, verdicts
+from harness.claims.claims import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
 from harness.options.options import UserOptions, resolve
 from harness.options.rates import FIXED

@@ -10,22 +10,27 @@ import pytest
 from engines.registry import SIMULATOR
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from harness.claims.claims import (
+    AGREES,
+    DIFFERS,
+    NOT_MEASURED,
     OTHER_SIZE,
+    SUSPECT,
     Claim,
     Colour,
+    SentenceOutcome,
+    claim_fields,
     claims,
-    fields,
     once,
+    sentences,
 )
-from harness.claims.sentences import Outcome, sentences
-from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT
 from harness.experiment import Figure
-from harness.metrics.measures import Measured
+from harness.metrics.measures import Estimate
 from harness.metrics.metrics import GOODPUT_OVER_TCP, GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE
-from harness.report import claims as shown
-from harness.results.point_results import Judged
+from harness.report import tables as shown
+from harness.report.sentences import measured_text
+from harness.results.point_results import PointResult
 from harness.results.store import StoredPoint
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status
@@ -120,7 +125,7 @@ class TestColours:
         twice = dataclasses.replace(GAIN, value=2.0)
         claim = claim_on(twice, emulated(HIGH, k=4), emulated(LOW, k=4, subflows=1))
         assert claim.emulated is not None
-        assert (claim.emulated.word, claim.emulated.elsewhere) == (OTHER_SIZE, "k=4")
+        assert (claim.emulated.word, claim.emulated.network) == (OTHER_SIZE, "k=4")
 
     def test_a_network_of_another_shape_has_nothing_to_say(self) -> None:
         claim = claim_on(LEVEL.on(oversubscription=4), emulated(HIGH, k=4))
@@ -142,7 +147,7 @@ class TestReasons:
 
 class TestShown:
     def test_a_smaller_network_and_the_links_of_real_hosts_are_shown(self) -> None:
-        (row,) = shown.rows([claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4))])
+        (row,) = shown.claim_rows([claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4))])
         assert row.simulated.short() == "96.0\N{NO-BREAK SPACE}% of optimal (1 seed)"
         assert row.emulated.short() == "40.0\N{NO-BREAK SPACE}% of optimal (1 seed) at k=4, 5 Mb/s links"
         assert "100-packet queues" in row.emulated.note
@@ -150,20 +155,20 @@ class TestShown:
 
     def test_a_suspect_value_is_never_shown_as_if_it_were_not(self) -> None:
         doubtful = point(ENGINE, LOW, k=4, status=Status.SUSPECT)
-        (row,) = shown.rows([claim_on(LEVEL, simulated(HIGH), doubtful)])
+        (row,) = shown.claim_rows([claim_on(LEVEL, simulated(HIGH), doubtful)])
         assert row.verdict == AGREES
         assert row.emulated.short().endswith("at k=4, 5 Mb/s links, suspect")
 
     def test_intervals_need_three_seeds(self) -> None:
-        assert Measured(90.0, 3.0, 2, suspect=False).half is None
-        six = Measured(90.0, 3.0, 6, suspect=False)
+        assert Estimate(90.0, 3.0, 2, suspect=False).half is None
+        six = Estimate(90.0, 3.0, 6, suspect=False)
         assert six.half == pytest.approx(2.5706 * 3 / 6**0.5, rel=1e-4)
-        assert "90.0 \N{PLUS-MINUS SIGN} 3.1" in shown.value(six, LEVEL)
-        assert "95 %, 6 seeds" in shown.value(six, LEVEL)
+        assert "90.0 \N{PLUS-MINUS SIGN} 3.1" in measured_text(six, LEVEL.metric)
+        assert "95 %, 6 seeds" in measured_text(six, LEVEL.metric)
 
     def test_a_statement_of_two_figures_is_one_claim(self) -> None:
         twice = dataclasses.replace(LEVEL, words="said again", algorithm="lia")
-        made: list[Judged] = judged([simulated(HIGH)])
+        made: list[PointResult] = judged([simulated(HIGH)])
         found = [*claims(figure_of(LEVEL), made), *claims(figure_of(twice), made)]
         assert [claim.published.words for claim in once(found)] == ["levels off"]
 
@@ -172,28 +177,28 @@ class TestShown:
         other = LEVEL.of("another sentence")
         found = [claim_on(LEVEL, *six), claim_on(GAIN, simulated(HIGH)), claim_on(other, simulated(LOW))]
         assert [sentence.words for sentence in sentences(found)] == ["levels off", "another sentence"]
-        assert shown.score(found) == "Of 2 sentences (3 claims), 1 differs and 1 is open."
+        assert shown.score_of(found) == "2 sentences (3 claims): differs: 1, open: 1."
 
     def test_a_sentence_needs_seeds_and_engines_that_agree(self) -> None:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
 
-        def outcome(row: Published, *points: StoredPoint) -> Outcome:
+        def outcome(row: Published, *points: StoredPoint) -> SentenceOutcome:
             (sentence,) = sentences([claim_on(row, *points)])
             return sentence.outcome
 
         recalled = dataclasses.replace(LEVEL, source=Source.RECALLED)
         unlike = dataclasses.replace(LEVEL, incomparable="Its wiring is not known.")
-        assert outcome(LEVEL, *six) is Outcome.AGREES
-        assert outcome(LEVEL, *six[:5]) is Outcome.OPEN
-        assert outcome(recalled, *six) is Outcome.RECALLED
-        assert outcome(LEVEL, *six, emulated(LOW)) is Outcome.SPLIT
-        assert outcome(LEVEL, simulated(LOW)) is Outcome.DIFFERS
-        assert outcome(unlike, simulated(LOW)) is Outcome.INCOMPARABLE
-        assert outcome(LEVEL) is Outcome.OPEN
+        assert outcome(LEVEL, *six) is SentenceOutcome.AGREES
+        assert outcome(LEVEL, *six[:5]) is SentenceOutcome.OPEN
+        assert outcome(recalled, *six) is SentenceOutcome.RECALLED
+        assert outcome(LEVEL, *six, emulated(LOW)) is SentenceOutcome.SPLIT
+        assert outcome(LEVEL, simulated(LOW)) is SentenceOutcome.DIFFERS
+        assert outcome(unlike, simulated(LOW)) is SentenceOutcome.INCOMPARABLE
+        assert outcome(LEVEL) is SentenceOutcome.OPEN
 
     def test_a_split_sentence_names_its_engines(self) -> None:
         (sentence,) = sentences([claim_on(LEVEL, simulated(HIGH), emulated(LOW))])
-        assert sentence.judgement == (Outcome.SPLIT, "differs emulated, agrees simulated")
+        assert sentence.judgement == (SentenceOutcome.SPLIT, "differs emulated, agrees simulated")
 
     def test_a_caveat_stands_whatever_the_verdict(self) -> None:
         row = LEVEL.with_caveat("Two emulated runs gave less.")
@@ -201,7 +206,7 @@ class TestShown:
             assert "Two emulated runs gave less." in claim_on(row, simulated(values)).reasons
 
     def test_json_has_both_variants(self) -> None:
-        shown = fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))
+        shown = claim_fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))
         assert (shown["colour"], shown["simulated"]["verdict"]) == ("green", AGREES)
         assert shown["simulated"]["measured"]["value"] == pytest.approx(96)
         assert shown["emulated"]["network"] == "k=4"
@@ -229,4 +234,4 @@ def test_an_interval_decides_what_it_can(
     relation: Relation, value: float, spread: float | None, n: int, agrees: bool | None
 ) -> None:
     tolerance = 0.1 if relation is Relation.ABOUT else 0.0
-    assert relation.verdict(Measured(value, spread, n, suspect=False), 1.0, tolerance) is agrees
+    assert relation.verdict(Estimate(value, spread, n, suspect=False), 1.0, tolerance) is agrees

@@ -11,16 +11,15 @@ import pytest
 from common.errors import UsageError
 from engines.registry import LINUX, MININET, SIMULATOR
 from experiments.registry import CATALOGUE, EXPERIMENTS
-from harness.claims.claims import claims
+from harness.claims.claims import NOT_MEASURED, Verdict, claims, verdicts
 from harness.claims.own_settings import OwnSettings
-from harness.claims.verdicts import NOT_MEASURED, Verdict, verdicts
 from harness.experiment import Experiment, Figure
 from harness.metrics.published import Published
 from harness.options.fields import changed
 from harness.options.options import UserOptions, resolve
 from harness.own_experiment import experiment
 from harness.plan.sweeps import Variant
-from harness.report.in_short import beside, elsewhere, sentences
+from harness.report.sentences import elsewhere, published_goodput, results
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec
 from tests.support.judged_points import judged, stored
@@ -86,8 +85,8 @@ def test_an_override_is_named_and_keeps_published_numbers_away(
     own, spec = OwnSettings([ONE_TO_ONE]), mptcp_with(ONE_TO_ONE, k="8", **texts)
     (named,) = own.overrides(spec)
     assert words in named
-    assert own.published(spec) == [] and beside(spec, own) is None
-    assert beside(mptcp_with(ONE_TO_ONE, k="8"), own) is not None
+    assert own.published(spec) == [] and published_goodput(spec, own) is None
+    assert published_goodput(mptcp_with(ONE_TO_ONE, k="8"), own) is not None
 
 
 def test_sizes_rates_durations_and_seeds_override_nothing() -> None:
@@ -199,7 +198,7 @@ def test_statements_that_are_not_judged_are_counted_apart() -> None:
 
 def test_the_last_lines_name_what_overrides_the_figure() -> None:
     points = judged([stored(mptcp_with(ONE_TO_ONE, k="8", routing="ecmp"), [3.0])])
-    (first, *_) = sentences(points, OwnSettings([ONE_TO_ONE]))
+    (first, *_) = results(points, OwnSettings([ONE_TO_ONE]))
     assert "ecmp routing" in first
 
 

@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from experiments.registry import EXPERIMENTS
-from harness.claims.verdicts import (
+from harness.claims.claims import (
     AGREES,
     DIFFERS,
     NOT_MEASURED,
     SUSPECT,
     UNDECIDED,
     Verdict,
-    fields,
+    verdict_fields,
     verdicts,
 )
 from harness.cli import table
 from harness.metrics import metrics
-from harness.metrics.measures import Measured
+from harness.metrics.measures import Estimate
 from harness.metrics.published import Published, Relation
-from harness.report import words
+from harness.report import sentences
 from harness.results import point_results
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.results.store import Store, load
 from model.result import Status
 from tests.support.statements import row
@@ -46,11 +46,11 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path, EXPERIMENT)
 
 
-def judged(store: Store) -> list[Judged]:
+def judged(store: Store) -> list[PointResult]:
     return point_results.judge(load(store.directory))
 
 
-def verdict_on(statement: Published, points: Sequence[Judged]) -> Verdict:
+def verdict_on(statement: Published, points: Sequence[PointResult]) -> Verdict:
     figure = dataclasses.replace(EXPERIMENTS[EXPERIMENT].figures[0], published=(statement,))
     (verdict,) = verdicts(figure, points)
     assert verdict.published == statement
@@ -62,7 +62,7 @@ class TestVerdicts:
         put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0, 3.0]))
         agreeing = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 50, 1.0), judged(store))
-        assert (agreeing.word, agreeing.measured) == (AGREES, Measured(50.0, None, 1, False))
+        assert (agreeing.word, agreeing.measured) == (AGREES, Estimate(50.0, None, 1, False))
         assert agreeing.setting == "5 Mb/s links, 100-packet queues, 40 s"
         differing = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 40), judged(store))
         assert (differing.word, differing.why) == (DIFFERS, "10 off; because")
@@ -81,7 +81,9 @@ class TestVerdicts:
         for seed, mbps in ((1, 2.0), (2, 2.5), (3, 3.0)):
             put(store, spec_of(1, seed=seed), result_of([mbps]))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 50), judged(store))
-        shown = words.measured(found).replace("\N{NO-BREAK SPACE}", " ")
+        shown = sentences.measured_text(found.measured, found.published.metric).replace(
+            "\N{NO-BREAK SPACE}", " "
+        )
         assert shown == "50.0 \N{PLUS-MINUS SIGN} 25 % of optimal (95 %, 3 seeds)"
         terminal = io.StringIO()
         table.print_verdicts(terminal, EXPERIMENTS[EXPERIMENT].figures[0], [found])
@@ -103,14 +105,14 @@ class TestVerdicts:
         put(store, spec_of(1), result_of([2.0], Status.SUSPECT, CPU))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 50), judged(store))
         assert (found.word, found.why) == (SUSPECT, CPU)
-        assert found.measured == Measured(40.0, None, 1, True)
+        assert found.measured == Estimate(40.0, None, 1, True)
 
     def test_a_good_seed_counts_where_another_is_suspect(self, store: Store) -> None:
         put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1, seed=1), result_of([1.0], Status.SUSPECT, CPU))
         put(store, spec_of(1, seed=2), result_of([3.0]))
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 60), judged(store))
-        assert (found.word, found.measured) == (AGREES, Measured(60.0, None, 1, False))
+        assert (found.word, found.measured) == (AGREES, Estimate(60.0, None, 1, False))
 
     def test_a_claim_about_a_saturated_machine_needs_one(self, store: Store) -> None:
         statement = row(metrics.GOODPUT_OVER_TCP, 8, Relation.BELOW, 1).of_saturated()
@@ -121,7 +123,7 @@ class TestVerdicts:
         assert "give a higher --rate" in carried.why
         put(store, eight.spec, result_of([2.0], Status.SUSPECT, CPU))
         saturated = verdict_on(statement, judged(store))
-        assert (saturated.word, saturated.measured) == (AGREES, Measured(0.5, None, 1, True))
+        assert (saturated.word, saturated.measured) == (AGREES, Estimate(0.5, None, 1, True))
 
     def test_another_size_is_not_what_was_published(self, store: Store) -> None:
         put_baseline(store, spec_of(k=6), 5.0)
@@ -179,7 +181,7 @@ class TestVerdicts:
         put_baseline(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0]))
         figure = EXPERIMENTS[EXPERIMENT].figures[0]
-        shown = fields(
+        shown = verdict_fields(
             figure, verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.BELOW, 50), judged(store))
         )
         assert shown["figure"] == EXPERIMENT

@@ -216,7 +216,7 @@ def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     states = [line.split()[0] for line in done.stdout.splitlines()]
     assert states[:8] == ["ok", "ok", "missing", "missing", "ok", "ok", "2", "2"]
     said = " ".join(done.stdout.split())
-    assert "2 points are not of this plan: give the options of their run, such as --engine fake" in said
+    assert "2 points not of this plan: give the options of their run, such as --engine fake" in said
     assert done.stdout.count("(not of this plan)") == 2
 
 

@@ -14,9 +14,17 @@ from click.testing import CliRunner, Result
 
 from experiments.command import main
 from harness.compare import show
-from harness.compare.agreement import disagreements
-from harness.compare.compare import Comparison, How, Side, compare
-from harness.compare.match import Matching, conditions, fields_of, match
+from harness.compare.compare import (
+    Comparison,
+    How,
+    Matching,
+    Side,
+    compare,
+    conditions,
+    disagreements,
+    fields_of,
+    match,
+)
 from harness.results import point_results
 from harness.results.run_json import SCHEMA
 from harness.results.store import Store, StoredPoint

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.compare.agreement import Disagreement, Kind, disagreements
-from harness.compare.compare import Side, compare
+from harness.compare.compare import Disagreement, DisagreementKind, Side, compare, disagreements
 from harness.results.store import StoredPoint
 from tests.support.edited_results import DAMAGE, EDITED, copied, edit_json, edit_rows, refabric, simulated
 from tests.support.judged_points import judged, stored
@@ -60,7 +59,7 @@ def test_a_damaged_point_of_either_side(original: Path, tmp_path: Path, damage: 
     DAMAGE[damage][0](point)
     (one,) = verdicts(original, folder)
     assert (one["kind"], one["side"], one["point"]) == ("damaged", "B", point.name)
-    assert (Kind.DAMAGED, "A") in kinds(verdicts(folder, original))
+    assert (DisagreementKind.DAMAGED, "A") in kinds(verdicts(folder, original))
 
 
 def test_a_folder_without_any_run_json(original: Path, tmp_path: Path) -> None:
@@ -111,7 +110,10 @@ def a_metric(point: Path) -> None:
 
 
 def a_suspect(point: Path) -> None:
-    edit_json(point / "run.json", lambda run: run.update(status="suspect", reasons=["late"]))
+    edit_json(
+        point / "run.json",
+        lambda run: run.update(status="suspect", reasons=[{"kind": "late", "text": "late"}]),
+    )
     edit_json(point / "origin.json", lambda data: data["attempts"][0].update(status="suspect"))
 
 
@@ -165,7 +167,9 @@ SIX = [2.0, 2.2, 2.1, 2.4, 2.3, 2.2]
 
 def test_real_time_may_differ_by_chance_and_no_more() -> None:
     assert between(real(SIX), real([2.1, 2.1, 2.2, 2.3, 2.4, 2.1])) == []
-    assert [one.kind for one in between(real(SIX), real([mean + 0.5 for mean in SIX]))] == [Kind.CHANGED]
+    assert [one.kind for one in between(real(SIX), real([mean + 0.5 for mean in SIX]))] == [
+        DisagreementKind.CHANGED
+    ]
     assert between(real([2.0]), real([2.9])) == [], "one seed has no uncertainty"
 
 
@@ -179,7 +183,7 @@ def test_many_intervals_hold_together() -> None:
         for rate in rates
         for point in real(SIX, link=dataclasses.replace(spec_of().link, rate_mbps=rate))
     ]
-    assert [one.kind for one in between(real(SIX), real(later))] in ([Kind.CHANGED], [])
+    assert [one.kind for one in between(real(SIX), real(later))] in ([DisagreementKind.CHANGED], [])
     assert between([*real(SIX), *others], [*real(later), *others]) == []
 
 
@@ -189,7 +193,7 @@ def test_what_is_compared_may_differ() -> None:
 
 def test_a_seed_of_a_setting_in_real_time_may_not_be_missing() -> None:
     found = between(real(SIX), real(SIX[:4]))
-    assert [(one.kind, one.side) for one in found] == [(Kind.MISSING, "B")] * 2
+    assert [(one.kind, one.side) for one in found] == [(DisagreementKind.MISSING, "B")] * 2
     assert between(real(SIX[:4]), real(SIX)) == []
 
 
@@ -201,4 +205,4 @@ def test_other_seeds_throughout_are_compared_only_where_nothing_must_be_equal() 
         [dataclasses.replace(p, spec=dataclasses.replace(p.spec, engine="simulator")) for p in side]
         for side in (first, later)
     ]
-    assert [one.kind for one in between(*in_virtual_time)].count(Kind.MISSING) == 6
+    assert [one.kind for one in between(*in_virtual_time)].count(DisagreementKind.MISSING) == 6

@@ -20,13 +20,13 @@ from common.errors import HostUnfitError
 from engines.engine import Engine
 from engines.fake import FakeEngine
 from engines.registry import make
+from harness.baseline import is_baseline
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome, SweepPosition
 from harness.options.profiles import Retries
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
-from harness.points.baseline import is_baseline
 from harness.results.build import build
 from harness.results.run_json import PROVENANCE
 from harness.results.store import Store, load

@@ -17,7 +17,7 @@ from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute.point import Task, attempt, audited, fail, run_task
 from harness.results.store import Store
-from harness.watch.scene import scene_of
+from harness.watch.page import scene_of
 from model import flows
 from model.reasons import BUG, ENDED, ERROR, IMPOSSIBLE, NO_DATA, STARVED, UNSTATED, Reason, blames_machine
 from model.result import RunResult, Status

@@ -15,6 +15,7 @@ from rich.console import Console
 from common.errors import HostUnfitError
 from engines import registry as engines
 from experiments.command import main
+from harness.baseline import baseline_of, expected_mbps, is_baseline
 from harness.cli.progress import JsonProgress, RichProgress
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
@@ -24,7 +25,6 @@ from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import session
 from harness.plan.jobs import Plan, jobs_of
 from harness.plan.machines import ThisMachine
-from harness.points.baseline import baseline_of, expected_mbps, is_baseline
 from harness.results import run_json
 from harness.results.run_json import Attempt
 from harness.results.store import Store, StoredPoint, index, load, point_name
@@ -257,7 +257,7 @@ def test_the_bar_grows_with_a_retry(store: Store) -> None:
 def test_a_finished_sweep_says_what_is_suspect_and_what_runs_it_again(store: Store) -> None:
     run(store, flaky(store, noisy_runs=9), retries=1)
     _, recorder = run(store, flaky(store, noisy_runs=9), retries=1)
-    assert "1 point is suspect: --retry-suspect 2 runs it once more" in recorder.notes
+    assert "1 suspect point: --retry-suspect 2 runs it once more" in recorder.notes
 
 
 def test_a_failure_beside_a_kept_result_is_forgotten_when_a_later_attempt_is_stored(store: Store) -> None:
@@ -310,7 +310,7 @@ class TestCommand:
         plan = Plan(jobs_of(SPECS, ThisMachine(engine)), ())
         unfit = ThisMachine(Unfit())
         left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
-        assert (left, lines) == (NO_RETRIES, ["1 suspect point is not run again: needs root"])
+        assert (left, lines) == (NO_RETRIES, ["1 suspect point not run again: needs root"])
 
 
 def test_reasons_that_blame_the_machine_are_found_without_reading_the_tables(store: Store) -> None:

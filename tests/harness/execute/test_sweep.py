@@ -18,7 +18,7 @@ from engines.fake import FakeEngine
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome
-from harness.metrics import columns
+from harness.metrics import summary_csv
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
 from harness.results.store import Store, StoredPoint, load, point_name
@@ -122,15 +122,15 @@ def test_an_interruption_keeps_what_is_finished_and_the_next_run_goes_on(store: 
 def test_an_interruption_between_a_point_and_its_summary(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really, calls = columns.write, []
+    really, calls = summary_csv.write, []
 
-    def interrupted(where: Store, points: Sequence[StoredPoint], rows: columns.Rows) -> None:
+    def interrupted(where: Store, points: Sequence[StoredPoint], rows: summary_csv.Rows) -> None:
         calls.append(len(points))
         if len(calls) == 2:
             raise KeyboardInterrupt
         really(where, points, rows)
 
-    monkeypatch.setattr(columns, "write", interrupted)
+    monkeypatch.setattr(summary_csv, "write", interrupted)
     outcome, _ = run(store, FakeEngine())
     assert (outcome.interrupted, len(outcome.points), summary_rows(store)) == (True, 2, 2)
 

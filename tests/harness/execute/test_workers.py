@@ -20,13 +20,13 @@ import pytest
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from engines.registry import make
+from harness.baseline import is_baseline
 from harness.execute import executors, sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome, SweepPosition
 from harness.plan.jobs import Job, jobs_of
 from harness.plan.machines import ThisMachine
-from harness.points.baseline import is_baseline
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.results.run_json import PROVENANCE
 from harness.results.store import Store
 from model.reasons import ENDED
@@ -181,7 +181,7 @@ def test_points_take_no_more_cpus_than_there_are_or_run_alone(
             together.append((len(taken), sum(taken.values())))
             super().start(job, place)
 
-        def finish(self, judged: Judged, place: SweepPosition) -> None:
+        def finish(self, judged: PointResult, place: SweepPosition) -> None:
             del taken[place.index]
             super().finish(judged, place)
 

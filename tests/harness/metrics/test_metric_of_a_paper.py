@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from analysis.completion import completions, slowdown
 from harness.catalogue import Catalogue
-from harness.claims.verdicts import AGREES, DIFFERS
+from harness.claims.claims import AGREES, DIFFERS
 from harness.cli.commands import command_line
 from harness.results.point_results import judge
 from harness.results.store import load

@@ -12,11 +12,11 @@ from analysis.quantities import Quantity
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
 from harness.metrics import metrics
-from harness.metrics.measures import Measured
-from harness.metrics.metric import Metric, ShownIn
+from harness.metrics.measures import Estimate
+from harness.metrics.metrics import Metric, ShownIn
 from harness.metrics.published import Relation
 from harness.results import point_results
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from harness.results.store import Store, load
 from model.result import NO_VALUE, PortRow, RunResult, Table
 from model.spec import RunSpec, TopologySpec
@@ -31,11 +31,11 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path, EXPERIMENT)
 
 
-def judged(store: Store) -> list[Judged]:
+def judged(store: Store) -> list[PointResult]:
     return point_results.judge(load(store.directory))
 
 
-def measured(metric: Metric, subflows: int, points: Sequence[Judged]) -> Measured | None:
+def measured(metric: Metric, subflows: int, points: Sequence[PointResult]) -> Estimate | None:
     return metric.measure(points, row(metric, subflows, Relation.ABOUT, 0))
 
 
@@ -74,7 +74,7 @@ class TestMetrics:
             for subflows, mbps in ((1, 2.0), (6, 4.0), (7, 3.0), (8, 4.0)):
                 put(store, spec_of(subflows, seed=seed), result_of([scale * mbps]))
         points = judged(store)
-        assert measured(metrics.GOODPUT_OVER_TCP, 8, points) == Measured(2.0, 0.0, 2, False)
+        assert measured(metrics.GOODPUT_OVER_TCP, 8, points) == Estimate(2.0, 0.0, 2, False)
         assert measured(metrics.GOODPUT_OVER_TCP, 5, points) is None
         # Of a 5 Mb/s link: 60 % against the mean of 80 and 80, and half of that.
         found = measured(metrics.GOODPUT_DIP, 7, points)
@@ -97,8 +97,8 @@ class TestMetrics:
         ports = [("host-edge", 99, 1), ("edge-host", 99, 1), ("edge-agg", 51, 1), ("agg-edge", 50, 1),
                  ("agg-core", 4.9, 1), ("core-agg", 5, 1)]  # fmt: skip
         put(store, spec_of(8), with_ports(result_of([1.0]), ports))
-        assert measured(metrics.LINKS_BUSY_PCT, 8, judged(store)) == Measured(25.0, None, 1, False)
-        assert measured(metrics.LINKS_UNUSED_PCT, 8, judged(store)) == Measured(25.0, None, 1, False)
+        assert measured(metrics.LINKS_BUSY_PCT, 8, judged(store)) == Estimate(25.0, None, 1, False)
+        assert measured(metrics.LINKS_UNUSED_PCT, 8, judged(store)) == Estimate(25.0, None, 1, False)
 
     def test_a_star_has_no_links_between_switches(self, store: Store) -> None:
         put(store, spec_of(8), with_ports(result_of([1.0]), [("host-edge", 99, 1), ("edge-host", 99, 1)]))
@@ -107,7 +107,7 @@ class TestMetrics:
     def test_the_worst_queue_is_a_switch_s(self, store: Store) -> None:
         ports = [("host-edge", 9, 900), ("edge-host", 9, 70), ("edge-agg", 9, 450)]
         put(store, spec_of(1), with_ports(result_of([1.0]), ports))
-        assert measured(metrics.QUEUE_PKTS_MAX, 1, judged(store)) == Measured(450.0, None, 1, False)
+        assert measured(metrics.QUEUE_PKTS_MAX, 1, judged(store)) == Estimate(450.0, None, 1, False)
 
     def test_queues_that_grow_and_queues_that_swing(self, store: Store) -> None:
         """Port 1 grows by one packet per sample; port 2 is 20 or 0 in turn; port 0, a host's, is left out."""
@@ -155,7 +155,7 @@ class TestMetrics:
             for n, std in enumerate((20.0, 60.0))
         )
         put(store, spec_of(1), dataclasses.replace(with_samples(result_of([1.0]), pings=pings), flows=flows))
-        assert measured(metrics.ONE_WAY_S_MAX, 1, judged(store)) == Measured(5.2, None, 1, False)
+        assert measured(metrics.ONE_WAY_S_MAX, 1, judged(store)) == Estimate(5.2, None, 1, False)
         variation = measured(metrics.RTT_VARIATION_PCT, 1, judged(store))
         assert variation is not None
         # Means of 100 and 200 ms deviate by 50; in time, 20 and 60.
@@ -177,7 +177,7 @@ class TestMetrics:
         statement = dataclasses.replace(
             row(metrics.GOODPUT_OVER_SINGLE_HOMED, 8, Relation.ABOVE, 1), topology="dual_homed_fat_tree"
         )
-        assert statement.metric.measure(judged(store), statement) == Measured(1.5, None, 1, False)
+        assert statement.metric.measure(judged(store), statement) == Estimate(1.5, None, 1, False)
 
 
 def _all_figures() -> list[Figure]:

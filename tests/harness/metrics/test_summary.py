@@ -1,4 +1,4 @@
-"""summary.csv: the design's columns, percentages of the right baseline, suspicion passed on."""
+"""summary.csv: the design's summary_csv, percentages of the right baseline, suspicion passed on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 import topos
 from analysis.quantities import Quantity
-from harness.metrics import columns
-from harness.metrics.metric import Metric
-from harness.points.baseline import baseline_of, is_baseline
-from harness.results.point_results import Judged, judge
+from harness.baseline import baseline_of, is_baseline
+from harness.metrics import summary_csv
+from harness.metrics.metrics import Metric
+from harness.results.point_results import PointResult, judge
 from harness.results.store import Store, load, point_name
 from harness.results.tables import Cell
 from model.reasons import LATE, RTT, Fault, Reason
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def rows(store: Store) -> list[dict[str, str]]:
-    columns.write(store, load(store.directory))
+    summary_csv.write(store, load(store.directory))
     with (store.directory / "summary.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -102,34 +102,34 @@ def test_a_row_is_computed_again_only_when_its_point_or_its_baseline_changes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed: list[str] = []
-    really = columns.record
+    really = summary_csv.record
 
-    def counted(experiment: str, judged: Judged, own: Sequence[Metric]) -> dict[str, Cell | None]:
+    def counted(experiment: str, judged: PointResult, own: Sequence[Metric]) -> dict[str, Cell | None]:
         computed.append(judged.point.name)
         return really(experiment, judged, own)
 
-    monkeypatch.setattr(columns, "record", counted)
-    kept, point = columns.Rows(), put(store, spec_of(), result_of([1.0]))
-    columns.write(store, [point], kept)
-    columns.write(store, [point], kept)
+    monkeypatch.setattr(summary_csv, "record", counted)
+    kept, point = summary_csv.Rows(), put(store, spec_of(), result_of([1.0]))
+    summary_csv.write(store, [point], kept)
+    summary_csv.write(store, [point], kept)
     assert computed == [point.name]
     baseline = put_baseline(store, spec_of(), 2.0)
-    columns.write(store, [point, baseline], kept)
+    summary_csv.write(store, [point, baseline], kept)
     assert computed == [point.name, baseline.name, point.name]
     monkeypatch.undo()
     rewritten = (store.directory / "summary.csv").read_bytes()
-    columns.write(store, [point, baseline])
+    summary_csv.write(store, [point, baseline])
     assert (store.directory / "summary.csv").read_bytes() == rewritten
 
 
 def test_own_metrics_are_the_last_columns(store: Store) -> None:
     put(store, spec_of(), result_of([1.0, 3.0]))
 
-    def gap_mbps(judged: Judged) -> float | None:
+    def gap_mbps(judged: PointResult) -> float | None:
         return judged.goodput_mbps.maximum - judged.goodput_mbps.minimum if judged.goodput_mbps else None
 
     gap = Metric(Quantity("gap_mbps", "Mb/s", "the gap"), gap_mbps)
-    columns.write(store, load(store.directory), columns.Rows((gap,)))
+    summary_csv.write(store, load(store.directory), summary_csv.Rows((gap,)))
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert list(row)[-1] == "gap_mbps"

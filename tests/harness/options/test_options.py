@@ -19,6 +19,7 @@ from experiments.command import main
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
+from harness.baseline import baseline_of
 from harness.options.fields import (
     BY_NAME,
     GRID_OPTIONS,
@@ -34,7 +35,6 @@ from harness.options.profiles import PROFILES
 from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
 from harness.plan import jobs, session
 from harness.plan.machines import TO_BE_MEASURED, ThisMachine
-from harness.points.baseline import baseline_of
 from harness.results.store import load
 from model.spec import LINUX, LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec
 from model.words import stack_words

@@ -12,10 +12,10 @@ import pytest
 import topos
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
+from harness.baseline import expected_mbps
 from harness.options.options import Defaults, UserOptions, resolve
 from harness.options.parsers import named_workloads
 from harness.options.user_files import expanded, network_of, topologies, trace_of
-from harness.points.baseline import expected_mbps
 from model.network_plan import network_plan, port_rates_bps
 from model.spec import LinkSpec, RunSpec, TopologySpec
 from topos import Layer, from_file

@@ -14,12 +14,12 @@ from engines import registry
 from engines.emulation import calibrate
 from engines.fake import FakeEngine
 from experiments.command import main
+from harness.baseline import baseline_of
 from harness.cli import run as advising
 from harness.options.rates import RateChoice, fixed
 from harness.plan.advice import Advice, advise
 from harness.plan.jobs import Job
 from harness.plan.machines import TO_BE_MEASURED
-from harness.points.baseline import baseline_of
 from model.machine import Capacity, MachineNoise, Utilisation, demand, rate_carried, rounded_down
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from setup import doctor

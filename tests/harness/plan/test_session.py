@@ -18,6 +18,7 @@ from engines.fake import FakeEngine
 from engines.registry import LINUX, MININET, VIRTUAL_TIME
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
+from harness.baseline import is_baseline
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import run
 from harness.experiment import Experiment, Figure
@@ -27,7 +28,6 @@ from harness.plan import machines, session
 from harness.plan.jobs import Job, jobs_of, remaining_s
 from harness.plan.machines import MEASURED, ThisMachine, unfit_here
 from harness.plan.session import PLACEHOLDER_MBPS, Session
-from harness.points.baseline import is_baseline
 from harness.results import run_json
 from harness.results.store import Store, index
 from model.result import RunResult

@@ -10,7 +10,7 @@ import pytest
 
 from engines.engine import Silent
 from engines.registry import make
-from harness.points.baseline import baseline_of, expected_mbps, is_as_expected
+from harness.baseline import baseline_of, expected_mbps, is_as_expected
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec
 from tests.support.stored_points import spec_of
 

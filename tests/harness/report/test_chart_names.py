@@ -8,7 +8,7 @@ from pathlib import Path
 from engines.registry import SIMULATOR
 from experiments.registry import CATALOGUE
 from harness.options.options import UserOptions, resolve
-from harness.report.figures import Wanted, draw
+from harness.report.figures import FigureCharts, draw
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import EXPERIMENT
 
@@ -23,7 +23,7 @@ def drawn(folder: Path, *options: UserOptions) -> set[str]:
         for given in options
         for spec in FIGURE.points(resolve(given, FIGURE.defaults), lambda _network: 5.0)
     ]
-    paths = draw([Wanted(FIGURE, judged([stored(spec, [2.0, 3.0]) for spec in specs]), folder)])
+    paths = draw([FigureCharts(FIGURE, judged([stored(spec, [2.0, 3.0]) for spec in specs]), folder)])
     there = {path for path in folder.iterdir() if path.suffix in {".svg", ".pdf", ".png"}}
     assert set(paths[FIGURE.name]) == there, "what is there is what was drawn"
     return {path.stem for path in there}

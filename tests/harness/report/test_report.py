@@ -22,10 +22,10 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
-from harness.load import Loaded, Shown
+from harness.load import ExperimentResults, FigureResults
 from harness.options.options import UserOptions, resolve
-from harness.report import report, words
-from harness.report.points import commands, missing
+from harness.report import report, sentences
+from harness.report.tables import commands, missing
 from harness.results import point_results
 from harness.results.cache import ResultsCache
 from harness.results.provenance import collect
@@ -210,15 +210,15 @@ def test_suspect_failed_and_damaged_points_are_listed(
     assert "flows.csv" in done.stderr
     text = (tmp_path / EXPERIMENT / "report.html").read_text()
     for words_ in (
-        "this point is set to be suspect", "is set to fail", "flows.csv", "1 of 3 points is suspect",
-                   "1 of 3 points failed", "1 point could not be read", "What to do"):  # fmt: skip
+        "this point is set to be suspect", "is set to fail", "flows.csv", "1 suspect",
+                   "1 failed", "1 point cannot be read", "What to do"):  # fmt: skip
         assert words_ in text, words_
 
 
-def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> Loaded:
+def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> ExperimentResults:
     chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
     stored = Scan(Path(), (), (), ResultsCache(Path()))
-    return Loaded((Shown(chosen, tuple(judged(points)), Path("charts")),), (), stored)
+    return ExperimentResults((FigureResults(chosen, tuple(judged(points)), Path("charts")),), (), stored)
 
 
 def rendered(points: Sequence[StoredPoint]) -> str:
@@ -263,14 +263,14 @@ def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], tit
     verdict = judge(evidence(**changes))
     assert verdict.status is Status.SUSPECT
     point = dataclasses.replace(stored(spec_of(), [1.0], Status.SUSPECT), reasons=verdict.reasons)
-    assert [doubt.kind.title for doubt in words.doubts(judged([point]))] == [title]
+    assert [doubt.kind.title for doubt in sentences.doubts(judged([point]))] == [title]
 
 
 def test_a_suspect_baseline_and_unknown_reasons_are_explained_too() -> None:
     point = dataclasses.replace(
         stored(spec_of(), [1.0], Status.SUSPECT), reasons=(point_results.BASELINE_SUSPECT, of_text("odd"))
     )
-    titles = [doubt.kind.title for doubt in words.doubts(judged([point]))]
+    titles = [doubt.kind.title for doubt in sentences.doubts(judged([point]))]
     assert titles == ["The baseline is suspect", "Another reason"]
 
 
@@ -278,7 +278,7 @@ def test_what_a_figure_means_to_happen_is_summed_up() -> None:
     spec = [spec_of(n) for n in (1, 2, 8)]
     points = [stored(s, [1.0], Status.SUSPECT) for s in spec]
     bound = point_results.judge(points, {p.name for p in points[:2]})
-    (doubt,) = words.doubts(bound)
+    (doubt,) = sentences.doubts(bound)
     (line,) = doubt.points
     assert line.startswith(
         "k=4 one_to_one, MPTCP 8 uncoupled (reno), seed 1, 5 Mb/s, 100-packet queues, 40 s: CPU"
@@ -288,10 +288,10 @@ def test_what_a_figure_means_to_happen_is_summed_up() -> None:
 
 def test_a_summary_claims_what_verdicts_say() -> None:
     at_8 = [stored(spec_of(n, k=8), [level * BASELINE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))]
-    text = " ".join(words.summary(loaded(at_8)))
-    assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in text
-    assert "Every number rests on one permutation" in text
-    findings = words.findings(loaded(at_8))
+    text = " ".join(sentences.summary(loaded(at_8)))
+    assert "5 published statements measured here: 1 agree, 4 differ." in text
+    assert "one seed" in text
+    findings = sentences.findings(loaded(at_8))
     assert [word for word, _ in findings].count("agrees") == 1
     assert any("Measured 40.0\xa0% of optimal (1 seed), published < 50\xa0% of optimal: agrees." in sentence
                for _, sentence in findings)  # fmt: skip
@@ -299,23 +299,26 @@ def test_a_summary_claims_what_verdicts_say() -> None:
 
 def test_of_many_statements_the_summary_lists_those_that_differ() -> None:
     figure = CATALOGUE.find(EXPERIMENT).figures[0]
-    low = [dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MANY)]
+    low = [
+        dataclasses.replace(figure.published[0], words=f"statement {n}")
+        for n in range(sentences.MANY_STATEMENTS)
+    ]
     high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
     at_8 = [stored(spec_of(k=8), [2.0])]
     few = loaded(at_8, dataclasses.replace(figure, published=tuple(low)))
     many = loaded(at_8, dataclasses.replace(figure, published=(*low, high)))
-    assert len(words.findings(few)) == words.MANY
-    ((word, sentence),) = words.findings(many)
+    assert len(sentences.findings(few)) == sentences.MANY_STATEMENTS
+    ((word, sentence),) = sentences.findings(many)
     assert word == "differs"
     assert "the one that differs" in sentence
 
 
 def test_no_point_no_claim() -> None:
-    text = " ".join(words.summary(loaded([stored(spec_of(), [])])))
+    text = " ".join(sentences.summary(loaded([stored(spec_of(), [])])))
     assert "There is no number here to rely on." in text
-    assert "5 published statements are about other sizes, workloads or transports: not measured here" in text
-    assert "1 of 1 point failed" in text
-    assert words.findings(loaded([stored(spec_of(), [])])) == []
+    assert "5 published statements about other sizes" in text
+    assert "1 failed" in text
+    assert sentences.findings(loaded([stored(spec_of(), [])])) == []
 
 
 def test_commands_are_split_where_one_would_run_more() -> None:

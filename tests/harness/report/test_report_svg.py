@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from harness.report.svg import finding, picture
+from harness.report.report import finding, picture
 
 CHART = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 5">
  <text style="font-size: 9px; font-family: 'DejaVu Sans'">axis</text>

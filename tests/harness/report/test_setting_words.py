@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from harness import labels
 from harness.claims.own_settings import OwnSettings
 from harness.cli import table
-from harness.points import labels
-from harness.points.labels import setting_title
-from harness.report.points import asked
-from harness.results.point_results import Judged
+from harness.labels import setting_title
+from harness.report.tables import option_lists
+from harness.results.point_results import PointResult
 from model.spec import RunSpec
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import spec_of
@@ -24,13 +24,13 @@ def with_link(**link: Any) -> RunSpec:
     return dataclasses.replace(spec, link=dataclasses.replace(spec.link, **link))
 
 
-def points(*specs: RunSpec) -> list[Judged]:
+def points(*specs: RunSpec) -> list[PointResult]:
     return judged([stored(spec, [2.0, 3.0]) for spec in specs])
 
 
 def queues_row(spec: RunSpec) -> str:
-    (one,) = asked(points(spec))
-    return dict(one.fields)["queues"]
+    (one,) = option_lists(points(spec))
+    return dict(one)["queues"]
 
 
 def test_titles_of_tables_that_differ_in_marks_differ() -> None:

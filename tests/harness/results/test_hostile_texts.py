@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from common.errors import CommandError, StoreError
 from common.text import printable
 from experiments.command import main
-from harness.metrics import columns
+from harness.metrics import summary_csv
 from harness.results import run_json
 from harness.results.store import Store, load, point_name, scan
 from model.result import Status
@@ -82,7 +82,7 @@ def test_a_text_that_a_spreadsheet_would_compute_is_quoted(store: Store, first: 
     formula = f"{first}cmd|' /C calc'!A0"
     result = dataclasses.replace(result_of([1.0], Status.SUSPECT), reasons=(of_text(formula),))
     point = dataclasses.replace(put(store, spec_of(), result), reasons=(of_text(formula),))
-    columns.write(store, [point])
+    summary_csv.write(store, [point])
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     expected = {"\t": "\\t", "\r": "\\r"}.get(first, f"'{first}")
@@ -91,7 +91,7 @@ def test_a_text_that_a_spreadsheet_would_compute_is_quoted(store: Store, first: 
 
 
 def test_numbers_below_zero_are_no_formulas() -> None:
-    assert columns._text(-1.5) == "-1.5"
+    assert summary_csv._text(-1.5) == "-1.5"
 
 
 @pytest.mark.parametrize("deep", [b"[" * 5000 + b"]" * 5000, b'{"a":' * 60 + b"1" + b"}" * 60])

@@ -13,7 +13,15 @@ import pytest
 from common.errors import StoreError
 from engines.engine import Observer, Silent, follower
 from harness.results.store import Store, point_name
-from harness.watch.feed import FEED, MAX_BYTES, Feed, Followed, followed, names_of_feeds, open_feed
+from harness.watch.feed import (
+    FEED,
+    MAX_BYTES,
+    Feed,
+    FeedWriter,
+    followed,
+    names_of_feeds,
+    open_feed,
+)
 from model.result import Instant
 from model.spec import WorkloadSpec
 from tests.support.recorded_progress import Recorder
@@ -87,7 +95,7 @@ def test_a_point_that_begins_again_starts_over(store: Store) -> None:
 def test_long_points_write_fewer_steps(tmp_path: Path) -> None:
     spec = dataclasses.replace(spec_of(8, k=8), seconds=10_000.0)
     with (tmp_path / "out").open("wb") as file:
-        observer = Followed(Silent(), file.fileno(), spec)
+        observer = FeedWriter(Silent(), file.fileno(), spec)
         ports = np.zeros(768, np.int64)
         for t_s in range(3000):
             observer.instant(Instant(float(t_s), ports, ports, ports, np.zeros(128, np.int64)))
@@ -98,7 +106,7 @@ def test_long_points_write_fewer_steps(tmp_path: Path) -> None:
 def test_a_full_disk_ends_the_page_and_not_the_point() -> None:
     progress = Recorder()
     with Path("/dev/full").open("wb", buffering=0) as full:
-        observer = Followed(progress, full.fileno(), SPEC)
+        observer = FeedWriter(progress, full.fileno(), SPEC)
         observer.phase("measure", 1.0)
         observer.instant(instant(0.0))
     assert len(progress.notes) == 1 and "No space left" in progress.notes[0]

@@ -14,7 +14,7 @@ from common.errors import UsageError
 from engines.engine import Silent, follower
 from harness.results.store import Store
 from harness.watch.feed import followed
-from harness.watch.points import Points, opening
+from harness.watch.points import WatchFolder, opening
 from harness.watch.server import TOKEN, WatchServer
 from tests.harness.watch.test_feed import instant
 from tests.support.watch.served import served
@@ -123,7 +123,7 @@ def test_a_running_point_comes_first_and_grows(server: WatchServer, results: Pat
 
 def test_one_point_can_be_watched_alone(results: Path) -> None:
     (folder,) = (results / EXPERIMENT).glob("*mptcp8*")
-    points = Points(folder)
+    points = WatchFolder(folder)
     (shown,) = [point["name_shown"] for point in points.all()["points"]]
     assert shown.removesuffix(" (suspect)") == "k=4 one_to_one, MPTCP 8 LIA, seed 1, simulated"
 
@@ -135,12 +135,12 @@ def test_a_link_to_a_point_and_a_broken_one_are_left_out(results: Path, tmp_path
     broken = own / folder.name
     broken.mkdir()
     (broken / "run.json").write_text("{")
-    assert Points(own).all() == {"points": [], "first": []}
+    assert WatchFolder(own).all() == {"points": [], "first": []}
     assert opening([]) == []
 
 
 def test_bad_arguments_end_in_one_line(results: Path, server: WatchServer) -> None:
     with pytest.raises(UsageError, match="there is no such folder"):
-        Points(results / "nothing")
+        WatchFolder(results / "nothing")
     with pytest.raises(UsageError, match="choose another with --port"):
-        WatchServer(Points(results), "x", server.port)
+        WatchServer(WatchFolder(results), "x", server.port)

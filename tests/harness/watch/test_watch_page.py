@@ -23,7 +23,7 @@ from engines.engine import Silent, follower
 from harness.results.store import Store, StoredPoint
 from harness.watch.feed import followed
 from harness.watch.page import MAX_PAGE_BYTES, policy_hash, self_contained
-from harness.watch.points import Points
+from harness.watch.points import WatchFolder
 from harness.watch.server import WatchServer, until_interrupted
 from tests.harness.watch.test_feed import instant
 from tests.support.stored_points import put, result_of
@@ -294,7 +294,7 @@ def test_a_point_without_samples_shows_its_means(browser: Chromium, tmp_path: Pa
 @needs_chromium
 def test_a_running_point_moves_on_the_page(browser: Chromium, tmp_path: Path) -> None:
     store = Store.open(tmp_path, EXPERIMENT)
-    server = WatchServer(Points(tmp_path), "Watching")
+    server = WatchServer(WatchFolder(tmp_path), "Watching")
     thread = threading.Thread(target=until_interrupted, args=(server,))
     thread.start()
     try:

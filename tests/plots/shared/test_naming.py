@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
+from harness.labels import settings
 from harness.options.fields import SPEC_FIELDS, changed
-from harness.points.labels import settings
 from model.words import RELATIONS, USUAL_OF_REAL_HOSTS, WORDS
 from plots.data import Point, panels
 from plots.shared.naming import MAX_STEM, file_stems, special

@@ -8,14 +8,14 @@ import statistics
 from analysis.completion import slowdown
 from analysis.quantities import Quantity
 from harness.metrics.measures import OfPoint
-from harness.metrics.metric import Metric
-from harness.results.point_results import Judged
+from harness.metrics.metrics import Metric
+from harness.results.point_results import PointResult
 
 SMALL_BYTES, LARGE_BYTES = 100_000, 1_000_000
 
 
 def _normalised(above: float, up_to: float) -> OfPoint:
-    def of(point: Judged) -> float | None:
+    def of(point: PointResult) -> float | None:
         completed = point.point.completions.completed
         found = [slowdown(flow) for flow in completed if above < flow.size_bytes <= up_to]
         return statistics.fmean(found) if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.metrics.metric import Metric
+from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from tests.support.made_up_paper.metrics import NFCT_LARGE, NFCT_SMALL
 

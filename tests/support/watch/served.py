@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.watch.points import Points
+from harness.watch.points import WatchFolder
 from harness.watch.server import WatchServer, until_interrupted
 
 
 @contextmanager
 def served(results: Path) -> Iterator[WatchServer]:
     """Serve the points of a results folder during the `with` block."""
-    made = WatchServer(Points(results), "Watching")
+    made = WatchServer(WatchFolder(results), "Watching")
     thread = threading.Thread(target=until_interrupted, args=(made,))
     thread.start()
     yield made

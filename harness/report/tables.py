@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import topos
+from common.text import counted
 from engines.registry import SIMULATED_HOSTS, engine_words
+from harness import labels
+from harness.baseline import is_baseline
+from harness.claims.claims import (
+    NOT_MEASURED,
+    OTHER_SIZE,
+    SUSPECT,
+    Claim,
+    Colour,
+    SentenceOutcome,
+    Verdict,
+    place,
+)
+from harness.claims.claims import sentences as sentences_of
 from harness.claims.own_settings import OwnSettings, asked_k
 from harness.experiment import Figure
-from harness.load import Shown
-from harness.metrics.metric import Metric, ShownIn, shown_in
-from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
+from harness.labels import network, point_label, queue_label, workload_label
+from harness.load import FigureResults
+from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES, Metric, ShownIn, shown_in
 from harness.options.fields import SPEC_FIELDS, exact
 from harness.options.options import ENGINE
 from harness.plan.sweeps import fat_trees
-from harness.points import labels
-from harness.points.baseline import is_baseline
-from harness.points.labels import network, point_label, queue_label, workload_label
+from harness.report import sentences
 from harness.results import point_results, run_json
-from harness.results.point_results import Judged
+from harness.results.point_results import PointResult
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec, TopologySpec
@@ -33,26 +46,26 @@ _ALWAYS = [option for option in SPEC_FIELDS if option.always and option.path != 
 NOTHING = "\N{EN DASH}"
 
 
-def measured_points(points: Iterable[Judged]) -> list[Judged]:
+def measured_points(points: Iterable[PointResult]) -> list[PointResult]:
     """Return all points except the baselines."""
     return [judged for judged in points if not is_baseline(judged.spec)]
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of a table: cells under `Points.heads`, and the status for its colour."""
+class PointRow:
+    """A row of a table: cells under `PointTable.heads`, and the status for its colour."""
 
     cells: tuple[str, ...]
     status: str
 
 
 @dataclass(frozen=True)
-class Points:
+class PointTable:
     """The points of one setting; `baseline` gives the goodput of the baseline, which is 100 %."""
 
     title: str
     heads: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PointRow, ...]
     baseline: str
 
 
@@ -61,10 +74,10 @@ OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
 
 def point_tables(
-    points: Sequence[Judged], own: OwnSettings, metrics: tuple[Metric, ...] = ()
-) -> list[Points]:
+    points: Sequence[PointResult], own: OwnSettings, metrics: tuple[Metric, ...] = ()
+) -> list[PointTable]:
     """Return one table per network and workload, of a figure whose settings are `own`."""
-    groups: dict[str, list[Judged]] = {}
+    groups: dict[str, list[PointResult]] = {}
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
     return [_table(group, own, metrics) for group in groups.values()]
@@ -75,26 +88,26 @@ _AGREEMENT = (
 )  # fmt: skip
 
 
-def agreement_tables(points: Sequence[Judged], own: OwnSettings) -> list[Points]:
+def agreement_tables(points: Sequence[PointResult], own: OwnSettings) -> list[PointTable]:
     """Return one table per network and workload that two engines ran: their agreement flow by flow."""
-    groups: dict[str, list[point_results.Pair]] = {}
+    groups: dict[str, list[point_results.EnginePair]] = {}
     for pair in point_results.pairs(points):
         groups.setdefault(labels.family(pair.simulated.spec), []).append(pair)
     return [_agreement(group, own) for group in groups.values()]
 
 
-def _agreement(group: Sequence[point_results.Pair], own: OwnSettings) -> Points:
+def _agreement(group: Sequence[point_results.EnginePair], own: OwnSettings) -> PointTable:
     specs = [pair.emulated.spec for pair in group]
     named = zip(group, labels.names(specs), strict=True)
-    return Points(
+    return PointTable(
         f"Flow by flow, emulated and simulated: {labels.setting_title(specs, own.together(specs))}",
         ("transport", "seed", *_AGREEMENT, "status"),
-        tuple(Row(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
+        tuple(PointRow(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
         "percentages are of each engine's own baseline",
     )
 
 
-def _agreeing(pair: point_results.Pair, name: str) -> tuple[str, ...]:
+def _agreeing(pair: point_results.EnginePair, name: str) -> tuple[str, ...]:
     here, there = pair.emulated, pair.simulated
     return (
         name,
@@ -110,7 +123,7 @@ def _agreeing(pair: point_results.Pair, name: str) -> tuple[str, ...]:
     )
 
 
-def _table(group: Sequence[Judged], own: OwnSettings, more: tuple[Metric, ...]) -> Points:
+def _table(group: Sequence[PointResult], own: OwnSettings, more: tuple[Metric, ...]) -> PointTable:
     baselines = {j.baseline_mbps for j in group if j.baseline_mbps}
     percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
@@ -118,10 +131,10 @@ def _table(group: Sequence[Judged], own: OwnSettings, more: tuple[Metric, ...]) 
     again = any(len(judged.point.attempts) > 1 for judged in group)
     shown = OF_TRANSFERS if all(judged.point.numbers.all_sized for judged in group) else METRICS
     metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *more)
-    return Points(
+    return PointTable(
         labels.setting_title(specs, own.together(specs)),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
-        tuple(Row(_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
+        tuple(PointRow(_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",
     )
 
@@ -130,7 +143,7 @@ def _head(metric: Metric) -> str:
     return f"{metric.head} {metric.short_unit}".strip()
 
 
-def _cells(judged: Judged, name: str, again: bool, metrics: tuple[Metric, ...]) -> tuple[str, ...]:
+def _cells(judged: PointResult, name: str, again: bool, metrics: tuple[Metric, ...]) -> tuple[str, ...]:
     return (
         name,
         str(judged.spec.seed),
@@ -144,7 +157,7 @@ def _cells(judged: Judged, name: str, again: bool, metrics: tuple[Metric, ...]) 
     )
 
 
-def _value(metric: Metric, judged: Judged) -> str:
+def _value(metric: Metric, judged: PointResult) -> str:
     return _cell(metric.at(judged), metric.cell)
 
 
@@ -152,43 +165,35 @@ def _cell(value: float | None, show: Callable[[float], str]) -> str:
     return NOTHING if value is None else show(value)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One setting of a figure as names and values of options."""
-
-    fields: tuple[tuple[str, str], ...]
+OptionList = tuple[tuple[str, str], ...]
+"""One setting of a figure as names and values of options."""
 
 
-def asked(points: Sequence[Judged]) -> list[Asked]:
-    """Return the options of the points: one entry per setting, ignoring k, workload, transport and seed."""
-    groups: dict[tuple[str, ...], list[Judged]] = {}
+def option_lists(points: Sequence[PointResult]) -> list[OptionList]:
+    """Return the options of the points: one list per setting, ignoring k, workload, transport and seed."""
+    groups: dict[tuple[str, ...], list[PointResult]] = {}
     for judged in measured_points(points):
         groups.setdefault(_options(judged.spec), []).append(judged)
-    return [_asked(group) for group in groups.values()]
+    return [_option_list(group) for group in groups.values()]
 
 
-def _asked(group: Sequence[Judged]) -> Asked:
+def _option_list(group: Sequence[PointResult]) -> OptionList:
     spec, link = group[0].spec, group[0].spec.link
     specs = [judged.spec for judged in group]
-    how = dict.fromkeys(str(j.point.provenance.get("rate_choice", "")) for j in group)
-    return Asked(
-        (
-            ("network", _each(network(s.topology) for s in specs)),
-            ("workload", _each(workload_label(s) for s in specs)),
-            ("transports", _each(labels.names(specs))),
-            ("congestion control", labels.congestion(specs)),
-            (
-                "link rate",
-                f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
-            ),
-            ("queues", queue_label(spec)),
-            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link{_own_delays(spec.topology)}"),
-            ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
-            ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
-            *(() if spec.engine in SIMULATED_HOSTS else (("traffic", spec.traffic),)),
-            ("engine", f"{engine_words(spec.engine, spec.dataplane)}, {labels.routing(specs)}"),
-            *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
-        )
+    how = _each(filter(None, (judged.point.rate_choice for judged in group)))
+    return (
+        ("network", _each(network(s.topology) for s in specs)),
+        ("workload", _each(workload_label(s) for s in specs)),
+        ("transports", _each(labels.names(specs))),
+        ("congestion control", labels.congestion(specs)),
+        ("link rate", f"{link.rate_mbps:g} Mb/s ({how or 'not recorded how chosen'})"),
+        ("queues", queue_label(spec)),
+        ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link{_own_delays(spec.topology)}"),
+        ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
+        ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
+        *(() if spec.engine in SIMULATED_HOSTS else (("traffic", spec.traffic),)),
+        ("engine", f"{engine_words(spec.engine, spec.dataplane)}, {labels.routing(specs)}"),
+        *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
     )
 
 
@@ -202,7 +207,9 @@ def _each(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
 
 
-def commands(figure: Figure, points: Sequence[Judged], taken: Collection[str] | None = None) -> list[str]:
+def commands(
+    figure: Figure, points: Sequence[PointResult], taken: Collection[str] | None = None
+) -> list[str]:
     """Return commands that run exactly these points at their rates.
 
     `taken` are the options of an experiment that fixes all others; None if it takes all.
@@ -344,7 +351,7 @@ def ranges(numbers: Sequence[int]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
 
 
-def missing(shown: Shown) -> list[str]:
+def missing(shown: FigureResults) -> list[str]:
     """Return sentences on points that usually belong to this figure and were not run."""
     points = measured_points(shown.points)
     name = shown.figure.name
@@ -380,7 +387,7 @@ def _lacking(what: str, usual: Iterable[object], here: set[object]) -> list[str]
     return [f"{what}{', '.join(lacking)}"] if lacking else []
 
 
-def _holes(points: Sequence[Judged], own: OwnSettings) -> list[str]:
+def _holes(points: Sequence[PointResult], own: OwnSettings) -> list[str]:
     """Return transports and seeds that some points of a setting have and others lack."""
     holes = []
     for table in point_tables(points, own):
@@ -395,6 +402,100 @@ def _holes(points: Sequence[Judged], own: OwnSettings) -> list[str]:
     return holes
 
 
-def failures(points: Iterable[Judged]) -> list[str]:
+def failures(points: Iterable[PointResult]) -> list[str]:
     """Return failed points with their reasons."""
     return [f"{point_label(j.spec)}: {texts(j.reasons)}" for j in points if j.status is Status.FAILED]
+
+
+COLOURS = {
+    Colour.GREEN: "agrees with the published value",
+    Colour.AMBER: "open: suspect, not measured, judged only on a smaller network or against a recalled "
+    "value, not decided by the interval, not comparable, or only one of the simulated and emulated values "
+    "differs",
+    Colour.RED: "differs from the published value",
+}
+
+
+@dataclass(frozen=True)
+class ClaimCell:
+    """A value, a note on how it was measured, and the network or links if they are not the claim's own."""
+
+    value: str
+    note: str = ""
+    where: str = ""
+
+    def short(self) -> str:
+        """The cell for a terminal: `67.8 % of optimal (1 seed) at k=4`."""
+        return f"{self.value} at {self.where}" if self.where else self.value
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim as a row of a table."""
+
+    figure: str
+    section: str
+    statement: str
+    about: str
+    published: ClaimCell
+    simulated: ClaimCell
+    emulated: ClaimCell
+    colour: Colour
+    verdict: str
+    tolerance: str
+    reasons: tuple[str, ...]
+
+
+def claim_rows(found: Iterable[Claim]) -> list[ClaimRow]:
+    """Return one row per claim."""
+    return [_claim_row(claim) for claim in found]
+
+
+def score_of(found: Sequence[Claim]) -> str:
+    """Return how many sentences of the paper have each outcome; each counts once. Empty without claims."""
+    if not found:
+        return ""
+    stated = sentences_of(found)
+    count = Counter(sentence.outcome for sentence in stated)
+    parts = ", ".join(f"{outcome}: {count[outcome]}" for outcome in SentenceOutcome if count[outcome])
+    whole = f"{counted(len(stated), 'sentence')} ({counted(len(found), 'claim')}): {parts}."
+    overridden = [claim for claim in found if claim.overrides]
+    if not overridden:
+        return whole
+    words = (claim.overrides for claim in overridden)
+    return f"{whole} {sentences.not_judged(counted(len(overridden), 'claim'), words)}"
+
+
+def _claim_row(claim: Claim) -> ClaimRow:
+    row = claim.published
+    transport = "TCP" if row.subflows == 1 else f"{row.subflows} subflows"
+    return ClaimRow(
+        claim.figure.name,
+        claim.figure.section,
+        row.words,
+        f"{row.workload.replace('_', ' ')}, {place(row)}, {transport}",
+        ClaimCell(sentences.published_text(row), row.source),
+        _claim_cell(claim.simulated),
+        _claim_cell(claim.emulated, real=True),
+        claim.colour,
+        claim.word,
+        sentences.tolerance_text(row),
+        tuple(claim.reasons),
+    )
+
+
+def _claim_cell(verdict: Verdict | None, real: bool = False) -> ClaimCell:
+    """The cell of one variant. It shows the link rate of real hosts, which depends on the machine, and marks
+    suspect values."""
+    if verdict is None:
+        return ClaimCell(NOTHING)
+    if verdict.measured is None:
+        return ClaimCell(NOTHING, verdict.why if verdict.word == NOT_MEASURED else verdict.word)
+    judged = "" if verdict.word == OTHER_SIZE else verdict.word
+    suspect = verdict.word == SUSPECT
+    links = verdict.setting.partition(",")[0] if real else ""
+    return ClaimCell(
+        sentences.measured_text(verdict.measured, verdict.published.metric),
+        "; ".join(filter(None, (judged, verdict.why if suspect else "", verdict.setting))),
+        ", ".join(filter(None, (verdict.network, links, SUSPECT if suspect else ""))),
+    )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR, STEADY_STATE
-from harness.points.baseline import is_baseline
+from harness.baseline import is_baseline
 from model import arms, transports, tuning
 from model.congestion import described
 from model.schedulers import scheduler_title
@@ -188,7 +188,7 @@ def _of_all(specs: Sequence[RunSpec]) -> RunSpec:
 
 
 @dataclass(frozen=True)
-class Shared:
+class CommonLabels:
     """What all points of a run have in common, in words; empty where they differ. It is printed once, before
     the first point."""
 
@@ -203,7 +203,7 @@ class Shared:
         return f"{', '.join(filter(None, (self.setting, self.seed)))}{self.tuned}{self.engine}".lstrip(", ")
 
 
-def shared(specs: Sequence[RunSpec]) -> Shared:
+def shared(specs: Sequence[RunSpec]) -> CommonLabels:
     """Return what these points have in common. A baseline has no workload and no seed of its own."""
     measured = [spec for spec in specs if not is_baseline(spec)] or list(specs)
 
@@ -211,7 +211,7 @@ def shared(specs: Sequence[RunSpec]) -> Shared:
         found = set(words)
         return found.pop() if len(found) == 1 else ""
 
-    return Shared(
+    return CommonLabels(
         one(_setting(spec) for spec in measured),
         one(f"seed {spec.seed}" for spec in measured),
         one(tuned(spec) for spec in measured),
@@ -219,7 +219,7 @@ def shared(specs: Sequence[RunSpec]) -> Shared:
     )
 
 
-def beside(spec: RunSpec, alike: Shared) -> str:
+def beside(spec: RunSpec, alike: CommonLabels) -> str:
     """Return the name of a point without what all points of its run share: `MPTCP 4 LIA`."""
     engine = "" if alike.engine else _engine(spec)
     if is_baseline(spec):

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
-from harness.metrics.metric import Metric
-from harness.report import figures, kept, report
+from harness.metrics.metrics import Metric
+from harness.report import figures, report
 from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
@@ -136,6 +136,6 @@ def test_other_options_and_other_code_are_other_inputs(folder: Path, monkeypatch
     again("--subflows", "1,2,3")
     after = made(folder)
     assert after[str(folder / "report.html")] > before[str(folder / "report.html")]
-    monkeypatch.setattr(kept, "_code", lambda: "another")
+    monkeypatch.setattr(report, "_code", lambda: "another")
     again("--subflows", "1,2,3")
     assert made(folder)[str(folder / "report.html")] > after[str(folder / "report.html")]

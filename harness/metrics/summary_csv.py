@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import topos
 from common import files
 from common.text import one_line
-from harness.metrics.metric import Metric, ShownIn, shown_in
-from harness.metrics.metrics import TABLES
-from harness.points.labels import digest, settings
-from harness.results.point_results import Judged, judge
+from harness.labels import digest, settings
+from harness.metrics.metrics import TABLES, Metric, ShownIn, shown_in
+from harness.results.point_results import PointResult, judge
 from harness.results.store import SUMMARY, Store, StoredPoint
 from harness.results.tables import Cell, csv_bytes
 from model.congestion import in_force
@@ -18,21 +17,21 @@ from model.reasons import texts
 from workloads import matrices
 from workloads.trace import NAME as TRACE
 
-ValueOf = Callable[[Judged], Cell | None]
+ValueOf = Callable[[PointResult], Cell | None]
 
 
-def _sysctls(judged: Judged) -> str:
+def _sysctls(judged: PointResult) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(judged.spec.transport.sysctls.items()))
 
 
-def _workload(judged: Judged) -> str:
+def _workload(judged: PointResult) -> str:
     """Return the workload as one types it, and a digest of the user's flows."""
     of = judged.spec.workload
     flows = str(of.params.get("flows", "")) if of.matrix == TRACE else ""
     return f"{matrices.label(of.matrix, of.params)}{f' sha256:{digest(flows)}' if flows else ''}"
 
 
-def _topology_params(judged: Judged) -> str:
+def _topology_params(judged: PointResult) -> str:
     topology = judged.spec.topology
     numbers = (f"{name}={value}" for name, value in topos.shape(topology.kind, topology.params))
     return " ".join((*_network_file(topology.params), *numbers))
@@ -44,13 +43,13 @@ def _network_file(params: Mapping[str, int | str]) -> tuple[str, ...]:
     return (f"{params['name']} sha256:{digest(str(text))}",) if text else ()
 
 
-def _algorithm(judged: Judged) -> str:
+def _algorithm(judged: PointResult) -> str:
     """Return a digest of the user's congestion control, so that a changed file of the same name differs."""
     text = judged.spec.transport.algorithm_text
     return f"sha256:{digest(text)}" if text else ""
 
 
-def _faults(judged: Judged) -> str:
+def _faults(judged: PointResult) -> str:
     return ", ".join(dict.fromkeys(r.fault.value for r in judged.reasons if r.fault.value))
 
 
@@ -101,7 +100,7 @@ _ORDER = (
 COLUMNS = ("experiment", *dict.fromkeys((*_ORDER, *_VALUES)))
 
 
-def record(experiment: str, judged: Judged, own: Sequence[Metric] = ()) -> dict[str, Cell | None]:
+def record(experiment: str, judged: PointResult, own: Sequence[Metric] = ()) -> dict[str, Cell | None]:
     """Return one row as COLUMNS and values; None where the point has no such number.
 
     `own` are metrics of a user's file, which follow under their names.
@@ -120,9 +119,9 @@ class Rows:
 
     def __init__(self, own: Sequence[Metric] = ()) -> None:
         self._own = own
-        self._known: dict[str, tuple[Judged, dict[str, str]]] = {}
+        self._known: dict[str, tuple[PointResult, dict[str, str]]] = {}
 
-    def of(self, experiment: str, judged: Judged) -> dict[str, str]:
+    def of(self, experiment: str, judged: PointResult) -> dict[str, str]:
         """Return the cells of a row by column. Raises UsageError for a metric of the user's that fails."""
         before, cells = self._known.get(judged.point.name, (None, {}))
         if before is None or before.point is not judged.point or before != judged:
