@@ -180,7 +180,8 @@ import sys
 sys.path.append(sys.argv[1])
 from pathlib import Path
 from engines.linux import guest
-guest.run(asked(Path(sys.argv[2]), "spin"), None, lambda _: print("running", flush=True))
+import tests.live.test_virtual_linux as here
+guest.run(here.asked(Path(sys.argv[2]), "spin"), None, lambda _: print("running", flush=True))
 """
 
 

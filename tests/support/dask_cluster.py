@@ -51,7 +51,8 @@ class Endless(FakeEngine):
 
 ENDLESS = """
 from engines import registry
-registry.ENGINES["fake"] = lambda: Endless(parallel=2)
+import tests.support.dask_cluster as here
+registry.ENGINES["fake"] = lambda: here.Endless(parallel=2)
 from refabric.command import main
 main()
 """
