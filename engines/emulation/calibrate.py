@@ -1,9 +1,12 @@
 """The highest link rate this machine sustains for a topology: measured by trials, stored per machine.
 
 A trial runs one_to_one with 8 subflows for five seconds, the most demanding point of the figure. The machine
-sustains a rate if the engine's verdict has no reason that a lower rate would remove, and if the machine is
-at most FIT_PCT busy. Noise passes, so a rate is rejected only after a second trial. docs/fidelity.md
-explains the method.
+sustains a rate if the engine's verdict has no reason that a lower rate would remove, and if the machine is at
+most FIT_PCT busy. Noise passes, so a rate is rejected only after a second trial. docs/fidelity.md explains
+the method.
+
+The file of calibrated link rates: It has one entry per topology, machine, kernel and bound of the search. A
+search with a bound does not replace a search without one.
 """
 
 from __future__ import annotations

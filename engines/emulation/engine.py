@@ -241,7 +241,14 @@ _LINKS_ON_A_PATH = 6
 
 
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
-    """Return an upper bound of the peak memory in MB, hosts' kernel memory included."""
+    """Return an upper bound of the peak memory in MB, hosts' kernel memory included.
+
+    Peaks of whole commands, kernel memory included (memory cgroup, Linux 6.18, FatTrees k=4 and k=8, TCP and
+    8 subflows, traffic in one process): 176 to 183 MB, of which the kernel's part is 5 to 6 MB with 16 hosts
+    and 36 to 42 MB with 128. The rest are bounds: a packet in a queue is a frame in the core and a copy in
+    its sender's socket; an unbounded queue holds what the senders' buffers allow, and no more packets than
+    the core has descriptors; a sample is counted inside, and twice in the command as a row of a table.
+    """
     subflows = sum(flow.subflows for flow in flows)
     held = (
         _PROGRAM

@@ -1,4 +1,7 @@
-"""What this machine's kernel can do, found out by trying it: BPF programs and netem. Trying needs root."""
+"""What this machine's kernel can do, found out by trying it: BPF programs and netem. Trying needs root.
+
+If something fails, the result says why, and which command helps.
+"""
 
 from __future__ import annotations
 

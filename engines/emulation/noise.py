@@ -1,4 +1,6 @@
-"""Measurement of this machine's noise: a thread per CPU sleeps 1 ms at a time and records its lateness.
+"""The machine's noise, measured while it waits, and stalls that are injected on purpose.
+
+To measure it, a thread per CPU sleeps 1 ms at a time and records its lateness.
 
 The threads have real-time priority, above everything but the kernel's own work, so their lateness is the
 machine's. If that priority is refused, as in many containers, they run at normal priority, and the record

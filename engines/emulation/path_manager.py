@@ -1,9 +1,18 @@
-"""A userspace MPTCP path manager: N subflows per connection, on paths chosen by the caller.
+"""MPTCP path managers: N subflows per connection, in user space on paths chosen by the caller.
 
-When the client side of an accepted connection reports ESTABLISHED, it sends N-1
-MPTCP_PM_CMD_SUBFLOW_CREATE. That event means that first data was acknowledged; before, the kernel returns
-ENOTCONN. The kernel binds the given local port, so with fixed client ports all 5-tuples and ECMP choices are
-identical in every run. Source: net/mptcp/pm_userspace.c; needs Linux >= 5.19.
+When the client side of an accepted connection reports ESTABLISHED, it sends N-1 MPTCP_PM_CMD_SUBFLOW_CREATE.
+That event means that first data was acknowledged; before, the kernel returns ENOTCONN. The kernel binds the
+given local port, so with fixed client ports all 5-tuples and ECMP choices are identical in every run. Source:
+net/mptcp/pm_userspace.c; needs Linux >= 5.19.
+
+`MptcpWatcher` follows the connections of many hosts through kernel events, with one thread and one epoll: one
+generic netlink socket per host, in that host's namespace.
+
+`SignalPathManager` is for kernels (5.6 to 5.18) with only the in-kernel path manager. Every server announces
+its own address with N-1 further ports (`signal` endpoints), and the peer's kernel joins one subflow to each.
+Differences to PathManager: at most 8 further subflows; the kernel chooses client ports, so ECMP choices
+differ between runs; all MPTCP connections get subflows, even iperf3's control connection; failures are not
+retried. Source: net/mptcp/pm_netlink.c (pm_kernel.c since 6.16), MPTCP_PM_ADDR_MAX.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""The datapath under an agent during a run: its program in the kernel, its agent, and what both did."""
+"""The datapath under an agent during a run: its program in the kernel, its agent, and what both did.
+
+The agent's process is a child of the run's process, which ends with it. The child alone executes an
+algorithm, which may be a user's file. Before that it gives up what it has of root's: all descriptors but
+those of its channel, then the ids and capabilities (common/privileges.py). Parent and child exchange JSON
+over a pair of sockets that keep the bounds of messages, so the parent reads a whole message or none.
+"""
 
 from __future__ import annotations
 

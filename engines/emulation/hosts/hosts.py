@@ -1,9 +1,19 @@
 """Hosts in the kernel: a network namespace, a process that holds it, NICs, addresses and routes.
 
-A few threads enter the namespaces and configure them without any shell command (kernel/netns.py). 128 hosts
-take 0.1 s; stock Mininet's shells alone take 0.8 s. A host sends every packet to one gateway with a permanent
-MAC entry, so no ARP is sent, unless the data plane answers ARP. IPv6 is off before the first interface
-exists, so there is no neighbour or multicast discovery either.
+A few threads enter the namespaces and configure them without any shell command (kernel/namespaces.py). 128
+hosts take 0.1 s; stock Mininet's shells alone take 0.8 s. A host sends every packet to one gateway with a
+permanent MAC entry, so no ARP is sent, unless the data plane answers ARP. IPv6 is off before the first
+interface exists, so there is no neighbour or multicast discovery either.
+
+Receive packet steering runs the hosts' TCP on other CPUs than the fabric's thread. Without steering, the
+receiving host's whole stack runs inside the fabric's system calls, on the fabric's CPU
+(Documentation/networking/scaling.rst). Linux >= 6.3 takes a default mask per namespace before a device
+exists. On older kernels the mask is written for each device in that namespace's sysfs. What hosts send is
+received on the fabric's CPU, whose thread reads it next.
+
+Queue disciplines at the link's rate may be on every NIC. TCP limits what it has in such a queue (TCP small
+queues, tcp_small_queue_check in net/ipv4/tcp_output.c), as on a machine with a physical NIC. A veth without a
+queue discipline accepts every packet at once.
 """
 
 from __future__ import annotations

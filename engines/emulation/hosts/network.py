@@ -7,6 +7,15 @@
 
 Only the hosts' NICs exist in the kernel, as veth pairs. The host's end `p0e0h0-eth0` is in its namespace. The
 other end `p0e0-eth1`, named like the switch's port, is in the run's namespace; the data plane reads it.
+
+Hosts and switches start nothing until used. A small process holds the namespace of a `FabricHost`, a Mininet
+`Host`. Its shell starts at the first `cmd()`, so 1024 hosts do not need 1024 shells. A `FabricSwitch` is a
+set of ports of the data plane. Like Mininet's Open vSwitch nodes it runs commands in the run's namespace.
+Mininet reads a node's `shell`, `pid`, `stdin`, `stdout` and `pollOut`; here these properties start the shell.
+
+The CLI supports piped commands. Mininet's CLI passes everything readable on stdin to the program that runs on
+a host. On a terminal that is the user's input for the program. On a pipe it would be the next commands, which
+would be lost.
 """
 
 from __future__ import annotations
@@ -136,7 +145,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
             self.built = False
 
     def host_refs(self) -> list[HostRef]:
-        """Return the hosts in the topology's order, as HostRef for kernel/netns.py."""
+        """Return the hosts in the topology's order, as HostRef for kernel/namespaces.py."""
         return [HostRef(host.name, host.holder) for host in self.hosts]
 
     def configLinkStatus(self, src: str, dst: str, status: str) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a point about SIP calls between real programs, before anything is started."""
+"""What a point about SIP calls between real programs needs, checked before anything is started."""
 
 from __future__ import annotations
 

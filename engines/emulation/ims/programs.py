@@ -1,4 +1,4 @@
-"""Kamailio and redis on emulated hosts: start, wait until ready, ask, read their counters."""
+"""Kamailio, redis and SIPp on emulated hosts: start, wait until ready, ask, read their counters."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Implements the parts of RFC 3549 and include/uapi/linux/netlink.h that generic netlink and sock_diag need:
 nested attributes, multi-part dumps, acknowledgements with the kernel's error text (extended ACK). All
 integers are in host byte order.
+
+Generic netlink: the family registry (net/netlink/genetlink.c) and message framing.
 """
 
 from __future__ import annotations

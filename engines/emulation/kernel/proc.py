@@ -1,6 +1,12 @@
-"""CPU use of the machine: /proc/stat and /proc/net/softnet_stat (Documentation/filesystems/proc.rst).
+"""What /proc says: CPU use, processes, counters of TCP and MPTCP, open files.
 
-Both files count for the whole machine, in every namespace.
+Source: Documentation/filesystems/proc.rst, proc_pid_stat(5).
+
+/proc/stat and /proc/net/softnet_stat count for the whole machine, in every namespace. Inside the PID
+namespace /proc shows only the run's processes, but /proc/stat the whole machine. The kernel's own work is
+system time, which cannot be attributed here. TCP's and MPTCP's counters are those of each namespace; names
+are the kernel's with their group as prefix: `Tcp.RetransSegs`, `MPTcpExt.MPJoinSynAckRx`. Source:
+net/ipv4/proc.c, net/mptcp/mib.c.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Interfaces, addresses and routes: the rtnetlink(7) messages that hosts need.
+"""Interfaces, addresses, routes and offloads: the rtnetlink(7) messages and ioctls that hosts need.
 
 Each function sends one request on an open NETLINK_ROUTE socket and acts in that socket's namespace. This
 takes about 20 us, a process of ip(8) takes 3 ms. Functions raise OSError with the kernel's text. Sources:
 include/uapi/linux/rtnetlink.h, if_link.h.
+
+ethtool's feature switches by ioctl, one call per interface instead of one process of ethtool(8). Source:
+include/uapi/linux/ethtool.h, struct ethtool_sfeatures; net/ethtool/ioctl.c.
 """
 
 from __future__ import annotations

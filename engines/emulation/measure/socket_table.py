@@ -136,7 +136,7 @@ class SubflowReadings:
 class SocketTable:
     """Reads the subflows of `flows` at their senders among `hosts`; only one thread may use it.
 
-    With the userspace path manager, subflow i of a flow has local port cport + i * STRIDE (traffic.py). A
+    With the userspace path manager, subflow i of a flow has local port cport + i * STRIDE (model/flows.py). A
     subflow that had to use another port gets the lowest free number. With the in-kernel path manager the
     kernel chooses ports, and subflows are numbered by (remote port, local port). `fixed_ports` selects the
     first case; by default it follows this kernel's path management. Only then can the kernel filter out

@@ -1,8 +1,13 @@
 """The verdict on a run: whether its numbers describe the transport or the machine. Pure.
 
 A point is suspect if its main metric, mean goodput or completion times, may be off by more than its tolerance
-(model/machine.py). Doubts on metrics that tolerate less are cautions. A run without any number raises
-an error elsewhere.
+(model/machine.py). Doubts on metrics that tolerate less are cautions. A run without any number raises an
+error elsewhere.
+
+Congestion slows a flow but does not stop it. Two cases look alike at the application. No subflow of a
+*stalled* flow delivers anything. Subflows of a *waiting* flow do, behind a gap: MPTCP delivers in order, and
+the data at the front is on a subflow that takes seconds to send it (docs/experiments/subflow-idle.md). A
+stalled flow makes the run fail; a waiting flow is a valid result.
 """
 
 from __future__ import annotations
@@ -52,7 +57,7 @@ MIN_REPAIRS = 5
 
 
 MAX_UNHELD_PCT = 5.0
-"""Analogous to the share of saturated seconds that other users explain (blame.py)."""
+"""Analogous to the share of saturated seconds that other users explain."""
 MAX_LATE_LOOKS = 0.5
 """Share of a central scheduler's ticks; if more are late, its interval is not the requested one."""
 
@@ -88,7 +93,7 @@ class Evidence:
     thread_pct: float = 0.0
     """Load of the thread that forwards all frames, if the data plane does not measure lateness; else 0."""
     stalled: int = 0
-    """Flows that delivered nothing although frames were due (stalls.py)."""
+    """Flows that delivered nothing although frames were due."""
     waiting: int = 0
     """Flows whose subflows carried data that waited for a gap during the whole window."""
     joins_late: bool = False

@@ -1,4 +1,4 @@
-"""The TrafficDriver protocol: the interface between a point and its traffic programs."""
+"""The TrafficDriver protocol between a point and its traffic programs, and what a point's flows need."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 It prints one JSON line when it listens, and one when every switch is connected and programmed. Its stderr
 goes to a file of the run. Its code is in controllers/openflow/.
+
+The user's own controller is a command that runs inside, or a program outside, reached by a relay. It makes
+all forwarding decisions. refabric waits until it listens and every switch has connected.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Nothing here touches the machine's Open vSwitch. The database is new, all sockets are in a folder that only
 the run sees, and the daemons are children that end with the run's namespaces. Open vSwitch's tools look in
 that folder by default, so `ovs-ofctl dump-flows p0e0` needs no option inside the run.
+
+The database gets all bridges, ports and controllers in one transaction (RFC 7047). `ovs-vsctl` would need one
+process, with an argument list and a copy of the database, for every few ports. Tables and columns:
+ovs-vswitchd.conf.db(5).
 """
 
 from __future__ import annotations
