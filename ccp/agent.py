@@ -22,7 +22,7 @@ Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class FlowCreated:
     flow: int
     t_us: int
     mss: int
@@ -32,7 +32,7 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class FlowReport:
     """A report; `program` is the number of the program that made it. Further `fields` mean nothing."""
 
     flow: int
@@ -42,11 +42,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class FlowClosed:
     flow: int
 
 
-Event = Created | Measured | Closed
+Event = FlowCreated | FlowReport | FlowClosed
 
 
 class Agent:
@@ -74,10 +74,10 @@ class Agent:
 
     def handle(self, event: Event) -> list[Command]:
         """Return the commands that the algorithm gives in answer to one event."""
-        if isinstance(event, Measured):
+        if isinstance(event, FlowReport):
             fields = event.fields[: len(self._programs.programs[event.program].fields)]
             return self.measured(event.flow, event.t_us, fields, event.program)
-        if isinstance(event, Created):
+        if isinstance(event, FlowCreated):
             ends, programs = (event.source, event.destination), self._programs
             flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, programs, self._commands)
             self._flows[event.flow] = flow

@@ -107,7 +107,7 @@ MAX_NAME = 64
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A place in the program's text, counted from 1."""
 
     line: int
@@ -137,13 +137,13 @@ class ProgramError(UsageError):
 @dataclass(frozen=True)
 class Name:
     text: str
-    at: Place
+    at: Position
 
 
 @dataclass(frozen=True)
-class Number:
+class Literal:
     value: int
-    at: Place
+    at: Position
 
 
 @dataclass(frozen=True)
@@ -153,20 +153,20 @@ class Operation:
     op: Op
     left: Expression
     right: Expression
-    at: Place
+    at: Position
 
 
 @dataclass(frozen=True)
-class Choice:
+class Conditional:
     """`then` where `condition` is not 0, else `otherwise`."""
 
     condition: Expression
     then: Expression
     otherwise: Expression
-    at: Place
+    at: Position
 
 
-Expression = Name | Number | Operation | Choice
+Expression = Name | Literal | Operation | Conditional
 ONTO_TARGET = frozenset({Op.EWMA, Op.IF, Op.NOTIF})
 """Operations that must be assigned to a variable."""
 
@@ -179,7 +179,7 @@ class Declaration:
     report: bool
     volatile: bool
     initial: int
-    at: Place
+    at: Position
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Event:
+class WhenClause:
     """What happens when `condition` is not 0. The events after it run only if it falls through."""
 
     condition: Expression
@@ -197,9 +197,9 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Source:
+class SyntaxTree:
     declarations: tuple[Declaration, ...]
-    events: tuple[Event, ...]
+    events: tuple[WhenClause, ...]
 
 
 REPORT_PREFIX = "Report."
@@ -209,16 +209,16 @@ _TAKEN = frozenset((*IMPLICIT, *INTERNAL, *PRIMITIVES))
 _NOTHING = Operand(0, immediate=True)
 
 
-def generate(source: Source) -> Program:
+def generate(source: SyntaxTree) -> Program:
     """Return the program. Raises ProgramError with line and column."""
     return _Generator(source).program()
 
 
 class _Generator:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SyntaxTree) -> None:
         self._source = source
         self._variables: dict[str, Variable] = {}
-        self._locals: dict[str, Place] = {}
+        self._locals: dict[str, Position] = {}
         self._read: set[str] = set()
         self._code: list[Instruction] = []
         self._temporaries = 0
@@ -253,7 +253,7 @@ class _Generator:
         register = self._variables[declaration.name].register
         return Instruction(Op.DEF, register, Operand(register), Operand(declaration.initial, immediate=True))
 
-    def _event(self, event: Event, last: bool) -> None:
+    def _event(self, event: WhenClause, last: bool) -> None:
         self._temporaries = 0
         self._assign(FLAG, event.condition)
         jump = len(self._code)
@@ -267,7 +267,7 @@ class _Generator:
         skipped = Operand(len(self._code) - jump - 1, immediate=True)
         self._code[jump] = Instruction(Op.UNLESS, 0, _NOTHING, skipped)
 
-    def _check_length(self, at: Place) -> None:
+    def _check_length(self, at: Position) -> None:
         """Raise ProgramError if the code up to here does not fit. No jump is then longer than the program."""
         length = len(self._source.declarations) + sum(d.volatile for d in self._source.declarations)
         length += len(self._code)
@@ -323,7 +323,7 @@ class _Generator:
         if isinstance(value, Operation):
             left, right = self._value(value.left), self._value(value.right)
             self._emit(value.op, to, left, right)
-        elif isinstance(value, Choice):
+        elif isinstance(value, Conditional):
             condition = self._value(value.condition)
             then, otherwise = self._value(value.then), self._value(value.otherwise)
             chosen = self._temporary(value.at)
@@ -335,13 +335,13 @@ class _Generator:
             self._emit(Op.BIND, to, operand, operand)
 
     def _value(self, value: Expression) -> Operand:
-        if isinstance(value, Number):
+        if isinstance(value, Literal):
             return Operand(value.value, immediate=True)
         if isinstance(value, Name):
             return self._read_name(value)
         if isinstance(value, Operation) and value.op in ONTO_TARGET:
             raise value.at.error(f"{value.op.name.lower()} must be the whole right side of an assignment")
-        if isinstance(value, Choice):
+        if isinstance(value, Conditional):
             result = self._temporary(value.at)
             self._assign(result, value)
             return Operand(result)
@@ -359,7 +359,7 @@ class _Generator:
         self._read.add(name.text)
         return Operand(register)
 
-    def _temporary(self, at: Place) -> int:
+    def _temporary(self, at: Position) -> int:
         if self._temporaries == MAX_TEMPORARIES:
             raise at.error(f"this expression needs more than {MAX_TEMPORARIES} intermediate results")
         self._temporaries += 1

@@ -21,15 +21,15 @@ from ccp.language import (
     MAX_NUMBER,
     Assignment,
     Declaration,
-    Event,
     Expression,
+    Literal,
     Name,
-    Number,
     Op,
     Operation,
-    Place,
+    Position,
     ProgramError,
-    Source,
+    SyntaxTree,
+    WhenClause,
 )
 
 OPERATIONS = {
@@ -45,7 +45,7 @@ _TOKEN = re.compile(r"\s+|#[^\n]*|(?P<token>[()]|[^\s()#]+)")
 @dataclass(frozen=True)
 class Atom:
     text: str
-    at: Place
+    at: Position
 
 
 @dataclass(frozen=True)
@@ -53,24 +53,24 @@ class Form:
     """A list in parentheses."""
 
     items: tuple[Atom | Form, ...]
-    at: Place
+    at: Position
 
     @property
     def head(self) -> str:
         return self.items[0].text if self.items and isinstance(self.items[0], Atom) else ""
 
 
-def parse(text: str) -> Source:
+def parse(text: str) -> SyntaxTree:
     """Return the declarations and events. Raises ProgramError with line and column."""
     forms = _forms(text)
     if not forms or forms[0].head != "def":
-        place = forms[0].at if forms else Place(1, 1)
+        place = forms[0].at if forms else Position(1, 1)
         raise place.error("a program begins with (def ...)")
-    return Source(tuple(_declarations(forms[0])), tuple(_event(form) for form in forms[1:]))
+    return SyntaxTree(tuple(_declarations(forms[0])), tuple(_event(form) for form in forms[1:]))
 
 
 def _forms(text: str) -> list[Form]:
-    open_: list[tuple[list[Atom | Form], Place]] = [([], Place(1, 1))]
+    open_: list[tuple[list[Atom | Form], Position]] = [([], Position(1, 1))]
     for atom in _tokens(text):
         if atom.text == "(":
             if len(open_) > MAX_DEPTH:
@@ -97,7 +97,7 @@ def _tokens(text: str) -> Iterator[Atom]:
     line, start = 1, 0
     for match in _TOKEN.finditer(text):
         if match["token"]:
-            place = Place(line, match.start() - start + 1)
+            place = Position(line, match.start() - start + 1)
             yield Atom(place.name(match["token"]), place)
         line += match[0].count("\n")
         if "\n" in match[0]:
@@ -125,22 +125,22 @@ def _declaration(item: Atom | Form, report: bool) -> Declaration:
         initial = INFINITE
     else:
         number = _atom(value)
-        if not isinstance(number, Number):
+        if not isinstance(number, Literal):
             raise value.at.error("the initial value must be a number or +infinity")
         initial = number.value
     return Declaration(name.at.name(name.text.removeprefix("Report.")), report, volatile, initial, item.at)
 
 
-def _event(form: Form) -> Event:
+def _event(form: Form) -> WhenClause:
     if form.head != "when" or len(form.items) < 3:
         raise form.at.error("an event is (when CONDITION STATEMENT ...)")
-    return Event(_expression(form.items[1]), tuple(_statement(each) for each in form.items[2:]))
+    return WhenClause(_expression(form.items[1]), tuple(_statement(each) for each in form.items[2:]))
 
 
 def _statement(item: Atom | Form) -> Assignment:
     if isinstance(item, Form) and len(item.items) == 1 and item.head in ("report", "fallthrough"):
         target = "__shouldReport" if item.head == "report" else "__fallthrough"
-        return Assignment(Name(target, item.at), Number(1, item.at))
+        return Assignment(Name(target, item.at), Literal(1, item.at))
     if isinstance(item, Form) and item.head in (":=", "bind") and len(item.items) == 3:
         target_item = item.items[1]
         if isinstance(target_item, Atom) and isinstance(_atom(target_item), Name):
@@ -158,16 +158,16 @@ def _expression(item: Atom | Form) -> Expression:
     return Operation(OPERATIONS[item.head], _expression(item.items[1]), _expression(item.items[2]), item.at)
 
 
-def _atom(atom: Atom) -> Name | Number:
+def _atom(atom: Atom) -> Name | Literal:
     if atom.text in _WORDS:
-        return Number(_WORDS[atom.text], atom.at)
+        return Literal(_WORDS[atom.text], atom.at)
     if not (atom.text.isascii() and atom.text.isdecimal()):
         if atom.text[0].isdigit() or atom.text[0] in "+-":
             raise atom.at.error(f"numbers are integers from 0 to {MAX_NUMBER}")
         return Name(atom.text, atom.at)
     if len(atom.text) > 12 or int(atom.text) > MAX_NUMBER:
         raise atom.at.error(f"numbers are integers from 0 to {MAX_NUMBER}")
-    return Number(int(atom.text), atom.at)
+    return Literal(int(atom.text), atom.at)
 
 
 __all__ = ["OPERATIONS", "ProgramError", "parse"]

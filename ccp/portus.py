@@ -66,7 +66,7 @@ _ROOM: Mapping[int, int] = {
 }
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     CREATE, MEASURE, INSTALL, UPDATE_FIELD, CHANGE_PROGRAM, READY = range(6)
 
 
@@ -88,7 +88,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class Event:
+class EventCode:
     """The places of an event's instructions: its condition, and what runs if it holds."""
 
     flag: range
@@ -104,16 +104,16 @@ class PortusInstruction:
 
 
 @dataclass(frozen=True)
-class Install:
+class InstallMessage:
     """A program with the number by which the agent names it."""
 
     number: int
-    events: tuple[Event, ...]
+    events: tuple[EventCode, ...]
     instructions: tuple[PortusInstruction, ...]
 
 
 @dataclass(frozen=True)
-class Set:
+class UpdateMessage:
     """Values that a flow's registers get; `program` is the number of the program to change to, or None."""
 
     flow: int
@@ -142,39 +142,41 @@ class Set:
 
 def ready(datapath: int) -> bytes:
     """Return the message with which a datapath introduces itself."""
-    return _message(Kind.READY, 0, _NUMBER.pack(datapath))
+    return _message(MessageKind.READY, 0, _NUMBER.pack(datapath))
 
 
 def create(flow: int, cwnd_bytes: int, mss: int, source: int, destination: int) -> bytes:
     """Return the message that a flow has begun; addresses are numbers of 32 bits, ports are left out."""
-    return _message(Kind.CREATE, flow, _CREATE.pack(cwnd_bytes, mss, source, 0, destination, 0, b""))
+    return _message(MessageKind.CREATE, flow, _CREATE.pack(cwnd_bytes, mss, source, 0, destination, 0, b""))
 
 
 def measure(flow: int, program: int, fields: Sequence[int]) -> bytes:
     """Return a report; without fields it says that the flow has ended."""
     return _message(
-        Kind.MEASURE, flow, _COUNTED.pack(program, len(fields)) + struct.pack(f"<{len(fields)}Q", *fields)
+        MessageKind.MEASURE,
+        flow,
+        _COUNTED.pack(program, len(fields)) + struct.pack(f"<{len(fields)}Q", *fields),
     )
 
 
-def _message(kind: Kind, flow: int, body: bytes) -> bytes:
+def _message(kind: MessageKind, flow: int, body: bytes) -> bytes:
     return _HEAD.pack(kind, _HEAD.size + len(body), flow) + body
 
 
-def decoded(data: bytes) -> Install | Set:
+def decoded(data: bytes) -> InstallMessage | UpdateMessage:
     """Return a message of an agent. Raises UsageError for one that is not understood."""
     try:
         kind, length, flow = _HEAD.unpack_from(data)
         if length != len(data):
             raise UsageError(f"an agent of portus sent {len(data)} bytes in a message of {length}")
-        if kind == Kind.INSTALL:
+        if kind == MessageKind.INSTALL:
             return _install(data)
-        if kind == Kind.UPDATE_FIELD:
+        if kind == MessageKind.UPDATE_FIELD:
             (count,) = _NUMBER.unpack_from(data, _HEAD.size)
-            return Set(flow, _values(data, _HEAD.size + _NUMBER.size, count))
-        if kind == Kind.CHANGE_PROGRAM:
+            return UpdateMessage(flow, _values(data, _HEAD.size + _NUMBER.size, count))
+        if kind == MessageKind.CHANGE_PROGRAM:
             program, count = _COUNTED.unpack_from(data, _HEAD.size)
-            return Set(flow, _values(data, _HEAD.size + _COUNTED.size, count), program)
+            return UpdateMessage(flow, _values(data, _HEAD.size + _COUNTED.size, count), program)
     except struct.error as error:
         raise UsageError(
             f"an agent of portus sent a message of {len(data)} bytes that ends early: {error}"
@@ -182,7 +184,7 @@ def decoded(data: bytes) -> Install | Set:
     raise UsageError(f"an agent of portus sent a message of kind {kind}, which no agent sends")
 
 
-def _install(data: bytes) -> Install:
+def _install(data: bytes) -> InstallMessage:
     at = _HEAD.size + _INSTALL.size
     number, events, instructions = _INSTALL.unpack_from(data, _HEAD.size)
     after = at + events * _EVENT.size
@@ -190,7 +192,7 @@ def _install(data: bytes) -> Install:
         raise UsageError(
             f"an agent of portus sent a program of another length than {instructions} instructions"
         )
-    return Install(
+    return InstallMessage(
         number,
         tuple(_event(*_EVENT.unpack_from(data, at + place * _EVENT.size)) for place in range(events)),
         tuple(
@@ -200,8 +202,8 @@ def _install(data: bytes) -> Install:
     )
 
 
-def _event(flag: int, flags: int, body: int, bodies: int) -> Event:
-    return Event(range(flag, flag + flags), range(body, body + bodies))
+def _event(flag: int, flags: int, body: int, bodies: int) -> EventCode:
+    return EventCode(range(flag, flag + flags), range(body, body + bodies))
 
 
 def _instruction(op: int, *operands: int) -> PortusInstruction:
@@ -224,7 +226,7 @@ _INFINITE = (0x3FFFFFFF, 0xFFFFFFFF)
 """Initial values by which libccp and portus mean the largest number of 32 bits (libccp, reset_state)."""
 
 
-def translated(install: Install) -> Program:
+def translated(install: InstallMessage) -> Program:
     """Return the program. Raises UsageError for one that our datapath cannot run."""
     definitions = [each for each in install.instructions if each.op == Op.DEF]
     initial = [_definition(each) for each in definitions]
@@ -264,7 +266,7 @@ def _room(numbers: list[int]) -> int:
     return max(numbers, default=-1) + 1
 
 
-def _chosen(install: Install, places: range) -> list[Instruction]:
+def _chosen(install: InstallMessage, places: range) -> list[Instruction]:
     if places.stop > len(install.instructions):
         raise UsageError(
             "an agent of portus installs an event with instructions that the program does not have"
@@ -304,7 +306,7 @@ class PortusAlgorithm(Algorithm):
 
     def __init__(self) -> None:
         self._flows: dict[int, Flow] = {}
-        self._installed: dict[int, Install] = {}
+        self._installed: dict[int, InstallMessage] = {}
         self.unsent = 0
         """Reports that the agent had no room for."""
 
@@ -347,7 +349,7 @@ class PortusAlgorithm(Algorithm):
                 if self._installed:
                     break
                 continue
-            if isinstance(message, Install):
+            if isinstance(message, InstallMessage):
                 self._installed[message.number] = message
         if not 1 <= len(self._installed) < MAX_PROGRAMS:
             raise RunError(
@@ -386,10 +388,10 @@ class PortusAlgorithm(Algorithm):
                 message = decoded(self._socket.recv(MAX_BYTES))
             except BlockingIOError:
                 return
-            if isinstance(message, Set) and message.flow in self._flows:
+            if isinstance(message, UpdateMessage) and message.flow in self._flows:
                 self._obey(self._flows[message.flow], message)
 
-    def _obey(self, flow: Flow, message: Set) -> None:
+    def _obey(self, flow: Flow, message: UpdateMessage) -> None:
         window, rate = message.cwnd_bytes or None, message.rate_bytes_per_s or None  # libccp: 0 sets nothing
         rate_bps = None if rate is None else BITS * rate
         controls = {f"control{number}": value for number, value in message.controls.items()}

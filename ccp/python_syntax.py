@@ -24,17 +24,17 @@ from ccp.language import (
     MAX_DEPTH,
     MAX_NUMBER,
     Assignment,
-    Choice,
+    Conditional,
     Declaration,
-    Event,
     Expression,
+    Literal,
     Name,
-    Number,
     Op,
     Operation,
-    Place,
+    Position,
     ProgramError,
-    Source,
+    SyntaxTree,
+    WhenClause,
 )
 
 KINDS = {"volatile": (True, True), "report": (True, False), "control": (False, False)}
@@ -47,24 +47,24 @@ _LOGIC: dict[type[ast.AST], Op] = {ast.And: Op.MUL, ast.Or: Op.ADD}
 _FUNCTIONS = {"min": Op.MIN, "max": Op.MAX, "later": Op.MAXWRAP, "ewma": Op.EWMA}
 
 
-def parse(text: str) -> Source:
+def parse(text: str) -> SyntaxTree:
     """Return the declarations and events. Raises ProgramError with line and column."""
     try:
         tree = _parsed(text)
     except SyntaxError as error:
-        place = Place(error.lineno or 1, error.offset or 1)
+        place = Position(error.lineno or 1, error.offset or 1)
         raise place.error(error.msg) from None
     except ValueError as error:
         raise ProgramError(f"program: {error}") from None
     except (RecursionError, MemoryError):
         lines = text.split("\n")
         fitting = bisect.bisect(range(len(lines)), False, key=lambda n: _overflows(lines[: n + 1]))
-        raise Place(fitting + 1, 1).too_deep() from None
+        raise Position(fitting + 1, 1).too_deep() from None
     _check_depth(tree)
     statements = tree.body
     declarations = [_declaration(each) for each in statements if isinstance(each, ast.AnnAssign)]
     rest = [each for each in statements if not isinstance(each, ast.AnnAssign)]
-    return Source(tuple(declarations), tuple(_events(rest)))
+    return SyntaxTree(tuple(declarations), tuple(_events(rest)))
 
 
 def _parsed(text: str) -> ast.Module:
@@ -95,8 +95,8 @@ def _check_depth(tree: ast.AST) -> None:
         waiting += [(child, depth) for child in ast.iter_child_nodes(node)]
 
 
-def _place(node: ast.stmt | ast.expr) -> Place:
-    return Place(node.lineno, node.col_offset + 1)
+def _place(node: ast.stmt | ast.expr) -> Position:
+    return Position(node.lineno, node.col_offset + 1)
 
 
 def _declaration(node: ast.AnnAssign) -> Declaration:
@@ -112,12 +112,12 @@ def _initial(node: ast.AnnAssign) -> int:
     if isinstance(node.value, ast.Name) and node.value.id == "infinity":
         return INFINITE
     value = _expression(node.value) if node.value else None
-    if not isinstance(value, Number):
+    if not isinstance(value, Literal):
         raise _place(node.value or node).error("the initial value must be a number or infinity")
     return value.value
 
 
-def _events(statements: list[ast.stmt]) -> Iterator[Event]:
+def _events(statements: list[ast.stmt]) -> Iterator[WhenClause]:
     """Join statements outside of `if` to events that always happen."""
     always: list[ast.stmt] = []
     for each in [*statements, None]:
@@ -125,7 +125,7 @@ def _events(statements: list[ast.stmt]) -> Iterator[Event]:
             always.append(each)
             continue
         if always:
-            yield _event(Number(1, _place(always[0])), always)
+            yield _event(Literal(1, _place(always[0])), always)
             always = []
         if each is not None:
             if each.orelse:
@@ -133,16 +133,16 @@ def _events(statements: list[ast.stmt]) -> Iterator[Event]:
             yield _event(_expression(each.test), each.body)
 
 
-def _event(condition: Expression, body: list[ast.stmt]) -> Event:
+def _event(condition: Expression, body: list[ast.stmt]) -> WhenClause:
     at = _place(body[-1])
-    onwards = Assignment(Name("__fallthrough", at), Number(1, at))
-    return Event(condition, (*(_assignment(each) for each in body), onwards))
+    onwards = Assignment(Name("__fallthrough", at), Literal(1, at))
+    return WhenClause(condition, (*(_assignment(each) for each in body), onwards))
 
 
 def _assignment(node: ast.stmt) -> Assignment:
     at = _place(node)
     if isinstance(node, ast.Expr) and _is_call(node.value, "report"):
-        return Assignment(Name("__shouldReport", at), Number(1, at))
+        return Assignment(Name("__shouldReport", at), Literal(1, at))
     if isinstance(node, ast.AugAssign):
         target = _name(node.target)
         return Assignment(target, Operation(_operation(node.op, at), target, _expression(node.value), at))
@@ -165,7 +165,7 @@ def _name(node: ast.expr) -> Name:
     raise at.error("a name is expected here")
 
 
-def _operation(node: ast.operator | ast.cmpop, at: Place) -> Op:
+def _operation(node: ast.operator | ast.cmpop, at: Position) -> Op:
     if type(node) not in _BINARY:
         raise at.error(f"the datapath has no operation {type(node).__name__}; it has + - * // < > ==")
     return _BINARY[type(node)]
@@ -181,10 +181,10 @@ def _expression(node: ast.expr) -> Expression:
 def _number(node: ast.Constant) -> Expression:
     value = node.value
     if isinstance(value, bool):
-        return Number(int(value), _place(node))
+        return Literal(int(value), _place(node))
     if not isinstance(value, int) or value > MAX_NUMBER:
         raise _place(node).error(f"numbers are integers from 0 to {MAX_NUMBER}")
-    return Number(value, _place(node))
+    return Literal(value, _place(node))
 
 
 def _binary(node: ast.BinOp) -> Expression:
@@ -214,11 +214,11 @@ def _not(node: ast.UnaryOp) -> Expression:
     at = _place(node)
     if not isinstance(node.op, ast.Not):
         raise at.error("the datapath has no negative numbers")
-    return Operation(Op.EQUIV, _expression(node.operand), Number(0, at), at)
+    return Operation(Op.EQUIV, _expression(node.operand), Literal(0, at), at)
 
 
 def _choice(node: ast.IfExp) -> Expression:
-    return Choice(_expression(node.test), _expression(node.body), _expression(node.orelse), _place(node))
+    return Conditional(_expression(node.test), _expression(node.body), _expression(node.orelse), _place(node))
 
 
 def _call(node: ast.Call) -> Expression:

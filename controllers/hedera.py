@@ -266,7 +266,7 @@ Numbers = dict[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Load:
+class LinkLoads:
     """A flow's demand, and the links of its paths."""
 
     demand: float
@@ -291,9 +291,9 @@ class Annealing:
             return
         to = [self._candidates.ends(each)[1].link for each in flows]
         below = {self._candidates.ends(each)[1].link: self._candidates.ends(each)[1].switch for each in flows}
-        by_receiver: dict[int, list[Load]] = defaultdict(list)
+        by_receiver: dict[int, list[LinkLoads]] = defaultdict(list)
         for each, receiver, demand in zip(flows, to, self._candidates.demands(flows), strict=True):
-            by_receiver[receiver].append(Load(demand, self._candidates.of(each).rows))
+            by_receiver[receiver].append(LinkLoads(demand, self._candidates.of(each).rows))
         for receiver in by_receiver:
             self._numbers.setdefault(receiver, self._rng.randrange(self._most))
         search = Search(by_receiver, below, self._candidates.capacity.tolist(), self._most, self._rng)
@@ -310,7 +310,7 @@ class Search:
 
     def __init__(
         self,
-        by_receiver: dict[int, list[Load]],
+        by_receiver: dict[int, list[LinkLoads]],
         below: dict[int, int],
         capacity: Sequence[float],
         most: int,
@@ -382,5 +382,5 @@ class Search:
             gain += max(0.0, load + demand - room) - max(0.0, load - room)
         return gain
 
-    def _row(self, flow: Load, number: int) -> Sequence[int]:
+    def _row(self, flow: LinkLoads, number: int) -> Sequence[int]:
         return flow.rows[number * len(flow.rows) // self._most]

@@ -113,7 +113,7 @@ IDLE_S = 20
 """Seconds in a row in which an instance must be idle before one is drained."""
 
 
-class Step(enum.Enum):
+class ScalingStep(enum.Enum):
     NONE = "none"
     ADD = "add"
     DRAIN = "drain"
@@ -134,21 +134,21 @@ class Scaler:
     _idle_s: int = 0
     _settled_s: int = SETTLE_S
 
-    def tick(self, function: FunctionSignals) -> Step:
+    def tick(self, function: FunctionSignals) -> ScalingStep:
         """Return the step to take now; called once a second."""
         active = len(function.active)
         self._settled_s += 1
         self._overloaded_s = self._overloaded_s + 1 if self.policy.overloaded(function) else 0
         self._idle_s = self._idle_s + 1 if self.policy.idle(function) else 0
         if self._settled_s <= SETTLE_S:
-            return Step.NONE
+            return ScalingStep.NONE
         if self._overloaded_s >= self.react_s and active < self.most:
-            return self._stepped(Step.ADD)
+            return self._stepped(ScalingStep.ADD)
         if self._idle_s >= IDLE_S and active > 1:
-            return self._stepped(Step.DRAIN)
-        return Step.NONE
+            return self._stepped(ScalingStep.DRAIN)
+        return ScalingStep.NONE
 
-    def _stepped(self, step: Step) -> Step:
+    def _stepped(self, step: ScalingStep) -> ScalingStep:
         self._overloaded_s = self._idle_s = self._settled_s = 0
         return step
 

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from common.errors import UsageError
-from controllers.ims_scaling import POLICIES, FunctionSignals, InstanceSignals, Scaler, Step
+from controllers.ims_scaling import POLICIES, FunctionSignals, InstanceSignals, Scaler, ScalingStep
 from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Status, Table
 from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec, check_limits
 from topos.topology import Topology
@@ -168,9 +168,9 @@ def _control(system: System, scalers: dict[str, Scaler], found: Measurement) -> 
     before, now = found.readings[-2:]
     for role, scaler in scalers.items():
         step = scaler.tick(signals(role, before, now))
-        if step is Step.NONE:
+        if step is ScalingStep.NONE:
             continue
-        (system.add if step is Step.ADD else system.drain)(role)
+        (system.add if step is ScalingStep.ADD else system.drain)(role)
         found.steps.append((now.t_s, role, step.value))
 
 

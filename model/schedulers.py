@@ -11,7 +11,7 @@ from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
 from controllers.hedera import check_steerable
-from controllers.responsive.controller import Controller, Settings
+from controllers.responsive.controller import Settings, SubflowController
 from controllers.responsive.loop import HEADER_BYTES, LOOK_NS, RULE_BYTES, Loop, News
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
@@ -333,7 +333,7 @@ def loop_of(spec: RunSpec, topology: Topology, *, look_ns: int = LOOK_NS) -> Loo
     """Return monitors and controller of the spec. Raises UsageError for an unsuitable network."""
     settings = settings_of(spec)
     seed = sub_seed(spec.seed, "scheduler")
-    controller = Controller(topology, spec.link.rate_mbps, settings, seed)
+    controller = SubflowController(topology, spec.link.rate_mbps, settings, seed)
     news = link_news(spec, topology) if settings.links_s else ()
     return Loop(settings, controller, sub_seed(spec.seed, "messages"), look_ns=look_ns, news=news)
 

@@ -9,7 +9,7 @@ from ccp.algorithms.shared import HOLD, PER_ROUND_TRIP
 
 
 @dataclass
-class Group:
+class HostPair:
     cwnd: float
     ssthresh: float = float("inf")
     hold_until_us: float = 0.0
@@ -24,16 +24,16 @@ class Aggregate(Algorithm):
     program = PER_ROUND_TRIP
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._groups: dict[tuple[str, str], HostPair] = {}
 
     def on_create(self, flow: Flow) -> None:
-        group = self._groups.setdefault((flow.source, flow.destination), Group(flow.cwnd_bytes))
+        group = self._groups.setdefault((flow.source, flow.destination), HostPair(flow.cwnd_bytes))
         group.flows.append(flow)
         flow.state = group
         group.share()
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        group: Group = flow.state
+        group: HostPair = flow.state
         least = 2 * flow.mss * len(group.flows)
         if report.timeout or report.lost or report.marked:
             if report.t_us > group.hold_until_us:
@@ -48,6 +48,6 @@ class Aggregate(Algorithm):
         group.share()
 
     def on_close(self, flow: Flow) -> None:
-        group: Group = flow.state
+        group: HostPair = flow.state
         group.flows.remove(flow)
         group.share()

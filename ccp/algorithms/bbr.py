@@ -20,7 +20,7 @@ STARTUP, DRAIN, PROBE_BW, PROBE_RTT = "startup", "drain", "probe_bw", "probe_rtt
 
 
 @dataclass
-class State:
+class BbrState:
     phase: str = STARTUP
     rates: list[int] = field(default_factory=list)
     full_rate: int = 0
@@ -46,10 +46,10 @@ if Micros > Flow.report_us:
 """
 
     def on_create(self, flow: Flow) -> None:
-        flow.state = State(min_rtt_at_us=flow.created_us)
+        flow.state = BbrState(min_rtt_at_us=flow.created_us)
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        state: State = flow.state
+        state: BbrState = flow.state
         if not report.rate or report.rtt_us >= NO_RTT:
             return
         state.rates = [*state.rates[1 - FILTER_ROUNDS :], report.rate]
@@ -63,7 +63,7 @@ if Micros > Flow.report_us:
         cwnd = 4 * flow.mss if state.phase == PROBE_RTT else max(window * bdp_bytes, 4 * flow.mss)
         flow.set(cwnd_bytes=cwnd, rate_bps=8 * pacing * rate)
 
-    def _advance(self, state: State, report: Report, rate: int, bdp_bytes: float, expired: bool) -> None:
+    def _advance(self, state: BbrState, report: Report, rate: int, bdp_bytes: float, expired: bool) -> None:
         if state.phase == STARTUP:
             if rate >= GROWTH * state.full_rate:
                 state.full_rate, state.rounds_without_growth = rate, 0
@@ -80,7 +80,7 @@ if Micros > Flow.report_us:
         elif state.phase == PROBE_RTT and report.t_us > state.probe_until_us:
             state.phase, state.min_rtt_at_us = PROBE_BW, report.t_us
 
-    def _gains(self, state: State) -> tuple[float, float]:
+    def _gains(self, state: BbrState) -> tuple[float, float]:
         """Return the gains of rate and window."""
         if state.phase == STARTUP:
             return HIGH_GAIN, HIGH_GAIN

@@ -14,7 +14,7 @@ NO_RTT = 2**32 - 1
 
 
 @dataclass
-class State:
+class CopaState:
     cwnd: float
     slow_start: bool = True
     velocity: float = 1.0
@@ -44,19 +44,19 @@ if Micros > Flow.report_us // 2:
 """
 
     def on_create(self, flow: Flow) -> None:
-        flow.state = State(flow.cwnd_bytes / flow.mss)
+        flow.state = CopaState(flow.cwnd_bytes / flow.mss)
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        state: State = flow.state
+        state: CopaState = flow.state
         if report.timeout:
-            flow.state = state = State(2.0)
+            flow.state = state = CopaState(2.0)
         elif report.standing_us < NO_RTT:
             self._steer(state, report, report.acked / flow.mss)
         window_bytes = state.cwnd * flow.mss
         pace = 2 * 8e6 * window_bytes / report.standing_us if report.standing_us < NO_RTT else 0
         flow.set(cwnd_bytes=window_bytes, rate_bps=pace)
 
-    def _steer(self, state: State, report: Report, acked: float) -> None:
+    def _steer(self, state: CopaState, report: Report, acked: float) -> None:
         queueing_us = report.standing_us - report.base_us
         # cwnd / standing RTT against 1 / (DELTA x queueing delay).
         up = state.cwnd * DELTA * queueing_us < report.standing_us
@@ -68,7 +68,7 @@ if Micros > Flow.report_us // 2:
         change = state.velocity * acked / (DELTA * state.cwnd)
         state.cwnd = max(2.0, state.cwnd + min(change, acked) if up else state.cwnd - min(change, acked))
 
-    def _set_velocity(self, state: State, report: Report) -> None:
+    def _set_velocity(self, state: CopaState, report: Report) -> None:
         """Once per round trip: double while the window keeps its direction for three round trips."""
         if report.t_us - state.looked_us < report.standing_us:
             return

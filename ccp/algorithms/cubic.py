@@ -13,7 +13,7 @@ ALPHA = 3 * (1 - BETA) / (1 + BETA)
 
 
 @dataclass
-class State:
+class CubicState:
     """Windows in packets, times in seconds."""
 
     cwnd: float
@@ -31,10 +31,10 @@ class Cubic(Algorithm):
     program = PER_ROUND_TRIP
 
     def on_create(self, flow: Flow) -> None:
-        flow.state = State(flow.cwnd_bytes / flow.mss)
+        flow.state = CubicState(flow.cwnd_bytes / flow.mss)
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        state: State = flow.state
+        state: CubicState = flow.state
         reduced = report.lost or report.marked
         state.timed_out = state.timed_out and not report.acked
         if report.timeout:
@@ -49,21 +49,21 @@ class Cubic(Algorithm):
             self._grow(state, report.acked / flow.mss, report.t_us / 1e6, report.rtt_us / 1e6)
         flow.set(cwnd_bytes=state.cwnd * flow.mss)
 
-    def _reduce(self, state: State, report: Report) -> None:
+    def _reduce(self, state: CubicState, report: Report) -> None:
         """Section 4.6, with fast convergence (4.7)."""
         state.prior = state.cwnd
         state.w_max = state.cwnd * (1 + BETA) / 2 if state.cwnd < state.w_max else state.cwnd
         state.cwnd = state.ssthresh = max(state.cwnd * BETA, 2.0)
         state.epoch_s, state.hold_until_us = None, report.t_us + HOLD * report.rtt_us
 
-    def _restart(self, state: State, report: Report) -> None:
+    def _restart(self, state: CubicState, report: Report) -> None:
         """A timeout begins slow start, and growth after it begins with K = 0 (4.8). A further one before any
         acknowledgement leaves ssthresh (RFC 5681, section 3.1)."""
         if not state.timed_out:
             self._reduce(state, report)
         state.cwnd, state.w_max, state.timed_out = 1.0, 0.0, True
 
-    def _grow(self, state: State, acked: float, now_s: float, rtt_s: float) -> None:
+    def _grow(self, state: CubicState, acked: float, now_s: float, rtt_s: float) -> None:
         if state.epoch_s is None:
             state.epoch_s, state.w_est = now_s, state.cwnd
             state.w_max = max(state.w_max, state.cwnd)

@@ -10,7 +10,7 @@ from ccp.algorithms.shared import HOLD, PER_ROUND_TRIP
 
 
 @dataclass
-class State:
+class RenoState:
     cwnd: float
     ssthresh: float = float("inf")
     hold_until_us: float = 0.0
@@ -21,10 +21,10 @@ class Reno(Algorithm):
     program = PER_ROUND_TRIP
 
     def on_create(self, flow: Flow) -> None:
-        flow.state = State(flow.cwnd_bytes)
+        flow.state = RenoState(flow.cwnd_bytes)
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        state: State = flow.state
+        state: RenoState = flow.state
         state.timed_out = state.timed_out and not report.acked
         if report.timeout:
             if not state.timed_out:  # a further one leaves it (RFC 5681, section 3.1)

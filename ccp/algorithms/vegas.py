@@ -12,7 +12,7 @@ NO_RTT = 2**32 - 1
 
 
 @dataclass
-class State:
+class VegasState:
     cwnd: float
     slow_start: bool = True
     cut_us: int = 0
@@ -40,10 +40,10 @@ if Micros > Flow.report_us:
 """
 
     def on_create(self, flow: Flow) -> None:
-        flow.state = State(flow.cwnd_bytes)
+        flow.state = VegasState(flow.cwnd_bytes)
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        state: State = flow.state
+        state: VegasState = flow.state
         if report.timeout or report.lost:
             if report.timeout or report.t_us - state.cut_us > report.base_us:
                 state.cwnd = flow.mss if report.timeout else max(state.cwnd / 2, 2 * flow.mss)

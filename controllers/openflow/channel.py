@@ -15,7 +15,7 @@ from controllers.openflow.messages import (
     Hello,
     Message,
     PortChanged,
-    PortCount,
+    PortCounter,
     PortCounts,
     Ports,
     Refusal,
@@ -43,12 +43,12 @@ class ControllerError(RefabricError):
 class Owner(Protocol):
     """The receiver of a connection's events."""
 
-    async def identified(self, channel: Channel, dpid: int) -> None: ...
-    def ports_changed(self, channel: Channel) -> None: ...
-    def reported(self, channel: Channel, report: Report) -> None: ...
+    async def identified(self, channel: SwitchChannel, dpid: int) -> None: ...
+    def ports_changed(self, channel: SwitchChannel) -> None: ...
+    def reported(self, channel: SwitchChannel, report: Report) -> None: ...
 
 
-class Channel:
+class SwitchChannel:
     """Reads and writes one connection. `dpid` is -1 until the switch has reported it; `ports` maps port
     numbers to whether their link is up."""
 
@@ -60,7 +60,7 @@ class Channel:
         self._codec = codec
         self._reader, self._writer = reader, writer
         self._numbers = count(FIRST_QUESTION)
-        self._answers: dict[int, tuple[asyncio.Future[None], list[RuleCount | PortCount]]] = {}
+        self._answers: dict[int, tuple[asyncio.Future[None], list[RuleCount | PortCounter]]] = {}
 
     def send(self, message: Message) -> None:
         self._writer.write(self._codec.encode(message))
@@ -89,11 +89,11 @@ class Channel:
         rows = await self._ask(number, self._codec.ask_rule_counts(number))
         return [row for row in rows if isinstance(row, RuleCount)]
 
-    async def port_counts(self) -> list[PortCount]:
+    async def port_counts(self) -> list[PortCounter]:
         """Return what every port has sent. Raises ControllerError after ANSWER_S without an answer."""
         number = next(self._numbers)
         rows = await self._ask(number, self._codec.ask_port_counts(number))
-        return [row for row in rows if isinstance(row, PortCount)]
+        return [row for row in rows if isinstance(row, PortCounter)]
 
     async def _greet(self, owner: Owner) -> None:
         self._writer.write(self._codec.hello())
@@ -166,9 +166,9 @@ class Channel:
         if report.last and not answer.done():
             answer.set_result(None)
 
-    async def _ask(self, number: int, question: bytes) -> list[RuleCount | PortCount]:
+    async def _ask(self, number: int, question: bytes) -> list[RuleCount | PortCounter]:
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        rows: list[RuleCount | PortCount] = []
+        rows: list[RuleCount | PortCounter] = []
         self._answers[number] = answer, rows
         self._writer.write(question)
         try:

@@ -24,8 +24,8 @@ from typing import Any, Protocol
 
 from common.errors import RefabricError, UsageError
 from controllers.hashing import FiveTuple
-from controllers.openflow.channel import Channel
-from controllers.openflow.program import Controller
+from controllers.openflow.channel import SwitchChannel
+from controllers.openflow.program import EcmpController
 from controllers.rules import exactly
 from controllers.scheduler import FlowCount, PortCount
 from topos.topology import SwitchPorts, Topology
@@ -38,8 +38,8 @@ class Served(Protocol):
     """The part of a controller that the control socket uses."""
 
     topology: Topology
-    channels: dict[int, Channel]
-    controller: Controller
+    channels: dict[int, SwitchChannel]
+    controller: EcmpController
 
 
 class ControlServer:

@@ -164,7 +164,7 @@ class RuleCounts:
 
 
 @dataclass(frozen=True)
-class PortCount:
+class PortCounter:
     port: int
     tx_octets: int
     tx_packets: int
@@ -174,7 +174,7 @@ class PortCount:
 @dataclass(frozen=True)
 class PortCounts:
     number: int
-    ports: tuple[PortCount, ...]
+    ports: tuple[PortCounter, ...]
     last: bool
 
 

@@ -31,7 +31,7 @@ from controllers.openflow.messages import (
     Message,
     PacketIn,
     PortChanged,
-    PortCount,
+    PortCounter,
     PortCounts,
     Ports,
     PortUp,
@@ -298,7 +298,7 @@ class Codec:
 
     def _port_counts(self, message: Any) -> PortCounts:
         counts = [
-            PortCount(each.port_no, each.tx_bytes, each.tx_packets, each.tx_dropped)
+            PortCounter(each.port_no, each.tx_bytes, each.tx_packets, each.tx_dropped)
             for each in message.body
             if each.port_no <= self._of.OFPP_MAX
         ]

@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 from common.errors import RefabricError, UsageError
-from controllers.openflow.channel import Channel, ControllerError
+from controllers.openflow.channel import ControllerError, SwitchChannel
 from controllers.openflow.config import ControllerConfig, Mode, parse_address, read_config
 from controllers.openflow.control import ControlServer
 from controllers.openflow.messages import Confirmed, Message, PacketIn, Refusal, Removed, Report
 from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec
-from controllers.openflow.program import Controller
+from controllers.openflow.program import EcmpController
 from topos.topology import SwitchPorts
 from topos.topology import dpid as dpid_of
 
@@ -36,15 +36,15 @@ log = logging.getLogger("refabric.controller")
 
 
 class Server:
-    """Manages the connections and passes events between them and the Controller."""
+    """Manages the connections and passes events between them and the EcmpController."""
 
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
         self.topology = config.build()
         self._ports = SwitchPorts(self.topology)
         self._codec = Codec(OPENFLOW_15 if config.mode is Mode.PROACTIVE else OPENFLOW_13)
-        self.channels: dict[int, Channel] = {}
-        self.controller = Controller(
+        self.channels: dict[int, SwitchChannel] = {}
+        self.controller = EcmpController(
             self.topology,
             config.routing,
             config.seed,
@@ -84,7 +84,7 @@ class Server:
             raise ControllerError(f"cannot listen on {self._config.listen}: {error}") from error
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        channel = Channel(self._codec, reader, writer)
+        channel = SwitchChannel(self._codec, reader, writer)
         try:
             await channel.serve(self)
         except ControllerError as error:
@@ -113,9 +113,9 @@ class Server:
                 ControllerError(f"not all switches are ready after {self._config.connect_s:g} s: {why}")
             )
 
-    # Events of a Channel.
+    # Events of a SwitchChannel.
 
-    async def identified(self, channel: Channel, dpid: int) -> None:
+    async def identified(self, channel: SwitchChannel, dpid: int) -> None:
         try:
             switch = self._ports.switch(dpid)
         except UsageError as error:
@@ -129,7 +129,7 @@ class Server:
                 ) from None
         self.channels[dpid] = channel
 
-    def ports_changed(self, channel: Channel) -> None:
+    def ports_changed(self, channel: SwitchChannel) -> None:
         switch = self._ports.switch(channel.dpid)
         if extra := sorted(set(channel.ports) - set(range(1, len(self._ports.links[switch]) + 1))):
             wanted = len(self._ports.links[switch])
@@ -144,7 +144,7 @@ class Server:
         for port, up in channel.ports.items():
             self.controller.port_changed(channel.dpid, port, up)
 
-    def reported(self, channel: Channel, report: Report) -> None:
+    def reported(self, channel: SwitchChannel, report: Report) -> None:
         if not self.controller.knows(channel.dpid):
             return
         match report:
@@ -168,7 +168,7 @@ class Server:
         seconds = round(time.monotonic() - self._ready_s, 3)
         _say(event="programmed", switches=len(self.topology.switches), seconds=seconds)
 
-    def _missing(self, channel: Channel) -> list[int]:
+    def _missing(self, channel: SwitchChannel) -> list[int]:
         wanted = range(1, len(self._ports.links[self._ports.switch(channel.dpid)]) + 1)
         return [port for port in wanted if port not in channel.ports]
 

@@ -53,7 +53,7 @@ SendMessage = Callable[[int, Message], None]
 
 
 @dataclass
-class Counts:
+class ControllerCounts:
     """Statistics. `astray` counts packets that were off their flow's path and were sent to its end."""
 
     packets_in: int = 0
@@ -78,7 +78,7 @@ class _Setup:
     obsolete: list[tuple[int, Remove]] = field(default_factory=list)
 
 
-class Controller:
+class EcmpController:
     """The controller of one network.
 
     `send` sends messages. `on_programmed` is called once, when every switch has confirmed its first rules.
@@ -101,7 +101,7 @@ class Controller:
     ) -> None:
         self.topology = topology
         self.mode = mode
-        self.counts = Counts()
+        self.counts = ControllerCounts()
         self.flows: dict[FiveTuple, tuple[int, ...]] = {}
         self._policy, self._seed, self._groups = policy, seed, groups
         self._send = send

@@ -28,7 +28,7 @@ from common.errors import HostUnfitError, UsageError
 from controllers.openflow.config import ControllerConfig, mode_of
 from controllers.openflow.messages import Message
 from controllers.openflow.of10 import LAST_PORT, encode
-from controllers.openflow.program import Controller
+from controllers.openflow.program import EcmpController
 from controllers.rules import Match
 from topos.topology import SwitchPorts
 
@@ -40,7 +40,7 @@ PORT_DOWN, LINK_DOWN = 1, 1
 """OFPPC_PORT_DOWN in a port's config, OFPPS_LINK_DOWN in its state."""
 
 
-class Connection(Protocol):
+class PoxConnection(Protocol):
     """The part of POX's connection to a switch that is used here."""
 
     dpid: int
@@ -66,8 +66,8 @@ class RiplPox:
         self._on_fault = on_fault
         self._ports = SwitchPorts(topology)
         self._names = [node.name for node in topology.nodes]
-        self._connections: dict[int, Connection] = {}
-        self.controller = Controller(
+        self._connections: dict[int, PoxConnection] = {}
+        self.controller = EcmpController(
             topology,
             config.routing,
             config.seed,
@@ -78,7 +78,7 @@ class RiplPox:
         )
 
     def _handle_ConnectionUp(self, event: Any) -> None:
-        connection: Connection = event.connection
+        connection: PoxConnection = event.connection
         number = int(connection.dpid)
         found = {port.port_no for port in connection.features.ports if port.port_no < LAST_PORT}
         try:
@@ -130,7 +130,7 @@ class RiplPox:
         self._on_fault(f"switch {event.connection.dpid:#x} rejected a message: {event.asString()}")
 
     def _knows(self, event: Any) -> bool:
-        connection: Connection = event.connection
+        connection: PoxConnection = event.connection
         return self._connections.get(connection.dpid) is connection
 
     def _port(self, dpid: int, port: Any, *, there: bool = True) -> None:
@@ -138,7 +138,7 @@ class RiplPox:
             up = there and not port.config & PORT_DOWN and not port.state & LINK_DOWN
             self.controller.port_changed(dpid, port.port_no, up)
 
-    def _refuse(self, connection: Connection, why: str) -> None:
+    def _refuse(self, connection: PoxConnection, why: str) -> None:
         self._on_fault(why)
         connection.disconnect(why)
 

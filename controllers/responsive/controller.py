@@ -56,7 +56,7 @@ Row = Sequence[int]
 """The links of a path between a sender's and a receiver's switch."""
 
 
-class Routes:
+class SubflowRoutes:
     """The subflows of all connections. `capacity_mbps` holds the rate of every link."""
 
     def __init__(self, capacity_mbps: Sequence[float]) -> None:
@@ -249,7 +249,7 @@ Order = Demand | Grant | Move | Close | Unknown
 
 
 @dataclass
-class Connection:
+class MultipathConnection:
     """What the controller knows about a flow. `places` maps a subflow's number to the position of its path in
     `choices`. `closing` has the numbers of subflows that were ordered closed, until that is confirmed."""
 
@@ -272,7 +272,7 @@ class Connection:
         return next(n for n in count() if n not in self.places and n not in self.closing)
 
 
-class Controller:
+class SubflowController:
     """Answers monitors. Equal paths are chosen at random. Raises UsageError if hosts forward packets."""
 
     def __init__(self, topology: Topology, rate_mbps: float, settings: Settings, seed: int) -> None:
@@ -289,15 +289,15 @@ class Controller:
 
     def restart(self) -> None:
         """Forget all connections and their routes. Switches report failed links again at once."""
-        self._routes = Routes((self._candidates.capacity * self._rate_mbps).tolist())
-        self._connections: dict[FiveTuple, Connection] = {}
+        self._routes = SubflowRoutes((self._candidates.capacity * self._rate_mbps).tolist())
+        self._connections: dict[FiveTuple, MultipathConnection] = {}
 
     @property
-    def connections(self) -> Mapping[FiveTuple, Connection]:
+    def connections(self) -> Mapping[FiveTuple, MultipathConnection]:
         return self._connections
 
     @property
-    def routes(self) -> Routes:
+    def routes(self) -> SubflowRoutes:
         return self._routes
 
     def begin(self, flow: FiveTuple, paths: Sequence[tuple[int, Path]] = ()) -> list[Order]:
@@ -410,7 +410,7 @@ class Controller:
         self._routes.add(flow, known.row(number))
         return best
 
-    def _best(self, known: Connection, flow: FiveTuple) -> tuple[int, float]:
+    def _best(self, known: MultipathConnection, flow: FiveTuple) -> tuple[int, float]:
         """Return the path with the largest expected throughput, and that throughput; 0 for a failed path."""
         expected = [
             0.0 if self._failed.intersection(row) else self._routes.expected_mbps(flow, row, known.limit_mbps)
@@ -474,10 +474,10 @@ class Controller:
         known = self._connections[flow]
         return [Grant(flow, number, known.path(number)) for number in sorted(numbers)]
 
-    def _found(self, flow: FiveTuple) -> Connection:
+    def _found(self, flow: FiveTuple) -> MultipathConnection:
         count = FlowCount(flow, 0, ())
         source, receiver = self._candidates.ends(count)
         names = self._topology.nodes[source.host].name, self._topology.nodes[receiver.host].name
-        return Connection(
+        return MultipathConnection(
             self._candidates.of(count), names, self._candidates.nic_rate(count) * self._rate_mbps
         )

@@ -16,7 +16,6 @@ from typing import Protocol
 from controllers.hashing import FiveTuple
 from controllers.responsive.controller import (
     Close,
-    Controller,
     Demand,
     Grant,
     Monitor,
@@ -25,6 +24,7 @@ from controllers.responsive.controller import (
     Path,
     Request,
     Settings,
+    SubflowController,
     Unknown,
 )
 
@@ -127,7 +127,7 @@ def size_bytes(message: Message) -> int:
 
 
 @dataclass
-class Counts:
+class MessageCounts:
     """Messages that were sent, and those among them that were lost. `rules` are installed in switches, one
     for each switch of a path that is granted or moved to; their bytes are included in `octets`."""
 
@@ -137,11 +137,11 @@ class Counts:
     octets: int = 0
 
 
-class Channel:
+class MessageChannel:
     """Messages under way, in the order in which they arrive. Times are in ns."""
 
     def __init__(self, delay_ns: int, loss: float, seed: int) -> None:
-        self.counts = Counts()
+        self.counts = MessageCounts()
         self._delay_ns = delay_ns
         self._loss = loss
         self._rng = random.Random(seed)
@@ -212,7 +212,7 @@ class MultipathNetwork(Protocol):
 
 
 @dataclass(frozen=True)
-class Opened:
+class SubflowOpened:
     """A subflow that was opened, or got its first path (number 0), at `t_ns`."""
 
     t_ns: int
@@ -221,7 +221,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Closed:
+class SubflowClosed:
     """A subflow that was closed at `t_ns`."""
 
     t_ns: int
@@ -252,15 +252,15 @@ class Loop:
     def __init__(
         self,
         settings: Settings,
-        controller: Controller,
+        controller: SubflowController,
         seed: int,
         *,
         look_ns: int = LOOK_NS,
         news: Sequence[News] = (),
     ) -> None:
-        self.channel = Channel(ns(settings.message_s), settings.message_loss, seed)
-        self.opened: list[Opened] = []
-        self.closed: list[Closed] = []
+        self.channel = MessageChannel(ns(settings.message_s), settings.message_loss, seed)
+        self.opened: list[SubflowOpened] = []
+        self.closed: list[SubflowClosed] = []
         self.moved = 0
         self.requests = 0
         self.unheard = 0
@@ -452,7 +452,7 @@ class Loop:
             return
         act = network.open_subflow if grant.number else network.move_subflow
         if act(grant.flow, grant.number, grant.path):
-            self.opened.append(Opened(now_ns, grant.flow, grant.number))
+            self.opened.append(SubflowOpened(now_ns, grant.flow, grant.number))
             self._monitor(grant.flow).set_subflow(grant.flow, grant.number, grant.path)
 
     def _carry_out(self, order: Move | Close, network: MultipathNetwork, now_ns: int) -> None:
@@ -468,7 +468,7 @@ class Loop:
                 self.moved += 1
                 self._monitor(order.flow).set_subflow(order.flow, order.number, order.path)
         elif network.close_subflow(order.flow, order.number):
-            self.closed.append(Closed(now_ns, order.flow, order.number))
+            self.closed.append(SubflowClosed(now_ns, order.flow, order.number))
             self._monitor(order.flow).set_subflow(order.flow, order.number, None)
 
     def _monitor(self, flow: FiveTuple) -> Monitor:

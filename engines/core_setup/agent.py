@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ccp.agent import Agent, Closed, Created
+from ccp.agent import Agent, FlowClosed, FlowCreated
 from ccp.algorithm import Command
 from ccp.names import is_agents
 from common.errors import UsageError
@@ -117,10 +117,10 @@ class SimulatedAgent:
     def _begun_or_ended(self, agent: Agent, event: AgentEventTuple) -> list[Command]:
         kind, subflow, t_us, _, fields = event
         if kind == CLOSED:
-            return agent.handle(Closed(subflow))
+            return agent.handle(FlowClosed(subflow))
         window, mss = fields
         ends = self._pairs[subflow]
-        return agent.handle(Created(subflow, t_us, mss, window, ends.laddr, ends.raddr))
+        return agent.handle(FlowCreated(subflow, t_us, mss, window, ends.laddr, ends.raddr))
 
 
 def _packed(position: int, command: Command) -> AgentCommandTuple:

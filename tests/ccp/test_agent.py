@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccp.agent import Agent, Closed, Created, Measured
+from ccp.agent import Agent, FlowClosed, FlowCreated, FlowReport
 from ccp.algorithm import Algorithm, Command, Flow, Report
 from ccp.programs import all_compiled
 
@@ -41,25 +41,25 @@ class Together(Algorithm):
 def agent_with_two_flows(*, raises: bool) -> Agent:
     agent = Agent(Together(raises=raises), all_compiled({"main": PROGRAM}))
     for number in (1, 2):
-        assert agent.handle(Created(number, 0, 1000, 10_000, "10.0.0.1", "10.0.0.2")) == []
+        assert agent.handle(FlowCreated(number, 0, 1000, 10_000, "10.0.0.1", "10.0.0.2")) == []
     return agent
 
 
 def test_a_report_may_set_several_flows() -> None:
     agent = agent_with_two_flows(raises=False)
-    commands = agent.handle(Measured(2, 5, (30_000, 0, 0)))
+    commands = agent.handle(FlowReport(2, 5, (30_000, 0, 0)))
     assert commands == [Command(1, cwnd_bytes=30_000), Command(2, cwnd_bytes=30_000)]
-    assert agent.handle(Closed(2)) == []
-    assert agent.handle(Measured(2, 6, (30_000,))) == []
+    assert agent.handle(FlowClosed(2)) == []
+    assert agent.handle(FlowReport(2, 6, (30_000,))) == []
     assert (agent.reports, agent.failed_flows, agent.poll()) == (1, 0, [])
 
 
 def test_a_flow_whose_algorithm_raises_falls_back_and_others_are_still_set() -> None:
     agent = agent_with_two_flows(raises=True)
-    commands = agent.handle(Measured(2, 5, (30_000,)))
+    commands = agent.handle(FlowReport(2, 5, (30_000,)))
     assert commands == [Command(1, cwnd_bytes=30_000), Command(2, fall_back=True)]
     assert agent.traceback.endswith("the program reports no nothing; it reports: acked\n")
-    assert agent.handle(Measured(2, 6, (30_000,))) == [], "it has lost the flow"
+    assert agent.handle(FlowReport(2, 6, (30_000,))) == [], "it has lost the flow"
     assert (agent.reports, agent.failed_flows) == (1, 1)
 
 

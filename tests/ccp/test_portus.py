@@ -12,11 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccp.agent import Agent, Created, Measured
+from ccp.agent import Agent, FlowCreated, FlowReport
 from ccp.algorithm import Command
 from ccp.loading import load
 from ccp.names import OwnAlgorithm
-from ccp.portus import Install, PortusAlgorithm, Set, create, decoded, measure, ready, translated
+from ccp.portus import (
+    InstallMessage,
+    PortusAlgorithm,
+    UpdateMessage,
+    create,
+    decoded,
+    measure,
+    ready,
+    translated,
+)
 from ccp.programs import compiled
 from common.errors import UsageError
 from engines.simulation.engine import SimulatorEngine
@@ -51,15 +60,19 @@ AGENTS_OWN = """
 """The program in tests/support/portus/crate/src/main.rs."""
 
 
-def install(data: bytes = INSTALL) -> Install:
+def install(data: bytes = INSTALL) -> InstallMessage:
     message = decoded(data)
-    assert isinstance(message, Install)
+    assert isinstance(message, InstallMessage)
     return message
 
 
 def test_recorded_answers() -> None:
     begun, grown, halved = (decoded(data) for data in (CHANGE_PROGRAM, GROWN, HALVED))
-    assert isinstance(begun, Set) and isinstance(grown, Set) and isinstance(halved, Set)
+    assert (
+        isinstance(begun, UpdateMessage)
+        and isinstance(grown, UpdateMessage)
+        and isinstance(halved, UpdateMessage)
+    )
     assert (begun.flow, begun.program, begun.cwnd_bytes, begun.rate_bytes_per_s) == (1, 1, 14_480, None)
     assert (grown.program, grown.cwnd_bytes, halved.cwnd_bytes) == (None, 15_928, 7_964)
 
@@ -87,7 +100,7 @@ def test_changed_bytes_are_another_program_or_one_refusal(place: int, value: int
     data[place] = value
     try:
         message = decoded(bytes(data))
-        if isinstance(message, Install):
+        if isinstance(message, InstallMessage):
             assert len(translated(message).packed()) == len(translated(install()).packed())
     except UsageError as error:
         assert "agent of portus" in str(error)
@@ -131,19 +144,19 @@ def test_reports_go_out_and_windows_come_back(tmp_path: Path) -> None:
             windows.extend(command.cwnd_bytes for command in agent.poll())
             return bool(windows)
 
-        assert agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2")) == []
+        assert agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2")) == []
         until(polled)
         assert windows == [14_480]
         windows.clear()
-        assert agent.handle(Measured(4, 100, (1448, 0), program=1)) == []
+        assert agent.handle(FlowReport(4, 100, (1448, 0), program=1)) == []
         until(polled)
         assert windows == [20 * 1448]
 
 
 def test_flows_fall_back_when_the_agent_has_ended(tmp_path: Path) -> None:
     with running(tmp_path, "dies") as (algorithm, agent):
-        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
-        agent.handle(Measured(4, 100, (1448, 0), program=1))
+        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        agent.handle(FlowReport(4, 100, (1448, 0), program=1))
         algorithm._agent.wait(10)
         (command,) = agent.poll()
         assert (command.flow, command.fall_back) == (4, True)
@@ -154,8 +167,10 @@ def test_flows_fall_back_when_the_agent_has_ended(tmp_path: Path) -> None:
 def test_recorded_messages_of_two_programs() -> None:
     assert [install(data).number for data in (PROBE, HOLD)] == [1, 2]
     changes = [decoded(data) for data in (TO_PROBE, TO_HOLD, BACK_TO_PROBE, TWENTY)]
-    assert all(isinstance(change, Set) for change in changes)
-    said = [(each.program, each.cwnd_bytes, each.controls) for each in changes if isinstance(each, Set)]
+    assert all(isinstance(change, UpdateMessage) for change in changes)
+    said = [
+        (each.program, each.cwnd_bytes, each.controls) for each in changes if isinstance(each, UpdateMessage)
+    ]
     assert said == [(1, 28_960, {}), (2, None, {1: 43_440}), (1, None, {}), (None, 28_960, {})]
 
 
@@ -191,13 +206,13 @@ def polled_until(agent: Agent, count: int) -> list[Command]:
 
 def test_an_agent_changes_between_its_programs(tmp_path: Path) -> None:
     with running(tmp_path, "two") as (_, agent):
-        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         (begun,) = polled_until(agent, 1)
         assert (begun.program, begun.cwnd_bytes, begun.controls) == (1, 28_960, ())
-        agent.handle(Measured(4, 100, (1448, 90), program=1))
+        agent.handle(FlowReport(4, 100, (1448, 90), program=1))
         (held,) = polled_until(agent, 1)
         assert (held.program, held.cwnd_bytes, held.controls) == (2, None, ((1, 43_440),))
-        agent.handle(Measured(4, 200, (1448, 0, 9), program=2))
+        agent.handle(FlowReport(4, 200, (1448, 0, 9), program=2))
         back = Command(4)
         while back.cwnd_bytes is None:
             for each in polled_until(agent, 1):
@@ -208,16 +223,16 @@ def test_an_agent_changes_between_its_programs(tmp_path: Path) -> None:
 
 def test_without_a_program_there_are_no_reports(tmp_path: Path) -> None:
     with running(tmp_path, "two") as (algorithm, agent):
-        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         polled_until(agent, 1)
-        agent.handle(Measured(4, 100, (), program=0))  # of the empty program, which cannot report
+        agent.handle(FlowReport(4, 100, (), program=0))  # of the empty program, which cannot report
         assert algorithm.unsent == 0
         assert agent.poll() == []
 
 
 def test_a_program_that_was_not_installed_leaves_reno(tmp_path: Path) -> None:
     with running(tmp_path, "unknown") as (_, agent):
-        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         (command,) = polled_until(agent, 1)
         assert (command.flow, command.fall_back) == (4, True)
         assert "changes to program 9, which it did not install; it installed: 1" in agent.traceback

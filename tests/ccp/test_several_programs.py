@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from ccp.agent import Agent, Created, Measured
+from ccp.agent import Agent, FlowCreated, FlowReport
 from ccp.algorithm import Algorithm, Command, Flow, Report
 from ccp.language import ProgramError
 from ccp.loading import load
@@ -163,12 +163,12 @@ class Two(Algorithm):
 
 def agent_of(algorithm: Algorithm) -> Agent:
     agent = Agent(algorithm, all_compiled(algorithm.programs))
-    agent.handle(Created(1, 0, 1000, 10_000, "10.0.0.1", "10.0.0.2"))
+    agent.handle(FlowCreated(1, 0, 1000, 10_000, "10.0.0.1", "10.0.0.2"))
     return agent
 
 
 def test_a_flow_changes_its_program() -> None:
-    (command,) = agent_of(Two()).handle(Measured(1, 5, (10, 20), program=0))
+    (command,) = agent_of(Two()).handle(FlowReport(1, 5, (10, 20), program=0))
     assert command == Command(1, cwnd_bytes=30_000, program=1, controls=((0, 7), (1, 6)))
 
 
@@ -176,7 +176,7 @@ def test_a_report_on_its_way_says_which_program_made_it() -> None:
     algorithm = Two()
     agent = agent_of(algorithm)
     for number, fields in ((0, (10, 20)), (0, (11, 21)), (1, (42,))):
-        agent.handle(Measured(1, 5, fields, program=number))
+        agent.handle(FlowReport(1, 5, fields, program=number))
     sums = [("sums", {"acked": a, "most": m}) for a, m in ((10, 20), (11, 21))]
     assert algorithm.seen == [*sums, ("counts", {"acks": 42})]
 
@@ -196,7 +196,7 @@ def test_names_that_are_not_the_programs_leave_reno(name: str, controls: dict[st
             flow.set_program(name, **controls)
 
     agent = agent_of(Wrong())
-    assert agent.handle(Measured(1, 5, (10, 20))) == [Command(1, fall_back=True)]
+    assert agent.handle(FlowReport(1, 5, (10, 20))) == [Command(1, fall_back=True)]
     assert error in agent.traceback
 
 

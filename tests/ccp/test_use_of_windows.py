@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccp.agent import Agent, Created, Measured
+from ccp.agent import Agent, FlowCreated, FlowReport
 from ccp.loading import load
 from tests.support.agents.ccp_model import Native, primitives
 
@@ -17,7 +17,7 @@ def window_after(name: str, share: float, packets: int) -> float:
     loaded = load(name)
     agent, window, number = Agent(loaded.algorithm, loaded.programs), packets * MSS, 1
     flow = Native(loaded.program, window=window)
-    agent.handle(Created(number, 0, MSS, window, "10.0.0.1", "10.0.0.2"))
+    agent.handle(FlowCreated(number, 0, MSS, window, "10.0.0.1", "10.0.0.2"))
     for now_us in range(RTT_US, RTT_US * (ROUND_TRIPS + 1), RTT_US):
         acked = int(window * share)
         of_all = primitives(
@@ -25,7 +25,7 @@ def window_after(name: str, share: float, packets: int) -> float:
         )
         fields = flow.acknowledge(of_all, now_us, mss=MSS)
         assert fields is not None, "an acknowledgement without a report"
-        for command in agent.handle(Measured(number, now_us, fields)):
+        for command in agent.handle(FlowReport(number, now_us, fields)):
             window = int(command.cwnd_bytes or window)
     return window / MSS
 

@@ -18,7 +18,7 @@ from controllers.openflow.messages import (
     Send,
     SetChoice,
 )
-from controllers.openflow.program import Controller
+from controllers.openflow.program import EcmpController
 from controllers.rules import Choice, Match
 from topos import Topology
 from topos.topology import SwitchPorts, dpid
@@ -44,7 +44,7 @@ def applies(match: Match, flow: FiveTuple) -> bool:
 
 
 class FakeSwitches:
-    """A network of fake switches under one Controller. `sent` has all messages to them, in order."""
+    """A network of fake switches under one EcmpController. `sent` has all messages to them, in order."""
 
     def __init__(
         self, topology: Topology, mode: Mode, policy: str = "hashed", *, groups: bool = True
@@ -58,7 +58,7 @@ class FakeSwitches:
         self.unconfirmed: list[tuple[int, int]] = []
         self.arrived: list[tuple[bytes, tuple[int, ...]]] = []
         self.programmed = 0
-        self.controller = Controller(
+        self.controller = EcmpController(
             topology, policy, 5, mode, self._send, groups=groups, on_programmed=self._count
         )
 

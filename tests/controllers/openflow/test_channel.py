@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from controllers.openflow import channel as channel_module
-from controllers.openflow.channel import Channel, ControllerError
+from controllers.openflow.channel import ControllerError, SwitchChannel
 from controllers.openflow.messages import Echo, Report
 from controllers.openflow.of13 import Codec
 
@@ -19,13 +19,13 @@ ECHO_REQUEST = 2
 class Nobody:
     """An owner that expects no report."""
 
-    async def identified(self, channel: Channel, dpid: int) -> None:
+    async def identified(self, channel: SwitchChannel, dpid: int) -> None:
         raise AssertionError((channel, dpid))
 
-    def ports_changed(self, channel: Channel) -> None:
+    def ports_changed(self, channel: SwitchChannel) -> None:
         raise AssertionError(channel)
 
-    def reported(self, channel: Channel, report: Report) -> None:
+    def reported(self, channel: SwitchChannel, report: Report) -> None:
         raise AssertionError((channel, report))
 
 
@@ -34,7 +34,7 @@ async def _served(answers: int) -> int:
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     far_reader, far_writer = await asyncio.open_connection(sock=theirs)
-    serving = asyncio.create_task(Channel(CODEC, reader, writer).serve(Nobody()))
+    serving = asyncio.create_task(SwitchChannel(CODEC, reader, writer).serve(Nobody()))
     far_writer.write(CODEC.hello())
     asked = 0
     try:
@@ -72,7 +72,7 @@ def test_bytes_that_are_not_openflow_are_refused(sent: bytes, complaint: str) ->
         reader, writer = await asyncio.open_connection(sock=ours)
         theirs.sendall(sent)
         try:
-            await Channel(CODEC, reader, writer).serve(Nobody())
+            await SwitchChannel(CODEC, reader, writer).serve(Nobody())
         finally:
             theirs.close()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import topos
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller, Settings
+from controllers.responsive.controller import Settings, SubflowController
 from controllers.responsive.loop import ConnectionCount, Loop
 from topos.topology import Topology
 
@@ -25,8 +25,8 @@ def flow_between(topology: Topology, src: str, dst: str, sport: int = 1000) -> F
 
 def controller_of(
     topology: Topology, settings: Settings, rate_mbps: float = 1000.0, seed: int = 1
-) -> Controller:
-    return Controller(topology, rate_mbps, settings, seed)
+) -> SubflowController:
+    return SubflowController(topology, rate_mbps, settings, seed)
 
 
 @dataclass

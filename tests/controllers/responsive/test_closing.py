@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.responsive.controller import Close, Controller, Grant, Move, Order, Request, Settings
+from controllers.responsive.controller import Close, Grant, Move, Order, Request, Settings, SubflowController
 from controllers.responsive.loop import Loop, News
 from tests.controllers.responsive.made_up import (
     NS_PER_MS,
@@ -30,7 +30,7 @@ def closes(orders: list[Order]) -> list[Close]:
     return [order for order in orders if isinstance(order, Close)]
 
 
-def with_two_subflows(settings: Settings) -> Controller:
+def with_two_subflows(settings: Settings) -> SubflowController:
     controller = controller_of(TREE, settings)
     controller.begin(FLOW)
     controller.request(Request(FLOW, 400.0, (0,)))

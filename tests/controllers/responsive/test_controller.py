@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import topos
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller, Demand, Grant, Order, Request, Settings, Unknown
+from controllers.responsive.controller import (
+    Demand,
+    Grant,
+    Order,
+    Request,
+    Settings,
+    SubflowController,
+    Unknown,
+)
 from tests.controllers.responsive.made_up import controller_of, fat_tree, flow_between
 
 TREE = fat_tree(4)
@@ -146,7 +154,7 @@ def test_stop_rules_hold(
     assert all(controller.routes.aggregates(link) == 0 for link in range(2 * len(TREE.links)))
 
 
-def _promised(controller: Controller, flow: FiveTuple, gap_mbps: float) -> bool:
+def _promised(controller: SubflowController, flow: FiveTuple, gap_mbps: float) -> bool:
     """Return whether the request ends because its gap is covered, by replaying it on copies of the routes."""
     twin = copy.deepcopy(controller)
     known = twin.connections[flow]

@@ -7,7 +7,15 @@ import dataclasses
 import pytest
 
 from controllers.responsive.controller import Grant, Settings
-from controllers.responsive.loop import HEADER_BYTES, RULE_BYTES, Begun, Channel, Loop, Outage, size_bytes
+from controllers.responsive.loop import (
+    HEADER_BYTES,
+    RULE_BYTES,
+    Begun,
+    Loop,
+    MessageChannel,
+    Outage,
+    size_bytes,
+)
 from tests.controllers.responsive.made_up import (
     NS_PER_MS,
     Rates,
@@ -84,7 +92,7 @@ def test_flow_that_ends_before_its_grant_arrives_opens_nothing() -> None:
 def test_same_seed_same_losses() -> None:
     lost = []
     for seed in (1, 1, 2):
-        channel = Channel(0, 0.5, seed)
+        channel = MessageChannel(0, 0.5, seed)
         for _ in range(64):
             channel.send(Begun(FLOW), 0)
         lost.append((channel.counts.lost, len(list(channel.arrived(0)))))
