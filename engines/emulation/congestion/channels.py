@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ccp.agent import Closed, Created, Event, Measured
+from ccp.agent import Event, FlowClosed, FlowCreated, FlowReport
 from ccp.algorithm import Command
 from ccp.programs import Programs
 from common.errors import HostUnfitError
@@ -72,8 +72,8 @@ def decoded(data: bytes) -> tuple[Event, int]:
     at_us = at_ns // NS_PER_US
     if kind == _CREATED:
         ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
-        return Created(flow, at_us, mss, window, *ends), at_ns
-    return (Measured(flow, at_us, fields, program) if kind == _MEASURED else Closed(flow)), at_ns
+        return FlowCreated(flow, at_us, mss, window, *ends), at_ns
+    return (FlowReport(flow, at_us, fields, program) if kind == _MEASURED else FlowClosed(flow)), at_ns
 
 
 def beat_of(report_us: int) -> bytes:
@@ -206,7 +206,7 @@ class MapChannel:
             event, at_ns = decoded(ctypes.string_at(data, min(size, EVENT.size)))
             for command in self._answer(event):
                 self.give(command)
-            if isinstance(event, Closed):
+            if isinstance(event, FlowClosed):
                 self._sent.pop(event.flow, None)
             elif len(self._delays_ns) < KEPT_DELAYS:
                 self._delays_ns.append(time.monotonic_ns() - at_ns)
