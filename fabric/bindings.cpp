@@ -221,20 +221,7 @@ void bind_virtual(nb::module_& module) {
           "flow"_a)
       .def("next_due_ps", [](VirtualFabric& self) { return self.network().next_due(); })
       .def("counters", [](VirtualFabric& self) {
-        nb::dict out;
-        const Network& network = self.settled();
-        std::vector<PortCounters> counters;
-        std::vector<std::uint32_t> queued;
-        for (PortId port = 0; port < network.ports().size(); ++port) {
-          counters.push_back(network.counters(port));
-          queued.push_back(network.ports()[port].queued_pkts());
-        }
-        add_port_counters(out, counters, queued);
-        out["injected"] = network.totals().injected;
-        out["delivered"] = network.totals().delivered;
-        out["dropped"] = network.totals().dropped;
-        out["lost"] = network.totals().lost;
-        out["hops"] = network.totals().hops;
+        nb::dict out = network_readings(self.settled(), self.network().totals());
         out["in_flight"] = self.network().pool().in_use();
         return out;
       });
@@ -334,9 +321,27 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
   out["queued_pkts"] = to_array(std::vector<std::uint32_t>(queued.begin(), queued.end()));
 }
 
+nb::dict network_readings(const Network& network, const Totals& totals) {
+  std::vector<PortCounters> counters;
+  std::vector<std::uint32_t> queued;
+  for (PortId port = 0; port < network.ports().size(); ++port) {
+    counters.push_back(network.counters(port));
+    queued.push_back(network.ports()[port].queued_pkts());
+  }
+  nb::dict out;
+  add_port_counters(out, counters, queued);
+  out["injected"] = totals.injected;
+  out["delivered"] = totals.delivered;
+  out["dropped"] = totals.dropped;
+  out["lost"] = totals.lost;
+  out["hops"] = totals.hops;
+  return out;
+}
+
 }  // namespace fabric
 
 NB_MODULE(_core, module) {
+  nb::set_leak_warnings(false);  // whatever is alive when Python exits goes with it
   module.attr("SOURCES") = fabric::sources_digest();
   module.def("flow_hash", [](std::uint32_t src, std::uint32_t dst, std::uint8_t proto, std::uint16_t sport,
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });

@@ -44,6 +44,9 @@ NetworkConfig network_config(const nb::object& plan);
 
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued);
 
+// Counters of all ports, and these totals. Queues must be settled.
+nb::dict network_readings(const Network& network, const Totals& totals);
+
 // Identifies the sources that this core was built from. Defined in a file of its own, which alone is compiled anew when
 // the digest changes.
 const char* sources_digest();

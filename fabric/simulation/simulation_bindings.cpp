@@ -161,23 +161,6 @@ TransportOptions options_of(const nb::object& options) {
   return out;
 }
 
-nb::dict port_readings(Simulation& self) {
-  std::vector<PortCounters> counters;
-  std::vector<std::uint32_t> queued;
-  for (PortId port = 0; port < self.network().ports().size(); ++port) {
-    counters.push_back(self.network().counters(port));
-    queued.push_back(self.network().ports()[port].queued_pkts());
-  }
-  nb::dict out;
-  add_port_counters(out, counters, queued);
-  out["injected"] = self.totals().injected;
-  out["delivered"] = self.totals().delivered;
-  out["dropped"] = self.totals().dropped;
-  out["lost"] = self.totals().lost;
-  out["hops"] = self.totals().hops;
-  return out;
-}
-
 nb::object queue_lengths(Simulation& self) {
   std::vector<std::uint32_t> queued;
   for (const Port& port : self.network().ports()) queued.push_back(port.queued_pkts());
@@ -357,7 +340,7 @@ void bind_simulation(nb::module_& module) {
       .def("set_port_rate", &Simulation::set_port_rate, "port"_a, "rate_bps"_a)
       .def("restart_max_queues", &Simulation::restart_max_queues)
       .def("hops", [](Simulation& self) { return self.totals().hops; })
-      .def("ports", port_readings)
+      .def("ports", [](Simulation& self) { return network_readings(self.network(), self.totals()); })
       .def("queues", queue_lengths)
       .def("path_delays", path_delays, "size_bytes"_a, "now_ps"_a)
       .def("flows", flow_readings)
