@@ -41,7 +41,7 @@ MAX_UNFINISHED_PCT = 50.0
 """If more of the flows had not ended, their number is no result."""
 WORDS: Mapping[bool | None, str] = {True: AGREES, False: DIFFERS, None: UNDECIDED}
 OTHER_SIZE = "another size"
-"""Estimate on a network of another size, which the statement is not about."""
+"""Measured on a network of another size, which the statement is not about."""
 RECALLED = {
     AGREES: "agrees with what is recalled",
     DIFFERS: "differs from what is recalled",

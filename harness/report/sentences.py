@@ -419,7 +419,7 @@ def findings(loaded: ExperimentResults) -> list[tuple[str, str]]:
     return [
         (
             v.word,
-            f"{row.paper}, {row.workload.replace('_', ' ')} at {place(row)}: {row.words}. Estimate "
+            f"{row.paper}, {row.workload.replace('_', ' ')} at {place(row)}: {row.words}. Measured "
             f"{measured_text(measured, row.metric)}, {known_as([row])} {published_text(row)}: {v.word}.",
         )
         for v, measured in judged

@@ -51,11 +51,6 @@ class PointResult:
         return self.point.spec
 
     @property
-    def reference_mbps(self) -> float | None:
-        """`baseline_mbps` by the name of its column, which files of users may read."""
-        return self.baseline_mbps
-
-    @property
     def state(self) -> str:
         """The status in words; `suspect, as intended` if the figure overloads the machine on purpose."""
         return f"{self.status}, as intended" if self.as_intended else str(self.status)

@@ -114,7 +114,7 @@ class StoredPoint(StoredRun):
 
     @functools.cached_property
     def settings(self) -> dict[Callable[[RunSpec], RunSpec], str]:
-        """Texts of what it shares with other points, by the function that says what that is (verdicts.py)."""
+        """Texts of what it shares with other points, by the function that says what that is (claims.py)."""
         return {}
 
     @functools.cached_property

@@ -139,7 +139,7 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
 def test_metrics_of_users_read_the_baseline_by_the_name_of_its_column(store: Store) -> None:
     put(store, spec_of(), result_of([2.0]))
     put_baseline(store, spec_of(), 4.0)
-    metric = Metric(Quantity("baseline", "Mb/s", "its goodput"), lambda judged: judged.reference_mbps)
+    metric = Metric(Quantity("baseline", "Mb/s", "its goodput"), lambda judged: judged.baseline_mbps)
     assert [metric.at(judged) for judged in judge(load(store.directory))] == [4.0, 4.0]
 
 
