@@ -69,7 +69,8 @@ class OnePointPerCpu:
 class Engine(Protocol):
     """Runs one RunSpec at a time."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     @property
     def parallel(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from common.errors import UsageError
-from engines.dispatch import Dispatch
-from engines.engine import Engine
+from engines.engine import Engine, NeedsMachine, Observer
+from model.result import RunResult
+from model.spec import RunSpec
 
 
 def _mininet() -> Engine:
@@ -46,19 +48,12 @@ def _srpt() -> Engine:
     return IdealEngine()
 
 
-def _fake() -> Engine:
-    from engines.fake import FakeEngine  # noqa: PLC0415
-
-    return FakeEngine()
-
-
 MININET = "mininet"
 LINUX = "linux"
 SIMULATOR = "simulator"
 FLOW_LEVEL = "flow-level"
 MAX_MIN = "max-min"
 IDEAL = "ideal"
-MADE_UP = "fake"
 ENGINES: dict[str, Callable[[], Engine]] = {
     MININET: _mininet,
     LINUX: _linux,
@@ -66,7 +61,6 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     FLOW_LEVEL: _flow_level,
     MAX_MIN: _max_min,
     IDEAL: _srpt,
-    MADE_UP: _fake,
 }
 ABOUT = {
     "mininet": "this machine's own TCP and MPTCP stack in real time; needs root",
@@ -75,7 +69,6 @@ ABOUT = {
     "flow-level": "steady rates at congestion control's equilibrium: thousands of hosts in seconds; no root",
     "max-min": "steady rates, max-min fair among subflows; no root",
     "ideal": "sized flows under the ideal scheduler of pFabric, without packets; no root",
-    "fake": "invented numbers, for tests of refabric itself",
 }
 STEADY_STATE = frozenset({FLOW_LEVEL, MAX_MIN, IDEAL})
 """Engines without packets, and therefore without drops or retransmitted segments."""
@@ -87,9 +80,13 @@ VIRTUAL_TIME = frozenset({LINUX, *SIMULATED_HOSTS})
 """Engines that do not run in real time: the machine's speed does not limit or influence their results."""
 
 
+INVENTED: set[str] = set()
+"""Engines without hosts of either kind. There are none but what a test registers."""
+
+
 def real_time(names: Collection[str]) -> bool:
     """Return whether the results of one of these engines depend on the machine's speed."""
-    return not VIRTUAL_TIME.union({MADE_UP}).issuperset(names)
+    return not VIRTUAL_TIME.union(INVENTED).issuperset(names)
 
 
 WORDS = {
@@ -107,10 +104,73 @@ def engine_words(name: str, dataplane: str) -> str:
 
 
 def make(*names: str) -> Engine:
-    """Return a new engine; for several names, a Dispatch. Raises UsageError that lists the known names."""
+    """Return a new engine; Engines for several names. Raises UsageError that lists the known names."""
     for name in names:
         if name not in ENGINES:
             raise UsageError(f"engine {name}: unknown; choose from: {', '.join(ENGINES)}")
     if len(names) == 1:
         return ENGINES[names[0]]()
-    return Dispatch({name: ENGINES[name]() for name in names})
+    return Engines({name: ENGINES[name]() for name in names})
+
+
+class Engines(dict[str, Engine]):
+    """Engines by name, and an Engine themselves: each point runs on the one that its spec names."""
+
+    @property
+    def name(self) -> str:
+        """Their names, joined with commas."""
+        return ",".join(self)
+
+    @property
+    def parallel(self) -> int:
+        """The number of parallel points that every engine supports."""
+        return min(engine.parallel for engine in self.values())
+
+    def coupled_cc(self) -> tuple[str, str]:
+        """Return the default coupled congestion control that all engines can run: points of different engines
+        are compared, so they must run the same one."""
+        answers = [engine.coupled_cc() for engine in self.values()]
+        return next((answer for answer in answers if answer[1]), answers[0])
+
+    def check(self, spec: RunSpec) -> None:
+        self[spec.engine].check(spec)
+
+    def memory_mb(self, spec: RunSpec) -> float:
+        return self[spec.engine].memory_mb(spec)
+
+    def cpus(self, spec: RunSpec) -> int:
+        return self[spec.engine].cpus(spec)
+
+    def expected_s(self, spec: RunSpec) -> float:
+        return self[spec.engine].expected_s(spec)
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        return self[spec.engine].run(spec, observer, raw)
+
+    def take_machine(self) -> None:
+        """Take the machine if one of the engines needs it. Raises BusyError."""
+        for engine in self.values():
+            if isinstance(engine, NeedsMachine):
+                engine.take_machine()
+
+
+def only(engine: Engine, names: Collection[str]) -> Engine:
+    """Return the part of `engine` that runs points of the engines `names`."""
+    if not isinstance(engine, Engines):
+        return engine
+    return Engines({name: each for name, each in engine.items() if name in names})
+
+
+def waves(engine: Engine) -> tuple[Engine, ...]:
+    """Return the engines in the order in which they run: those that run several points in parallel come
+    first, then those that need the whole machine."""
+    if not isinstance(engine, Engines):
+        return (engine,)
+    alone = {name for name, each in engine.items() if each.parallel == 1}
+    parts = (only(engine, engine.keys() - alone), only(engine, alone))
+    return tuple(part for part in parts if part)
+
+
+def runs(engine: Engine, name: str) -> bool:
+    """Return whether `engine` runs points of the engine `name`."""
+    return name in engine if isinstance(engine, Engines) else True

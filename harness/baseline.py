@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 import topos
-from engines.registry import MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
+from engines.registry import INVENTED, SIMULATED_HOSTS, VIRTUAL_TIME
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model import tuning
 from model.congestion import in_force
@@ -79,7 +79,7 @@ def expected_mbps(spec: RunSpec) -> float | None:
     holds, a warm-up of few round trips, writes smaller than a segment, invented numbers.
     """
     spec = baseline_of(spec)
-    if spec.engine == MADE_UP or spec.transport.write_bytes:
+    if spec.engine in INVENTED or spec.transport.write_bytes:
         return None
     path = _path(spec)
     if path is None:

@@ -32,9 +32,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from engines.engine import OnePointPerCpu
-from tests.support import chart_files
+from tests.support import chart_files, fake_engine
 
 _NOISY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+assert fake_engine  # registers the engine of most tests
 settings.register_profile("same", _NOISY, derandomize=True)
 settings.register_profile("search", _NOISY, derandomize=False)
 settings.load_profile("same")

@@ -24,7 +24,8 @@ from harness.options.options import UserOptions, openflow_of
 from harness.options.parsers import limited, whole
 from harness.streams import unescaped, write_json
 from model.spec import TopologySpec
-from setup.kernel.progress import Moment
+from setup import kernel_build as building
+from setup.kernel_build import Moment
 
 
 @click.command(short_help="Test whether this machine can run experiments.")
@@ -122,8 +123,6 @@ def kernel() -> None:
 @json_option
 def kernel_build(any_version: bool, force: bool, as_json: bool) -> None:
     """Build the kernel from the packaged source: about 8 minutes on two CPUs, as an ordinary user."""
-    from setup.kernel import build as building  # noqa: PLC0415
-
     def progress(moment: Moment) -> None:
         if as_json:
             write_json(sys.stdout, {"event": "build", **asdict(moment)})
@@ -149,8 +148,6 @@ def kernel_status(as_json: bool) -> int:
 @kernel.command("remove")
 def kernel_remove() -> None:
     """Remove all built kernels, and what interrupted builds left."""
-    from setup.kernel import build as building  # noqa: PLC0415
-
     freed = building.remove()
     click.echo(f"{freed / 1e6:.0f} MB freed in {store.folder()}" if freed else "there is nothing to remove")
 
@@ -160,8 +157,6 @@ def first_build(note: Callable[[str], None]) -> None:
 
     Raises HostUnfitError if this machine cannot build it, RunError if a step fails.
     """
-    from setup.kernel import build as building  # noqa: PLC0415
-
     said: set[tuple[str, int]] = set()
 
     def progress(moment: Moment) -> None:

@@ -26,10 +26,9 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 from common.errors import HostUnfitError, RefabricError, RunError, UsageError
-from engines.dispatch import only
 from engines.emulation.sandbox.client import available
 from engines.engine import Engine, Observer
-from engines.registry import real_time
+from engines.registry import only, real_time
 from harness.execute.dask_worker import (
     REPLY_S,
     Capabilities,

@@ -18,10 +18,9 @@ from typing import Any
 
 from common import processes
 from common.errors import HostUnfitError, RefabricError, RunError
-from engines.dispatch import only
 from engines.emulation.sandbox import client
 from engines.engine import Engine
-from engines.registry import real_time
+from engines.registry import only, real_time
 from harness.execute.executors import Processes, TaskNote
 from harness.execute.point import Task, TaskEnd
 from harness.plan.machines import ThisMachine

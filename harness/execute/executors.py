@@ -29,10 +29,11 @@ from common import files, processes
 from common.errors import RefabricError
 from common.processes import follow_parent
 from engines.dispatch import runs, waves
+from common.side_by_side import follow_parent
 from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb
-from engines.registry import real_time
+from engines.registry import real_time, runs, waves
 from harness.execute.point import Task, TaskEnd, fail, run_task
 from harness.results.store import Store
 from model.reasons import ENDED, Reason

@@ -7,15 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from common.errors import BusyError, HostUnfitError, NoKernelError
-from engines.dispatch import only
 from engines.engine import Engine, NeedsMachine, Observer
 from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
 from harness.labels import named
+from engines.registry import INVENTED, LINUX, VIRTUAL_TIME, only
 from harness.options.rates import RateChoice, virtual_mbps
 from model.spec import RunSpec, TopologySpec
 
-FAKE_MBPS = 10.0
-FAKE = "auto, fake"
 UNMEASURED_MBPS = 10.0
 UNMEASURED = "auto, not measured: nothing here runs in real time"
 SIMULATED = "auto, the paper's: any will do in virtual time"
@@ -138,8 +136,8 @@ def known_rate(
 
     Needs no root and starts nothing. `highest_mbps` is the upper limit of the search.
     """
-    if MADE_UP in engines:
-        return RateChoice(FAKE_MBPS, FAKE)
+    if not INVENTED.isdisjoint(engines):
+        return RateChoice(UNMEASURED_MBPS, UNMEASURED)
     if VIRTUAL_TIME.issuperset(engines):
         how = GUEST if LINUX in engines else SIMULATED
         return RateChoice(virtual_mbps(engines), how)

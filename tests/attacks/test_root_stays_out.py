@@ -101,7 +101,7 @@ NAMING: dict[str, tuple[str, ...]] = {
     "man": ("man", "HERS/man1"),
     "docs": ("docs", "--output", "HERS/site"),
     "config": ("plan", "--config", "HERS/config"),
-    "save-config": ("plan", EXPERIMENT, "--engine", "fake", "--save-config", "HERS/link"),
+    "save-config": ("plan", EXPERIMENT, "--engine", "max-min", "--save-config", "HERS/link"),
     "own experiment": ("run", "HERS/" + "mine.py"),
     "own algorithm": ("plan", EXPERIMENT, "--engine", "simulator", "--cc", "HERS/" + "mine.py"),
     "network": ("plan", EXPERIMENT, "--engine", "simulator", "--topology", "file:HERS/config"),
@@ -161,7 +161,7 @@ def test_no_command_works_where_she_could_come_first(baited: Machine, place: str
 def test_defaults_in_a_current_folder_of_hers_are_refused(baited: Machine) -> None:
     hers = baited.mallory
     before = baited.seen()
-    check_refused(refabric("run", EXPERIMENT, *POINT, "--engine", "fake", cwd=hers))
+    check_refused(refabric("run", EXPERIMENT, *POINT, "--engine", "max-min", cwd=hers))
     check_refused(refabric("docs", cwd=hers))
     assert baited.seen() == before
 
@@ -187,9 +187,9 @@ def test_in_a_folder_of_root_everything_works(machine: Machine) -> None:
     mine, saved, archive = ours / "mine.py", ours / "saved.toml", ours / "all.zip"
     for arguments in (
         ("new", "experiment", mine),
-        ("run", EXPERIMENT, *POINT, "--engine", "fake", *results, "--save-config", saved),
+        ("run", EXPERIMENT, *POINT, "--engine", "max-min", *results, "--save-config", saved),
         ("plan", "--config", saved),
-        ("run", mine, "--engine", "fake", *results),
+        ("run", mine, "--engine", "max-min", *results),
         ("report", EXPERIMENT, *results, "--output", ours / "page.html"),
         ("export", EXPERIMENT, *results, "--output", archive),
         ("results", *results),

@@ -11,7 +11,7 @@ from benchmarks.stored_results import main
 
 
 def test_costs_of_each_run(tmp_path: Path) -> None:
-    command = ["status", "cs244-one-to-one", "--engine", "fake", "--k", "4", "--results", str(tmp_path)]
+    command = ["status", "cs244-one-to-one", "--engine", "max-min", "--k", "4", "--results", str(tmp_path)]
     done = CliRunner().invoke(main, ["--times", "2", "--json", "--", *command])
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from engines.linux.guest import START_NS
 from engines.linux.kernel import store
 from engines.linux.kernel.source import congestion_controls
-from setup.kernel.trial import START_NS, boot
+from setup.kernel_build import boot
 
 pytestmark = pytest.mark.skipif(store.current() is None, reason="no kernel is built: refabric kernel build")
 

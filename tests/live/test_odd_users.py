@@ -61,7 +61,7 @@ NOBODY_HERE = {"SUDO_UID": "4000000", "SUDO_GID": "4000000", "SUDO_USER": "nobod
 def test_results_are_of_the_caller_of_sudo_even_of_one_who_does_not_exist(shared: Path) -> None:
     os.chown(shared, 4000000, 4000000)
     where = ("--results", str(shared / "results"))
-    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", *where, env={**NOBODY_HERE, "HOME": ""})
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "max-min", *where, env={**NOBODY_HERE, "HOME": ""})
     assert done.returncode == 0, done.stderr
     assert {path.lstat().st_uid for path in shared.rglob("*")} == {4000000}
 
@@ -69,7 +69,7 @@ def test_results_are_of_the_caller_of_sudo_even_of_one_who_does_not_exist(shared
 @pytest.mark.skipif(ROOT.stat().st_uid != 0, reason="root becomes the owner of this clone")
 def test_a_uid_of_sudo_that_is_no_number(tmp_path: Path) -> None:
     where = ("--results", str(tmp_path / "results"))
-    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", *where, env={**ALICE, "HOME": ""})
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "max-min", *where, env={**ALICE, "HOME": ""})
     assert done.returncode == 0, done.stderr
 
 
@@ -81,14 +81,14 @@ def test_a_user_who_does_not_exist_can_plan_real_hosts() -> None:
 
 def test_few_open_files(tmp_path: Path) -> None:
     where = ("--results", str(tmp_path / "results"))
-    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", *where, before="ulimit -n 256")
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "max-min", *where, before="ulimit -n 256")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_read_only_clone() -> None:
     root = REFABRIC.parents[2]
     frozen = f"mount --bind {root} {root}\nmount -o remount,ro,bind {root}\ncd {root}"
-    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", "--results", "fresh/r", before=frozen)
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "max-min", "--results", "fresh/r", before=frozen)
     assert done.returncode == 2
     assert "Read-only file system; choose a folder you can write to with --results DIR" in only_line(done)
 
@@ -116,7 +116,7 @@ def test_in_a_container_without_privileges(tmp_path: Path) -> None:
 def test_an_ordinary_user_without_a_home() -> None:
     before = f'cd /\nset -- {" ".join(AS_NOBODY)} "$@"'
     done = refabric(
-        "run", EXPERIMENT, *POINT, "--engine", "fake", before=before, env={"HOME": "/nonexistent"}
+        "run", EXPERIMENT, *POINT, "--engine", "max-min", before=before, env={"HOME": "/nonexistent"}
     )
     assert done.returncode == 2
     assert "Permission denied; choose a folder you can write to with --results DIR" in only_line(done)
@@ -127,7 +127,7 @@ def test_a_disk_that_is_full_at_some_write(tmp_path: Path, kbytes: int) -> None:
     """Wherever it fills up: one line, finished points kept, and nothing half written."""
     disk = f"mount -t tmpfs -o mode=700,size={kbytes}k,nr_inodes=400 disk {tmp_path}"
     script = f'set +e\n"$@"\ncode=$?\nfind {tmp_path} -name ".*"\nset -- sh -c "exit $code"'
-    run = ("run", EXPERIMENT, *POINT, "--engine", "fake", "--results", str(tmp_path / "results"))
+    run = ("run", EXPERIMENT, *POINT, "--engine", "max-min", "--results", str(tmp_path / "results"))
     done = refabric(*run, before=f"{disk}\n{script}")
     assert done.returncode == 3, done.stderr
     assert "No space left on device; free some space" in only_line(done)
@@ -137,7 +137,7 @@ def test_a_disk_that_is_full_at_some_write(tmp_path: Path, kbytes: int) -> None:
 def test_a_clock_that_is_set_back_an_hour_during_a_run(tmp_path: Path) -> None:
     """No duration is measured by the wall clock, which jumps at each reading here."""
     results = tmp_path / "results"
-    arguments = ["refabric", "run", EXPERIMENT, *POINT, "--engine", "fake", "--results", str(results)]
+    arguments = ["refabric", "run", EXPERIMENT, *POINT, "--engine", "max-min", "--results", str(results)]
     program = f"""
 import datetime, itertools, sys, time
 jumps = itertools.count()

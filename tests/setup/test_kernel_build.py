@@ -14,10 +14,9 @@ import pytest
 from common.errors import BusyError, CommandError, DeadlineError, HostUnfitError
 from engines.linux.kernel import store
 from engines.linux.kernel.source import PACKAGE, VERSION
-from setup.kernel import build as building
-from setup.kernel import machine, package, trial
-from setup.kernel.progress import LINES, SHARES, Moment, Steps
-from setup.kernel.running import run
+from setup import kernel_build as building
+from setup.kernel_build import LINES, SHARES, Moment, Steps
+from setup.running import run
 
 NEWER = "6.12.200-1"
 MADISON = f"""linux-source-6.12 | {NEWER} | http://example.org bookworm-security/main amd64 Packages
@@ -32,42 +31,46 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_versions_are_read_from_apt() -> None:
-    assert package.offered_in(MADISON) == [NEWER, VERSION]
-    assert package.offered_in("") == []
+    assert building.offered_in(MADISON) == [NEWER, VERSION]
+    assert building.offered_in("") == []
 
 
 def test_the_tested_version_is_preferred() -> None:
-    assert package.choose(VERSION, [NEWER], any_version=True).archive == package.ARCHIVE
-    assert package.choose(NEWER, [NEWER, VERSION], any_version=True) == package.Source(VERSION)
+    assert building.choose_package(VERSION, [NEWER], any_version=True).archive == building.ARCHIVE
+    assert building.choose_package(NEWER, [NEWER, VERSION], any_version=True) == building.KernelPackage(
+        VERSION
+    )
 
 
 def test_another_version_needs_consent() -> None:
     with pytest.raises(HostUnfitError, match=rf"has {PACKAGE} {NEWER}, not {VERSION}.*--any-version"):
-        package.choose(None, [NEWER], any_version=False)
-    assert package.choose(None, [NEWER], any_version=True) == package.Source(NEWER)
-    assert package.choose(NEWER, [], any_version=True) == package.Source(NEWER, package.ARCHIVE)
+        building.choose_package(None, [NEWER], any_version=False)
+    assert building.choose_package(None, [NEWER], any_version=True) == building.KernelPackage(NEWER)
+    assert building.choose_package(NEWER, [], any_version=True) == building.KernelPackage(
+        NEWER, building.ARCHIVE
+    )
 
 
 def test_without_any_version_apt_is_to_be_updated() -> None:
     with pytest.raises(HostUnfitError, match="sudo apt-get update"):
-        package.choose(None, [], any_version=True)
+        building.choose_package(None, [], any_version=True)
 
 
 def test_other_cpus_are_refused_in_one_line() -> None:
-    machine.check_cpu("x86_64")
-    with pytest.raises(HostUnfitError, match="needs an x86-64 machine, this one is aarch64"):
-        machine.check_cpu("aarch64")
+    building.check_cpu("x86_64")
+    with pytest.raises(HostUnfitError, match="needs an x86-64 kernel_build, this one is aarch64"):
+        building.check_cpu("aarch64")
 
 
 def test_missing_packages_are_named_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(HostUnfitError, match=r"sudo apt-get install bc binutils bison .*xz-utils"):
-        machine.check(tmp_path, path=str(tmp_path))
+        building.check_machine(tmp_path, path=str(tmp_path))
 
 
 def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    machine.check_disk(tmp_path, machine.NEEDED_GB)
+    building.check_disk(tmp_path, building.NEEDED_GB)
     with pytest.raises(HostUnfitError, match=r"where 0\.3 GB are free"):
-        machine.check_disk(tmp_path, 0.3)
+        building.check_disk(tmp_path, 0.3)
 
 
 def test_progress_rises_to_the_end_and_knows_the_time_left() -> None:
@@ -111,7 +114,7 @@ def test_a_silent_program_is_ended_with_its_children(tmp_path: Path) -> None:
 
 def test_a_program_ends_with_the_process_that_started_it() -> None:
     script = (
-        "import pathlib\nfrom setup.kernel.running import run\n"
+        "import pathlib\nfrom setup.running import run\n"
         "run(('sh', '-c', 'echo $$; sleep 100'), pathlib.Path('.'), lambda line: print(line, flush=True))"
     )
     with subprocess.Popen((sys.executable, "-c", script), stdout=subprocess.PIPE, text=True) as parent:
@@ -157,13 +160,13 @@ def test_remove_frees_everything() -> None:
 
 
 def test_a_failed_step_leaves_the_log_and_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "check", lambda _folder: None)
-    monkeypatch.setattr(package, "found", lambda _any: package.Source("6.12.1-1"))
+    monkeypatch.setattr(building, "check", lambda _folder: None)
+    monkeypatch.setattr(building, "found_package", lambda _any: building.KernelPackage("6.12.1-1"))
 
     def broken(*_: object) -> None:
         raise CommandError("`tar` failed with exit code 2: unexpected end of file")
 
-    monkeypatch.setattr(package, "unpack", broken)
+    monkeypatch.setattr(building, "unpack", broken)
     with pytest.raises(CommandError, match=r"unexpected end of file; the whole log is .*build\.log"):
         building.build(lambda _: None)
     assert "unexpected end of file" in (store.folder() / "build.log").read_text()
@@ -173,9 +176,11 @@ def test_a_failed_step_leaves_the_log_and_no_tree(monkeypatch: pytest.MonkeyPatc
 
 def test_the_report_of_a_guest_is_read() -> None:
     said = "RELEASE 6.12.117\r\nCONTROLS reno rf_lia\nKernel panic - not syncing: Attempted to kill init!"
-    assert trial.read(said) == trial.Tried("6.12.117", ("reno", "rf_lia"))
+    assert building.read_trial(said) == building.Trial("6.12.117", ("reno", "rf_lia"))
 
 
 def test_a_guest_that_does_not_come_up_shows_its_last_lines() -> None:
     with pytest.raises(CommandError, match=r"did not come up .*ptrace: Operation not permitted"):
-        trial.read("Checking that ptrace can change system call numbers...\nptrace: Operation not permitted")
+        building.read_trial(
+            "Checking that ptrace can change system call numbers...\nptrace: Operation not permitted"
+        )

@@ -12,10 +12,10 @@ from typing import Any
 from analysis.quantities import GOODPUT_PCT_MEAN, GOODPUT_PCT_MIN
 from analysis.stats import spread
 from engines.engine import Silent
-from engines.fake import FakeEngine
 from model.result import FlowRow, PortRow, RunResult, Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 from plots.data import Level, Point
+from tests.support.fake_engine import FakeEngine
 from tests.support.reasons import of_text
 from topos import TOPOLOGIES
 

@@ -17,8 +17,10 @@ from pathlib import Path
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from harness.baseline import is_baseline
+from harness.points.baseline import is_baseline
 from model.result import RunResult
 from model.spec import RunSpec
+from tests.support.fake_engine import FakeEngine
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from common.errors import RunError
 from engines.engine import Observer
-from engines.fake import FakeEngine
 from model.reasons import LATE, Fault, Reason
 from model.result import RunResult, Status
 from model.spec import RunSpec
+from tests.support.fake_engine import FakeEngine
 from tests.support.reasons import of_text
 
 NOISE = Reason(LATE, "CPU: frames were late", Fault.HYPERVISOR)

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from common.errors import UsageError
 from engines import registry
-from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.sigcomm11.congestion_controls import EXPERIMENT, NAME
 from harness.options.options import UserOptions, resolve
 from model.spec import RunSpec
+from tests.support.fake_engine import FakeEngine
 
 FIGURE = EXPERIMENT.figures[0]
 TCP = ("reno", "hashed", 1)

@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from common.errors import UsageError
 from engines import registry
 from engines.engine import Observer
-from engines.fake import FakeEngine
 from engines.registry import VIRTUAL_TIME
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
@@ -28,6 +27,7 @@ from harness.results.store import load
 from model.result import RunResult
 from model.spec import RunSpec, TopologySpec
 from tests.support import chart_files
+from tests.support.fake_engine import FakeEngine
 
 PAPER = whole.EXPERIMENT
 SMOKE = ("--profile", "smoke")

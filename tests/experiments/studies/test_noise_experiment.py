@@ -8,7 +8,6 @@ import pytest
 
 from analysis.noise_effects import delay_share
 from common.errors import UsageError
-from engines.fake import FakeEngine
 from engines.registry import SIMULATOR, make
 from experiments.registry import EXPERIMENTS
 from harness.baseline import baseline_of, is_baseline
@@ -23,6 +22,7 @@ from model.spec import (
     NoiseSpec,
     RunSpec,
 )
+from tests.support.fake_engine import FakeEngine
 
 
 def specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:

@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 
 from common.errors import HostUnfitError
 from engines import registry
-from engines.fake import FakeEngine
 from experiments.command import main
 from harness.results import point_results
 from harness.results.point_results import judge
 from harness.results.store import load
 from model.spec import LINUX, RunSpec, StackSpec
+from tests.support.fake_engine import FakeEngine
 
 RUN = ("cross-check", "--k", "4", "--rate", "10", "--seconds", "2", "--warmup", "1")
 NEEDS_ROOT = "running real hosts needs root: sudo it"

@@ -20,11 +20,11 @@ from common.errors import HostUnfitError
 from engines import registry
 from engines.emulation import calibrate
 from engines.engine import Engine, Observer
-from engines.fake import FakeEngine
 from experiments.command import main
 from harness.results.store import load
 from model.spec import RunSpec, TopologySpec
 from tests.support import chart_files
+from tests.support.fake_engine import FakeEngine
 from tests.support.stored_points import EXPERIMENT, leftovers
 from tests.support.waiting import until
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SLOW = """
 import sys
 from engines import registry
-from engines.fake import FakeEngine
+from tests.support.fake_engine import FakeEngine
 from experiments.command import main
 from harness.results.store import load
 from harness.report import figures

@@ -10,6 +10,9 @@ from engines.linux.kernel.store import Kernel
 from harness.cli import machine
 from setup.kernel import build as building
 from setup.kernel.progress import Moment, Progress
+from harness.cli import kernel as cli
+from setup import kernel_build as building
+from setup.kernel_build import Moment, Progress
 
 
 def test_a_first_run_shows_steps_and_every_tenth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ import pytest
 
 from common.errors import HostUnfitError
 from engines.engine import Engine
-from engines.fake import FakeEngine
 from engines.registry import make
 from harness.baseline import is_baseline
 from harness.execute import sweep
@@ -34,6 +33,7 @@ from model.reasons import ENDED
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
 from tests.support.dask_cluster import DEADLINE_S, ENDLESS, ROOT, Deadly, Lab, cluster
+from tests.support.fake_engine import FakeEngine
 from tests.support.flaky_engine import Flaky
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import leftovers

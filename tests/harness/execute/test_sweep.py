@@ -14,7 +14,6 @@ import pytest
 from common import files
 from common.errors import BusyError, StoreError
 from engines.engine import Observer
-from engines.fake import FakeEngine
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome
@@ -25,6 +24,7 @@ from harness.results.store import Store, StoredPoint, load, point_name
 from model.reasons import texts
 from model.result import RunResult, Status
 from model.spec import RunSpec
+from tests.support.fake_engine import FakeEngine
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import EXPERIMENT, in_window_of, leftovers, result_of, spec_of
 

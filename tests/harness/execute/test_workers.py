@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from engines.engine import Observer
-from engines.fake import FakeEngine
 from engines.registry import make
 from harness.baseline import is_baseline
 from harness.execute import executors, sweep
@@ -33,6 +32,7 @@ from model.reasons import ENDED
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from tests.support.recorded_progress import Recorder
+from tests.support.fake_engine import FakeEngine
 from tests.support.stored_points import leftovers
 from tests.support.waiting import until
 
@@ -363,7 +363,7 @@ def test_a_worker_whose_parent_was_killed_ends_silently() -> None:
 _STOPPED_WHILE_STARTING = """
 import os, signal, sys, time
 from pathlib import Path
-from engines.fake import FakeEngine
+from tests.support.fake_engine import FakeEngine
 from harness.execute.point import Task
 from harness.execute.executors import Processes
 from harness.results.store import Store

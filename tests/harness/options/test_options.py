@@ -215,6 +215,13 @@ class TestScript:
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
 
+    def test_help(self) -> None:
+        for argument in ("--help", "-h"):
+            done = self.script(argument)
+            assert (done.returncode, done.stderr) == (0, "")
+            listed = done.stdout.partition("Workloads:\n")[2].partition("\n\n")[0].split()
+            assert listed == list(sweep_workloads())
+
     @pytest.mark.parametrize(
         ("arguments", "passed"),
         [
@@ -242,10 +249,9 @@ class TestScript:
     def passed(tmp_path: Path, *arguments: str) -> str:
         """Return the arguments that run_mptcp.sh passes to `refabric` as root, in a checkout of fakes."""
         checkout = tmp_path / "my check out"
-        for name in ("setup", ".venv/bin", "workloads"):
+        for name in ("setup", ".venv/bin"):
             (checkout / name).mkdir(parents=True)
-        for name in ("run_mptcp.sh", "workloads/matrices.py"):
-            (checkout / name).write_bytes((ROOT / name).read_bytes())
+        (checkout / "run_mptcp.sh").write_bytes((ROOT / "run_mptcp.sh").read_bytes())
         (checkout / "setup" / "install.sh").write_text('#!/bin/sh\necho "install $*"\n')
         (checkout / ".venv" / "bin" / "refabric").write_text('#!/bin/sh\necho "$*"\n')
         (checkout / "id").write_text("#!/bin/sh\necho 0\n")

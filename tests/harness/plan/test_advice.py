@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from engines import registry
 from engines.emulation import calibrate
-from engines.fake import FakeEngine
 from experiments.command import main
 from harness.baseline import baseline_of
 from harness.cli import run as advising
@@ -23,6 +22,7 @@ from harness.plan.machines import TO_BE_MEASURED
 from model.machine import Capacity, MachineNoise, Utilisation, demand, rate_carried, rounded_down
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from setup import doctor
+from tests.support.fake_engine import FakeEngine
 from tests.support.stored_points import EXPERIMENT
 
 TWO_CORES = Capacity((Utilisation(497_000, 55.0), Utilisation(1_004_000, 84.0)), 2)

@@ -16,7 +16,6 @@ from common.errors import UsageError
 from engines import registry as engines
 from engines.emulation import calibrate
 from engines.engine import Engine, Observer
-from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from harness.cli.progress import PlainProgress
@@ -28,6 +27,8 @@ from harness.plan.machines import ThisMachine
 from harness.results import store
 from model.result import RunResult, Status
 from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
+from plots.registry import CHARTS
+from tests.support.fake_engine import FakeEngine
 from tests.support.reasons import of_text
 
 POST = EXPERIMENTS["cs244"]

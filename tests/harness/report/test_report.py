@@ -19,6 +19,7 @@ from analysis.plausibility import OVER_CARRIED_PCT
 from engines import registry as engines
 from engines.emulation.measure.verdict import CpuLoad, Evidence, judge
 from engines.fake import FakeEngine
+from engines.emulation.measure.verdict import Evidence, Load, judge
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
@@ -33,6 +34,7 @@ from harness.results.store import Scan, StoredPoint, load
 from model.result import Status
 from model.spec import LinkSpec
 from tests.support import chart_files
+from tests.support.fake_engine import FakeEngine
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
 from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of

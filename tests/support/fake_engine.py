@@ -1,5 +1,7 @@
 """FakeEngine: a deterministic engine without root, hosts or time, for tests of everything above engines.
 
+To import it registers it as `fake`.
+
 Its numbers are invented to resemble the published curve; they are not evidence. Equal specs give equal
 results.
 """
@@ -17,6 +19,7 @@ from typing import Any
 
 import topos
 from common.errors import RunError, UsageError
+from engines import registry
 from engines.engine import Observer
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
@@ -297,3 +300,8 @@ def _metrics(spec: RunSpec, flows: Sequence[FlowRow], ports: Sequence[PortRow]) 
         "subflow_idle_pct": 20.0 if spec.transport.subflows > 1 else 0.0,
         "teardown_s": 0.0,
     }
+
+
+registry.ENGINES["fake"] = FakeEngine
+registry.ABOUT["fake"] = "invented numbers, for tests"
+registry.INVENTED.add("fake")
