@@ -123,6 +123,7 @@ def kernel() -> None:
 @json_option
 def kernel_build(any_version: bool, force: bool, as_json: bool) -> None:
     """Build the kernel from the packaged source: about 8 minutes on two CPUs, as an ordinary user."""
+
     def progress(moment: Moment) -> None:
         if as_json:
             write_json(sys.stdout, {"event": "build", **asdict(moment)})

@@ -28,8 +28,6 @@ from typing import Protocol, Self
 from common import files, processes
 from common.errors import RefabricError
 from common.processes import follow_parent
-from engines.dispatch import runs, waves
-from common.side_by_side import follow_parent
 from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb

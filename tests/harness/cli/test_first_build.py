@@ -8,9 +8,6 @@ import pytest
 
 from engines.linux.kernel.store import Kernel
 from harness.cli import machine
-from setup.kernel import build as building
-from setup.kernel.progress import Moment, Progress
-from harness.cli import kernel as cli
 from setup import kernel_build as building
 from setup.kernel_build import Moment, Progress
 

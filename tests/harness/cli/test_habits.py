@@ -12,13 +12,13 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from engines import registry
-from engines.fake import FakeEngine
 from experiments.command import main
 from harness.cli.commands import COMMANDS, next_steps
 from harness.cli.manuals import pages
 from harness.cli.progress import RichProgress
 from harness.results import contents
 from tests.support import chart_files
+from tests.support.fake_engine import FakeEngine
 
 STUDY = "cs244-one-to-one"
 RUN = ("run", STUDY, "--engine", "fake", "--k", "4", "--subflows", "1,2")

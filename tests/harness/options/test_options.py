@@ -30,7 +30,7 @@ from harness.options.fields import (
     usual_stack,
 )
 from harness.options.options import SweepOptions, UserOptions, resolve
-from harness.options.parsers import ints
+from harness.options.parsers import ints, sweep_workloads
 from harness.options.profiles import PROFILES
 from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
 from harness.plan import jobs, session

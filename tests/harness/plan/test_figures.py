@@ -27,7 +27,6 @@ from harness.plan.machines import ThisMachine
 from harness.results import store
 from model.result import RunResult, Status
 from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
-from plots.registry import CHARTS
 from tests.support.fake_engine import FakeEngine
 from tests.support.reasons import of_text
 
