@@ -58,7 +58,7 @@ def test_without_any_version_apt_is_to_be_updated() -> None:
 
 def test_other_cpus_are_refused_in_one_line() -> None:
     building.check_cpu("x86_64")
-    with pytest.raises(HostUnfitError, match="needs an x86-64 kernel_build, this one is aarch64"):
+    with pytest.raises(HostUnfitError, match="needs an x86-64 machine, this one is aarch64"):
         building.check_cpu("aarch64")
 
 
