@@ -160,7 +160,7 @@ def test_remove_frees_everything() -> None:
 
 
 def test_a_failed_step_leaves_the_log_and_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "check", lambda _folder: None)
+    monkeypatch.setattr(building, "check_machine", lambda _folder: None)
     monkeypatch.setattr(building, "found_package", lambda _any: building.KernelPackage("6.12.1-1"))
 
     def broken(*_: object) -> None:

@@ -200,7 +200,7 @@ def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path)
     lines = done.stdout.splitlines()
     assert "baseline" in lines[0]
     assert lines[-2].startswith("4 points, 4 to run, about ")
-    assert lines[-1] == "link rate at k=4: 10 Mb/s (auto, fake)"
+    assert lines[-1] == "link rate at k=4: 10 Mb/s (auto, not measured: nothing here runs in real time)"
     assert not results.exists()
     run(results)
     *jobs, total = objects(refabric(*plan, "--json"))
