@@ -8,9 +8,8 @@ from typing import Protocol
 
 from common.errors import BusyError, HostUnfitError, NoKernelError
 from engines.engine import Engine, NeedsMachine, Observer
-from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
-from harness.labels import named
 from engines.registry import INVENTED, LINUX, VIRTUAL_TIME, only
+from harness.labels import named
 from harness.options.rates import RateChoice, virtual_mbps
 from model.spec import RunSpec, TopologySpec
 

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engines.engine import Observer
-from engines.fake import FakeEngine
 from harness.baseline import is_baseline
-from harness.points.baseline import is_baseline
 from model.result import RunResult
 from model.spec import RunSpec
 from tests.support.fake_engine import FakeEngine

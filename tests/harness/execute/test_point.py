@@ -13,17 +13,14 @@ import pytest
 import topos
 from common.errors import RunError
 from engines.engine import Observer, Silent
-from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute.point import Task, attempt, audited, fail, run_task
-from harness.execute.point import Task, attempt, audited, fail
 from harness.results.store import Store
 from harness.watch.page import scene_of
 from model import flows
 from model.reasons import BUG, ENDED, ERROR, IMPOSSIBLE, NO_DATA, STARVED, UNSTATED, Reason, blames_machine
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
-from model.spec import RunSpec, WorkloadSpec
 from tests.support.fake_engine import FakeEngine
 from tests.support.stored_points import result_of, spec_of
 from workloads.matrices import build

@@ -31,8 +31,8 @@ from harness.results.store import Store
 from model.reasons import ENDED
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
-from tests.support.recorded_progress import Recorder
 from tests.support.fake_engine import FakeEngine
+from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import leftovers
 from tests.support.waiting import until
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from common.errors import UsageError
 from engines.emulation import calibrate
-from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from experiments.registry import EXPERIMENTS
@@ -38,6 +37,7 @@ from harness.plan.machines import TO_BE_MEASURED, ThisMachine
 from harness.results.store import load
 from model.spec import LINUX, LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec
 from model.words import stack_words
+from tests.support.fake_engine import FakeEngine
 from tests.support.svg_text import words_of
 
 (FIGURE,) = CS244_ONE_TO_ONE.figures

@@ -180,7 +180,8 @@ class TestPrecedence:
 
     def test_a_multiple_of_what_is_carried_is_shown(self) -> None:
         plan = plan_of("cs244-fig5")
-        assert plan.rate_lines()[0] == "link rate at k=4; k=6; k=10; k=12: 20 Mb/s (auto of k=8 x 2, not measured: nothing here runs in real time)"
+        (first, *_) = plan.rate_lines()
+        assert first.startswith("link rate at k=4; k=6; k=10; k=12: 20 Mb/s (auto of k=8 x 2, not measured")
         assert plan_of("cs244-fig6").rate_lines() == ["link rate at k=8: 40 Mb/s (auto x 4, fake)"]
 
     def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from common.errors import BusyError, HostUnfitError, NoKernelError, RunError, UsageError
-from engines.dispatch import Dispatch
 from engines.engine import Observer, Silent
-from engines.fake import FakeEngine
-from engines.registry import LINUX, MININET, VIRTUAL_TIME
+from engines.registry import LINUX, MININET, VIRTUAL_TIME, Engines
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from harness.baseline import is_baseline
@@ -32,6 +30,7 @@ from harness.results import run_json
 from harness.results.store import Store, index
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
+from tests.support.fake_engine import FakeEngine
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import put, result_of, spec_of
 
@@ -162,8 +161,8 @@ class Tiny(FakeEngine):
         raise UsageError(f"too large: {spec.topology.kind}")
 
 
-def engine(of: FakeEngine) -> Dispatch:
-    return Dispatch({"fake": of})
+def engine(of: FakeEngine) -> Engines:
+    return Engines({"fake": of})
 
 
 def asked(**typed: str) -> UserOptions:
@@ -205,7 +204,7 @@ def test_if_no_figure_suits_the_first_reason_is_the_error() -> None:
 
 
 def test_of_several_engines_only_the_one_that_refuses_is_left_out() -> None:
-    both = Dispatch({"fake": Small(), "simulator": Large()})
+    both = Engines({"fake": Small(), "simulator": Large()})
     plan = session.checked_plan(WHOLE, UserOptions.of(engine="fake,simulator"), both)
     (part,) = (part for part in plan.figures if part.figure.name == REFUSED)
     assert {spec.engine for spec in part.specs} == {"simulator"}
@@ -324,7 +323,7 @@ def test_a_run_takes_the_machine_and_a_plan_does_not() -> None:
 
 
 def test_a_machine_that_is_taken_is_unfit_for_the_points_that_need_it() -> None:
-    engine = Dispatch({"mininet": Alone("pid 7 emulates"), "fake": FakeEngine()})
+    engine = Engines({"mininet": Alone("pid 7 emulates"), "fake": FakeEngine()})
     specs = [RunSpec(LinkSpec(10), TREE, engine=name) for name in ("mininet", "fake")]
     assert {name: str(error) for name, error in ThisMachine(engine).unfit(specs).items()} == {
         "mininet": "pid 7 emulates"
