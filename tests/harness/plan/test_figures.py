@@ -182,7 +182,8 @@ class TestPrecedence:
         plan = plan_of("cs244-fig5")
         (first, *_) = plan.rate_lines()
         assert first.startswith("link rate at k=4; k=6; k=10; k=12: 20 Mb/s (auto of k=8 x 2, not measured")
-        assert plan_of("cs244-fig6").rate_lines() == ["link rate at k=8: 40 Mb/s (auto x 4, fake)"]
+        (only,) = plan_of("cs244-fig6").rate_lines()
+        assert only.startswith("link rate at k=8: 40 Mb/s (auto x 4, not measured")
 
     def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calibrate, "cached", lambda *_: None)
