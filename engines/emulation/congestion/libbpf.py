@@ -67,12 +67,9 @@ class LibbpfError(OSError):
     """A call of libbpf failed: its errno, what was attempted, and libbpf's last messages."""
 
     def __init__(self, number: int, attempt: str, said: tuple[str, ...] = ()) -> None:
-        super().__init__(abs(number), f"{attempt}: {_strerror(abs(number))}")
+        reason = "operation not supported" if abs(number) == ENOTSUPP else os.strerror(abs(number))
+        super().__init__(abs(number), f"{attempt}: {reason}")
         self.said = said
-
-
-def _strerror(number: int) -> str:
-    return "operation not supported" if number == ENOTSUPP else os.strerror(number)
 
 
 class Library:

@@ -26,7 +26,6 @@ NETLINK_GENERIC = 16
 NLM_F_REQUEST = 0x1
 NLM_F_ACK = 0x4
 NLM_F_DUMP = 0x300
-NLM_F_DUMP_INTR = 0x10
 NLM_F_CAPPED = 0x100
 NLM_F_ACK_TLVS = 0x200
 
@@ -142,10 +141,6 @@ def parse_ack(message: Message) -> Ack:
     return Ack(-code, text.rstrip(b"\0").decode(errors="replace"))
 
 
-def _timeval(seconds: float) -> bytes:
-    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1_000_000))
-
-
 class NetlinkSocket:
     """A netlink socket in the network namespace in which it was opened.
 
@@ -158,7 +153,8 @@ class NetlinkSocket:
         self._seq = 0
         try:
             # Use SO_RCVTIMEO instead of settimeout(), which would poll() first and make MSG_DONTWAIT wait.
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
+            timeval = struct.pack("@ll", int(timeout_s), int(timeout_s % 1 * 1_000_000))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
             self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
             self._socket.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
             self._socket.bind((0, 0))
