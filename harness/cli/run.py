@@ -19,6 +19,9 @@ from engines.engine import Engine
 from engines.provenance import free_memory_mb
 from harness.claims import claims
 from harness.claims.claims import Verdict, once
+from engines.registry import MININET, SIMULATOR
+from harness.claims import claims, remembered, verdicts
+from harness.claims.claims import once
 from harness.claims.own_settings import OwnSettings
 from harness.cli import table
 from harness.cli.config import Configurable, config_options
@@ -278,8 +281,7 @@ def _check_plan(given: dict[str, Any]) -> None:
     """Raise UsageError for an experiment of which nothing can be run."""
     asked = request_of(**given)
     stored = () if asked.force else store.index(asked.results / asked.experiment.folder)
-    engine = session.engine_for(asked.experiment, asked.given)
-    session.checked_plan(asked.experiment, asked.given, engine, stored)
+    session.checked_plan(asked.experiment, asked.given, stored=stored)
 
 
 run.check = _check_plan
@@ -332,13 +334,9 @@ def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: An
     print_advice(advice, as_json)
 
 
-MACHINE_BOUND = ("mininet",)
-"""Engines that move real packets in real time."""
-
-
 def machine_advice(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
-    """Return advice on those of `jobs` that have one of these names and need CPU time in real time."""
-    bound = [job for job in jobs if job.name in names and job.spec.engine in MACHINE_BOUND]
+    """Return advice on those of `jobs` that have one of these names and move real packets in real time."""
+    bound = [job for job in jobs if job.name in names and job.spec.engine == MININET]
     if not bound:
         return []
     from engines.emulation import calibrate  # noqa: PLC0415
