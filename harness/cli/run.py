@@ -17,11 +17,9 @@ from common import text
 from common.errors import RefabricError
 from engines.engine import Engine
 from engines.provenance import free_memory_mb
+from engines.registry import MININET
 from harness.claims import claims
 from harness.claims.claims import Verdict, once
-from engines.registry import MININET, SIMULATOR
-from harness.claims import claims, remembered, verdicts
-from harness.claims.claims import once
 from harness.claims.own_settings import OwnSettings
 from harness.cli import table
 from harness.cli.config import Configurable, config_options
