@@ -50,7 +50,6 @@ class Endless(FakeEngine):
 
 
 ENDLESS = """
-from tests.support.dask_cluster import Endless
 from engines import registry
 import tests.support.dask_cluster as here
 registry.ENGINES["fake"] = lambda: here.Endless(parallel=2)
