@@ -36,7 +36,7 @@ def draw_by_agent_delay(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control and agent; see
     `registry.Chart.draw`."""
     of = panels(inputs.points, inputs.expected, (*TRANSPORT, AGENTS))
-    return saving.draw_each("by_agent_delay", [(panel.spec, panel) for panel in of], inputs.out, _delay_chart)
+    return saving.draw_panels("by_agent_delay", inputs, _delay_chart, of)
 
 
 def _goodput(point: Point) -> float:
@@ -109,7 +109,7 @@ def draw_by_link(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control and kind of link; see
     `registry.Chart.draw`."""
     of = panels((point for point in inputs.points if not point.failed), ignoring=LINK_APART)
-    return saving.draw_each("by_link", [(panel.spec, panel) for panel in of], inputs.out, _link_chart)
+    return saving.draw_panels("by_link", inputs, _link_chart, of)
 
 
 def queueing_ms(point: Point) -> float | None:
@@ -216,9 +216,7 @@ def draw_by_report_interval(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in transport, agent, workload and rate; see
     `registry.Chart.draw`."""
     of = panels((point for point in inputs.points if not point.failed), ignoring=INTERVAL_APART)
-    return saving.draw_each(
-        "by_report_interval", [(panel.spec, panel) for panel in of], inputs.out, _interval_chart
-    )
+    return saving.draw_panels("by_report_interval", inputs, _interval_chart, of)
 
 
 def curves(points: Sequence[Point]) -> list[Curve]:

@@ -424,8 +424,7 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
     axes.set_ylim(count - 0.4, -0.7)
     axes.set_yticks(range(count), [row.name for row in found] or [""] * count)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+    style.grid_of_rows(axes)
 
 
 def _short_finding(found: Sequence[Row]) -> str:

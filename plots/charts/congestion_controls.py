@@ -180,8 +180,7 @@ def _rows(axes: Axes, comparison: Comparison) -> None:
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.set_yticks(range(len(names)), list(map(transports.title, names)))
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+    style.grid_of_rows(axes)
 
 
 def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> None:
@@ -384,7 +383,7 @@ Cells = Mapping[tuple[str, int], Sequence[Point]]
 def draw_loss_and_cost(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting, its congestion controls together; see `registry.Chart.draw`."""
     of = panels(inputs.points, inputs.expected, ("transport.cc",))
-    return saving.draw_each("loss_and_cost", [(panel.spec, panel) for panel in of], inputs.out, _cost_chart)
+    return saving.draw_panels("loss_and_cost", inputs, _cost_chart, of)
 
 
 def cells_of(panel: Panel) -> Cells:

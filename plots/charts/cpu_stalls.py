@@ -14,7 +14,6 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import quantities
 from analysis.noise_effects import (
@@ -76,7 +75,7 @@ def draw_noise(inputs: Inputs) -> list[Path]:
         if not point.is_baseline and not point.failed:
             groups.setdefault(setting_order(point.spec)[:5], []).append(point)
     of = [_panel(group) for _, group in sorted(groups.items()) if effects(group)]
-    return saving.draw_each("noise", [(panel.spec, panel) for panel in of], inputs.out, _noise_chart)
+    return saving.draw_panels("noise", inputs, _noise_chart, of)
 
 
 def effects(
@@ -167,9 +166,7 @@ def _metric(axes: Axes, name: str, found: Found, several: bool) -> None:
             markerfacecolor=series.face(several),
             zorder=3,
         )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    style.plain_log(axes.xaxis)
     axes.set_ylabel(_LABELS[name], fontsize=8.5)
 
 

@@ -70,9 +70,7 @@ class OverTimeCurve:
 def draw_demand_over_time(inputs: Inputs) -> list[Path]:
     """Draw one chart per network, workload and outage; see `registry.Chart.draw`."""
     of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
-    return saving.draw_each(
-        "demand_over_time", [(panel.spec, panel) for panel in of], inputs.out, _over_time_chart
-    )
+    return saving.draw_panels("demand_over_time", inputs, _over_time_chart, of)
 
 
 def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
@@ -237,7 +235,7 @@ class TimeCurve:
 def draw_time_to_demand(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
     of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
-    return saving.draw_each("time_to_demand", [(panel.spec, panel) for panel in of], inputs.out, _time_chart)
+    return saving.draw_panels("time_to_demand", inputs, _time_chart, of)
 
 
 def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Series:
@@ -358,9 +356,7 @@ def draw_subflows_beside(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload that both kinds of hosts ran; see `registry.Chart.draw`."""
     ours = (point for point in inputs.points if not point.failed and is_responsive(point.spec.scheduler))
     of = [_of_both(panel) for panel in panels(ours, ignoring=(*APART, "engine", "stack", "traffic"))]
-    return saving.draw_each(
-        "subflows_beside", [(panel.spec, panel) for panel in of], inputs.out, _beside_chart
-    )
+    return saving.draw_panels("subflows_beside", inputs, _beside_chart, of)
 
 
 def _of_both(panel: Panel) -> Panel:

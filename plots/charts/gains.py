@@ -335,8 +335,7 @@ def _matrix_chart(study: Study) -> Figure:
         _marks(throughput, curve, reached, off, study.dubious(curve))
         _marks(gain, curve, gains, off, study.dubious(curve))
     for axes in (throughput, gain):
-        axes.grid(axis="y", visible=False)
-        axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+        style.grid_of_rows(axes)
         axes.set_yticks(range(len(rows)), [study.words[matrix] for matrix in rows], fontsize=8)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.margins(x=0.06)

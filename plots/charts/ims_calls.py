@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from analysis import quantities
 from analysis.quantities import (
@@ -133,9 +133,7 @@ def _seeds(group: Group) -> str:
 
 def log_ms(axes: Axes) -> None:
     """Make the vertical axis logarithmic, with plain numbers."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    style.plain_log(axes.yaxis)
 
 
 def load_words(group: Group) -> str:

@@ -112,8 +112,7 @@ def _idle_chart(panel: Panel, rows: Mapping[str, Row]) -> Figure:
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), [name.replace(", ", "\n") for name in rows])
         axes.tick_params(axis="y", length=0)
-        axes.grid(axis="y", visible=False)
-        axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+        style.grid_of_rows(axes)
     right.tick_params(labelleft=False)
     for y, row in enumerate(rows.values()):
         _marks(left, y, row, row.slowest_pct, _SLOWEST, "d")

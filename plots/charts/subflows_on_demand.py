@@ -54,7 +54,7 @@ class Mark:
 def draw_trade_off(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
     of = panels((point for point in inputs.points if point.flows and not point.failed), ignoring=APART)
-    return saving.draw_each("trade_off", [(panel.spec, panel) for panel in of], inputs.out, _trade_off_chart)
+    return saving.draw_panels("trade_off", inputs, _trade_off_chart, of)
 
 
 def job_s(point: Point) -> float | None:
@@ -222,11 +222,13 @@ ValueOf = Callable[[Point], float | None]
 
 @dataclass(frozen=True)
 class Option:
-    """An option as rows show it: what it is called, its unit, and where a spec has it."""
+    """An option as rows show it: what it is called, its unit, where a spec has it, and whether it is on or
+    off, so that its row shows no value."""
 
     words: str
     unit: str
     of: Callable[[RunSpec], float]
+    is_switch: bool = False
 
 
 CONTROLLER_OPTIONS = (
@@ -237,7 +239,7 @@ CONTROLLER_OPTIONS = (
     Option("demand change", "", lambda spec: spec.scheduler.demand_change),
     Option("message delay", "ms", lambda spec: spec.scheduler.message_ms),
     Option("message loss", "", lambda spec: spec.scheduler.message_loss),
-    Option("one flow per tick", "", lambda spec: spec.scheduler.one_per_tick),
+    Option("one flow per tick", "", lambda spec: spec.scheduler.one_per_tick, is_switch=True),
     Option("controller down", "s", lambda spec: spec.scheduler.down_for_s),
     Option("most subflows", "", lambda spec: spec.transport.subflows),
 )
@@ -257,7 +259,7 @@ class Row:
     def label(self) -> str:
         if self.option is None:
             return "usual setting"
-        if self.option.words == "one flow per tick":
+        if self.option.is_switch:
             return self.option.words
         return f"{self.option.words} {self.value:g} {self.option.unit}".rstrip()
 
@@ -279,9 +281,7 @@ def draw_by_controller_option(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
     ran = (point for point in inputs.points if point.flows and not point.failed)
     of = panels((point for point in ran if is_responsive(point.spec.scheduler)), ignoring=APART)
-    return saving.draw_each(
-        "by_controller_option", [(panel.spec, panel) for panel in of], inputs.out, _option_chart
-    )
+    return saving.draw_panels("by_controller_option", inputs, _option_chart, of)
 
 
 def setting(spec: RunSpec, options: Sequence[Option] = CONTROLLER_OPTIONS) -> Setting:
@@ -333,8 +333,7 @@ def _option_chart(panel: Panel) -> Figure | None:
 
 
 def _option_column(axes: Axes, of: Sequence[Row], value_of: ValueOf) -> None:
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+    style.grid_of_rows(axes)
     for y, row in enumerate(of):
         values = _values(row, value_of)
         if not values:
@@ -380,7 +379,6 @@ def _option_caption(panel: Panel) -> Caption:
 
 
 _CENTRAL = "Hedera"
-_FIRST_FIT = "Hedera: first fit"
 ASSUMPTION_LOOKS = (("#D55E00", "o"), ("#E69F00", "D"), ("#0072B2", "^"), ("#009E73", "*"), ("#CC79A7", "v"))
 _ASSUMPTION_ROW_IN = 0.3
 
@@ -397,7 +395,9 @@ ASSUMPTIONS = (
     Option("rate variation", "", lambda spec: spec.scheduler.rate_variation),
     Option("steady checks", "", lambda spec: spec.scheduler.checks),
     Option("Hedera: every", "ms", _of_central(lambda spec: spec.scheduler.interval_ms)),
-    Option(_FIRST_FIT, "", _of_central(lambda spec: spec.scheduler.name != "annealing")),
+    Option(
+        "Hedera: first fit", "", _of_central(lambda spec: spec.scheduler.name != "annealing"), is_switch=True
+    ),
 )
 IGNORED = (
     *APART, "link.queue_pkts", "link.nic_queue_pkts", "link.delay_us", "stack.min_rto_ms",
@@ -409,6 +409,7 @@ IGNORED = (
 class Change:
     """The effect of one assumption on a scheme: changes of goodput in % and of subflows, one per seed."""
 
+    option: Option
     label: str
     goodput_pct: tuple[float, ...]
     subflows: tuple[float, ...]
@@ -418,9 +419,7 @@ def draw_by_assumption(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
     usable = with_equal_seeds([point for point in inputs.points if not point.failed and point.flows])
     of = panels(usable, ignoring=IGNORED)
-    return saving.draw_each(
-        "by_assumption", [(panel.spec, panel) for panel in of], inputs.out, _assumption_chart
-    )
+    return saving.draw_panels("by_assumption", inputs, _assumption_chart, of)
 
 
 def scheme(spec: RunSpec) -> str:
@@ -448,7 +447,7 @@ def changes(points: Sequence[Point]) -> dict[str, list[Change]]:
     for name, of in sorted(of_scheme.items(), key=lambda one: _order(one[1][0].spec)):
         usual, *others = rows(of, ASSUMPTIONS)
         if usual.option is None and others:
-            found[name] = [_change(usual, row) for row in others]
+            found[name] = [_change(usual, row, row.option) for row in others if row.option]
     return found
 
 
@@ -458,11 +457,12 @@ def _order(spec: RunSpec) -> tuple[bool, bool, float]:
     return not on_demand, not on_demand and scheduled(spec), spec.scheduler.interval_ms if on_demand else 0.0
 
 
-def _change(usual: Row, row: Row) -> Change:
+def _change(usual: Row, row: Row, option: Option) -> Change:
     before = {point.seed: point for point in usual.points}
     pairs = [(before[point.seed], point) for point in row.points if point.seed in before]
     return Change(
-        _FIRST_FIT if row.option and row.option.words == _FIRST_FIT else row.label,
+        option,
+        row.label,
         tuple(100 * (goodput_mbps(new) / goodput_mbps(old) - 1) for old, new in pairs),
         tuple(subflows(new) - subflows(old) for old, new in pairs),
     )
@@ -486,11 +486,8 @@ def _assumption_chart(panel: Panel) -> Figure | None:
     of = changes(panel.points)
     if not of:
         return None
-    order = {option.words: n for n, option in enumerate(ASSUMPTIONS)}
-    labels = sorted(
-        dict.fromkeys(change.label for found in of.values() for change in found),
-        key=lambda label: next(n for words, n in order.items() if label.startswith(words)),
-    )
+    places = {change.label: ASSUMPTIONS.index(change.option) for found in of.values() for change in found}
+    labels = sorted(places, key=places.__getitem__)
     sheet = Sheet((0.15 + _ASSUMPTION_ROW_IN * len(labels), 2))
     columns = (
         ("goodput, change in %", "goodput_pct"),
@@ -509,8 +506,7 @@ def _assumption_chart(panel: Panel) -> Figure | None:
 
 
 def _assumption_column(axes: Axes, of: dict[str, list[Change]], labels: Sequence[str], field: str) -> None:
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+    style.grid_of_rows(axes)
     axes.axvline(0.0, color=style.FAINT, lw=0.8, zorder=1)
     for y in range(1, len(labels)):
         axes.axhline(y - 0.5, color=style.GRID, lw=0.8, zorder=1)

@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import laws
 from analysis.plausibility import Balance, balances, unaccounted, undelivered_bytes
@@ -88,9 +87,7 @@ def _fill_residuals(axes: Axes, points: Sequence[Point]) -> None:
         axes.plot(
             point.rate_mbps, segments, "s", color=style.TCP_COLOUR, markerfacecolor=face, ms=6, zorder=4
         )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    style.plain_log(axes.xaxis)
     reach = 1.3 * max(1.0, *map(abs, missed))
     axes.set_ylim(-reach, reach)
     axes.set_xlabel("link rate (Mb/s)")
@@ -355,9 +352,7 @@ def _loss_residuals(axes: Axes, rates: Sequence[Rate]) -> None:
                 rate.loss, off_pct, marker, color=style.TCP_COLOUR, markerfacecolor=face, ms=5, zorder=4
             )
     axes.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    style.plain_log(axes.xaxis)
     axes.set_xlabel("share of packets lost, p")
     axes.set_ylabel("off theory (%)\nsquare: root law\nring: with timeouts", fontsize=8)
 

@@ -32,14 +32,20 @@ _GEOMETRY = re.compile(r'\b(?:d|x|y|transform|points|width|height)="[^"]*\.\d\d\
 _LONG_FRACTION = re.compile(r"(\.\d\d)\d+")
 
 
-def draw_panels(chart: str, inputs: Inputs, drawn: Callable[[Panel], Figure | None]) -> list[Path]:
-    """Draw one chart per setting (k, topology, workload, ...); return the files written.
+def draw_panels(
+    chart: str,
+    inputs: Inputs,
+    drawn: Callable[[Panel], Figure | None],
+    of: Sequence[Panel] | None = None,
+) -> list[Path]:
+    """Draw one chart for each panel in `of`, or for each setting (k, topology, workload, ...) of the points;
+    return the files written.
 
     `drawn` makes a panel's figure, or None where the panel has nothing to show. Raises StoreError when the
     folder cannot be written.
     """
-    of = [(panel.spec, panel) for panel in panels(inputs.points, inputs.expected)]
-    return draw_each(chart, of, inputs.out, drawn)
+    shown = panels(inputs.points, inputs.expected) if of is None else of
+    return draw_each(chart, [(panel.spec, panel) for panel in shown], inputs.out, drawn)
 
 
 def draw_each(

@@ -17,6 +17,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -200,10 +201,21 @@ def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
 
 def log_axes(axes: Axes, shown: str = "{:g}") -> None:
     """Make both axes logarithmic, with plain numbers; the lower axis formats them as `shown`."""
-    for axis, words in ((axes.xaxis, shown), (axes.yaxis, "{:g}")):
-        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-        axis.set_major_formatter(FuncFormatter(lambda value, _, words=words: words.format(value)))
-        axis.set_minor_formatter(NullFormatter())
+    plain_log(axes.xaxis, shown)
+    plain_log(axes.yaxis)
+
+
+def plain_log(axis: Axis, shown: str = "{:g}") -> None:
+    """Make an axis logarithmic, with plain numbers at the main ticks alone, formatted as `shown`."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_formatter(FuncFormatter(lambda value, _: shown.format(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def grid_of_rows(axes: Axes) -> None:
+    """Draw vertical grid lines alone, for axes whose rows have names."""
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", color=GRID, linewidth=0.8)
 
 
 def queue_limit(queue_pkts: int) -> str:
