@@ -17,19 +17,19 @@ from workloads import matrices
 from workloads.flow import Traffic
 
 
-def points(**given: str) -> list[RunSpec]:
+def completion_points(**given: str) -> list[RunSpec]:
     return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 192.0)
 
 
 def test_both_get_the_same_flows() -> None:
-    first, second, *_ = specs = points()
+    first, second, *_ = specs = completion_points()
     assert (first.transport.cc, second.transport.cc) == ("reno", "ccp:reno")
     assert first.neutral("transport.cc") == second.neutral("transport.cc")
     assert len({spec.seed for spec in specs}) == 6
 
 
 def test_a_hundred_thousand_flows_fill_half_of_the_link() -> None:
-    spec = points(profile="paper")[0]
+    spec = completion_points(profile="paper")[0]
     network = topos.build(spec.topology.kind, spec.topology.params)
     seconds = spec.warmup_s + spec.seconds
     seed = sub_seed(spec.seed, "workload")
@@ -48,7 +48,7 @@ def run(spec: RunSpec) -> RunResult:
 
 
 def test_flows_of_one_window_take_the_same_time() -> None:
-    results = [run(spec) for spec in points(seeds="1", seconds="2", warmup="0.5")[:2]]
+    results = [run(spec) for spec in completion_points(seeds="1", seconds="2", warmup="0.5")[:2]]
     small = [
         {f.flow: f.completed_s for f in result.flows if 0 < f.size_bytes < 2000 and f.start_s >= 0}
         for result in results
@@ -59,8 +59,8 @@ def test_flows_of_one_window_take_the_same_time() -> None:
     assert alike > 0.9 * len(known)
 
 
-def test_every_statement_is_about_points_that_run() -> None:
-    (spec, *_) = points()
+def test_completion_every_statement_is_about_points_that_run() -> None:
+    (spec, *_) = completion_points()
     assert all(row.is_on(spec.topology) for row in STATEMENTS)
     assert {row.workload for row in STATEMENTS} == {
         matrices.label(spec.workload.matrix, spec.workload.params)

@@ -14,26 +14,26 @@ from model.result import RunResult
 from model.spec import RunSpec
 
 
-def points(**given: str) -> list[RunSpec]:
+def incast_points(**given: str) -> list[RunSpec]:
     return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 0.0)
 
 
 def test_reno_is_beside_every_interval_at_both_rates() -> None:
-    found = {(s.link.rate_mbps, s.transport.cc, s.agent.report_us) for s in points()}
+    found = {(s.link.rate_mbps, s.transport.cc, s.agent.report_us) for s in incast_points()}
     agents = {(mbps, "ccp:reno", us) for mbps in (10_000, 40_000) for us in REPORTS_US}
     assert found == agents | {(10_000, "reno", 0), (40_000, "reno", 0)}
-    assert {s.agent.delay_us for s in points() if s.transport.cc != "reno"} == {20.0}
-    assert len({s.content_hash() for s in points()}) == len(points())
+    assert {s.agent.delay_us for s in incast_points() if s.transport.cc != "reno"} == {20.0}
+    assert len({s.content_hash() for s in incast_points()}) == len(incast_points())
 
 
 def test_options_go_before() -> None:
-    specs = points(rate="25000", report_interval="70", agent_delay="5", cc="ccp:cubic", seeds="1")
+    specs = incast_points(rate="25000", report_interval="70", agent_delay="5", cc="ccp:cubic", seeds="1")
     agents = {(s.link.rate_mbps, s.transport.cc, s.agent.delay_us, s.agent.report_us) for s in specs}
     assert agents == {(25_000, "reno", 280, 0), (25_000, "ccp:cubic", 5, 70)}
 
 
-def test_every_statement_is_about_points_that_run() -> None:
-    specs = points()
+def test_incast_every_statement_is_about_points_that_run() -> None:
+    specs = incast_points()
     for row in STATEMENTS:
         assert any(
             row.is_on(s.topology) and f"incast:{s.workload.params['packets']}" == row.workload for s in specs
@@ -49,7 +49,9 @@ def run(spec: RunSpec) -> RunResult:
 @pytest.mark.parametrize("report_us", [0, 500])
 def test_ten_packets_are_one_window_so_no_agent_matters(report_us: int) -> None:
     specs = [
-        s for s in points(seeds="1") if s.workload.params["packets"] == 10 and s.link.rate_mbps == 10_000
+        s
+        for s in incast_points(seeds="1")
+        if s.workload.params["packets"] == 10 and s.link.rate_mbps == 10_000
     ]
     plain = run(next(s for s in specs if s.transport.cc == "reno"))
     agents = run(next(s for s in specs if s.agent.report_us == (report_us or REPORTS_US[0])))

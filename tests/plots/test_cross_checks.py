@@ -1,4 +1,4 @@
-"""Charts of flow-level models: beside packets, and subflows needed by hosts."""
+"""The flow-by-flow chart of two engines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
 from plots.charts import cross_checks, subflows_needed
+from plots.charts.cross_checks import scale
 from plots.data import Inputs, Level, Point
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [([62.0, 99.0], [60, 80, 100]), ([62.0, 100.63], [60, 80, 100]), ([3.9, 98.9], [0, 50, 100])],
+)
+def test_ticks_are_round_also_where_a_flow_exceeds_100_percent(
+    values: list[float], ticks: list[float]
+) -> None:
+    (low, high), shown = scale(values)
+    assert shown == ticks
+    assert low == ticks[0]
+    assert high > max(100, *values)
 
 
 def by(engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree") -> Point:

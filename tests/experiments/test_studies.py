@@ -13,19 +13,24 @@ from experiments.registry import EXPERIMENTS
 from harness.baseline import baseline_of, is_baseline
 from harness.options.options import UserOptions, resolve
 from harness.plan import session
+from harness.points.baseline import baseline_of, is_baseline
+from model import tuning
 from model.noise import QUIET, lateness_ms, noisy
 from model.spec import (
     CLOCKS,
     OF_ALL,
     OF_FABRIC,
     OF_HOSTS,
+    LinkSpec,
     NoiseSpec,
     RunSpec,
+    StackSpec,
+    TransportSpec,
 )
 from tests.support.fake_engine import FakeEngine
 
 
-def specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
+def noise_specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
     (figure,) = EXPERIMENTS[name].figures
     defaults = figure.emulated if engine == "mininet" else figure.defaults
     assert defaults is not None
@@ -40,7 +45,7 @@ def hashes(points: list[RunSpec]) -> set[str]:
 @pytest.mark.parametrize("name", ["noise", "noise-short"])
 @pytest.mark.parametrize("engine", [SIMULATOR, "mininet"])
 def test_every_noisy_point_stands_beside_a_quiet_one(name: str, engine: str) -> None:
-    points = specs(name, engine)
+    points = noise_specs(name, engine)
     quiet = [spec for spec in points if not noisy(spec)]
     assert hashes([dataclasses.replace(spec, noise=QUIET) for spec in points]) == hashes(quiet)
     assert {spec.noise.where for spec in points if noisy(spec)} == {OF_FABRIC, OF_HOSTS, OF_ALL}
@@ -48,7 +53,7 @@ def test_every_noisy_point_stands_beside_a_quiet_one(name: str, engine: str) -> 
 
 
 def test_lateness_is_up_to_50_ms_and_shares_of_delay_cover_two_decades() -> None:
-    points = [spec for spec in specs("noise", SIMULATOR) if noisy(spec)]
+    points = [spec for spec in noise_specs("noise", SIMULATOR) if noisy(spec)]
     assert {round(lateness_ms(spec.noise, 0.99), 1) for spec in points} >= {2, 5, 10, 20, 50}
     shares = [delay_share(spec) for spec in points]
     assert min(shares) < 0.02
@@ -57,11 +62,11 @@ def test_lateness_is_up_to_50_ms_and_shares_of_delay_cover_two_decades() -> None
 
 
 def test_real_hosts_have_both_clocks() -> None:
-    assert {spec.clock for spec in specs("noise", "mininet")} == set(CLOCKS)
+    assert {spec.clock for spec in noise_specs("noise", "mininet")} == set(CLOCKS)
 
 
 def test_the_baseline_is_quiet_whatever_the_noise() -> None:
-    baselines = [baseline_of(spec) for spec in specs("noise", "mininet")]
+    baselines = [baseline_of(spec) for spec in noise_specs("noise", "mininet")]
     assert len(hashes(baselines)) == 1
     assert is_baseline(baselines[0])
     assert not noisy(baselines[0])
@@ -69,7 +74,7 @@ def test_the_baseline_is_quiet_whatever_the_noise() -> None:
 
 @pytest.mark.parametrize("name", ["noise", "noise-short"])
 def test_all_simulated_points_can_run(name: str) -> None:
-    for spec in specs(name, SIMULATOR, "smoke"):
+    for spec in noise_specs(name, SIMULATOR, "smoke"):
         make(SIMULATOR).check(spec)
 
 
@@ -97,3 +102,31 @@ def test_stalls_and_clock_reach_every_point() -> None:
 def test_unknown_stalls_and_clocks_are_refused(typed: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         resolve(UserOptions.of(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)
+
+
+(FIGURE,) = EXPERIMENTS["subflow-idle"].figures
+
+
+def idle_specs(engine: str) -> list[RunSpec]:
+    return FIGURE.points(resolve(UserOptions.of(engine=engine), FIGURE.defaults), lambda _topology: 20.0)
+
+
+def test_real_hosts_by_sysctls_and_simulated_ones_by_buffers() -> None:
+    real, simulated = idle_specs("mininet"), idle_specs("simulator")
+    assert all(spec.transport.sysctls and spec.stack == StackSpec() for spec in real)
+    assert all(spec.stack.scheduler == "burst" and not spec.transport.sysctls for spec in simulated)
+    assert len({spec.content_hash() for spec in simulated}) == len(simulated) == 4
+
+
+def test_each_tuning_has_words_of_its_own() -> None:
+    words = [tuning.words_of(spec) for spec in idle_specs("simulator")]
+    assert words == [f"send buffer {segments}" for segments in (792, 1584, 3168, 4529)]
+    assert tuning.words_of(RunSpec(LinkSpec(5.0), transport=TransportSpec(8))) == tuning.DEFAULT
+    assert len({tuning.words_of(spec) for spec in idle_specs("mininet")}) == 8
+
+
+def test_without_their_tuning_they_are_one_setting() -> None:
+    of = idle_specs("simulator")
+    assert (
+        len({dataclasses.replace(spec, stack=tuning.untuned(spec.stack)).content_hash() for spec in of}) == 1
+    )

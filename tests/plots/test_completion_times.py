@@ -1,0 +1,131 @@
+"""The chart of completion times."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from analysis.completion import completions
+from analysis.quantities import FCT_MS_MEAN
+from model.result import NO_VALUE, FlowRow, Status
+from plots.charts import completion_times
+from plots.data import Inputs, Level, Panel, Point
+from tests.support.chart_points import changed, flow_row, point, port_row
+from tests.support.svg_text import words_of
+
+
+def sized(number: int, size: int, slowdown: float) -> FlowRow:
+    ideal_s = size / 1e8
+    return dataclasses.replace(
+        flow_row(number), size_bytes=size, start_s=0.1, completed_s=slowdown * ideal_s, ideal_s=ideal_s
+    )
+
+
+def fct_under(cc: str, ecn_pkts: int, slowdown: float, seed: int = 1, status: Status = Status.OK) -> Point:
+    """Return a point with 150 flows of 10 kB, 50 of 2 MB, and one that did not complete."""
+    rows = [sized(n, 10_000 if n < 150 else 2_000_000, slowdown + n / 1000) for n in range(200)]
+    rows.append(dataclasses.replace(sized(200, 5000, 1.0), completed_s=NO_VALUE))
+    return changed(point(1, seed, status), workload="poisson", cc=cc, ecn_pkts=ecn_pkts, flows=tuple(rows))
+
+
+ALL = [fct_under("reno", 0, 10.0), fct_under("dctcp", 20, 2.0)]
+
+
+def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
+    (path,) = completion_times.draw_fct(Inputs(ALL, tmp_path))
+    text = words_of(path).replace("\n", " ")
+    assert (
+        "Short flows, 99 of 100 done within: 1.0 ms with TCP, drop-tail; 0.2 ms with TCP DCTCP, ECN" in text
+    )
+    assert "Flows completed: 200 of 201, 200 of 201." in text
+    assert path.stat().st_size < 150_000
+
+
+def test_flows_of_all_good_seeds_count_together() -> None:
+    good = [fct_under("reno", 0, 10.0, seed) for seed in (1, 2)]
+    suspect = fct_under("reno", 0, 50.0, 3, Status.SUSPECT)
+    of = completion_times.curve([*good, suspect])
+    assert of is not None
+    assert (of.seeds, len(of.sized.completed), of.sized.unfinished) == (2, 400, 2)
+
+
+def test_sizes_are_binned_and_few_flows_have_no_99th_percentile() -> None:
+    short, long = completion_times.bins(completions(ALL[1].flows))
+    assert (len(short.flows), len(long.flows)) == (150, 50)
+    assert short.size_bytes == pytest.approx(10_000)
+    assert short.mean == pytest.approx(2 + 0.0745)
+    assert short.p99 == pytest.approx(2.148)
+    assert long.p99 is None
+
+
+def test_long_flows_alone_make_no_chart(tmp_path: Path) -> None:
+    assert completion_times.draw_fct(Inputs([point(1)], tmp_path)) == []
+
+
+def test_without_ideal_times_there_is_the_distribution_alone(tmp_path: Path) -> None:
+    rows = tuple(dataclasses.replace(row, ideal_s=NO_VALUE) for row in ALL[0].flows)
+    (path,) = completion_times.draw_fct(Inputs([changed(ALL[0], flows=rows)], tmp_path))
+    assert "slowdown" not in words_of(path)
+
+
+LEVEL = Level(
+    "fat_tree", "short_and_long", FCT_MS_MEAN, 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"
+)
+
+
+def short_under(cc: str, subflows: int, ms: float, **fields: object) -> Point:
+    """Return a point with a long flow, ten short ones around `ms`, one unfinished; links are half used."""
+    short = [
+        dataclasses.replace(
+            flow_row(n), size_bytes=70_000, start_s=0.1, completed_s=(ms + n - 4.5) / 1000, subflows_joined=2
+        )
+        for n in range(10)
+    ]
+    late = dataclasses.replace(short[0], flow=10, completed_s=NO_VALUE)
+    made = changed(
+        point(subflows), workload="short_and_long", cc=cc, flows=(flow_row(11), *short, late),
+        ports=(port_row(0, "a", "b", "edge-agg"), port_row(1, "h", "a", "host-edge", 1.0)),
+    )  # fmt: skip
+    return changed(made, **fields)
+
+
+def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path) -> None:
+    points = [
+        short_under("lia", 8, 100),
+        short_under("reno", 1, 60, routing="scatter"),
+        short_under("reno", 1, 74),
+    ]
+    (path,) = completion_times.draw_short_and_long(Inputs(points, tmp_path, levels=[LEVEL]))
+    text = words_of(path).replace("\n", " ")
+    assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in text
+    assert "Short flows completed: 10 of 11, 10 of 11, 10 of 11." in text
+    assert "published" not in text
+    at_k8 = [changed(point, k=8) for point in points]
+    assert "published, SIGCOMM'11" in words_of(
+        completion_times.draw_short_and_long(Inputs(at_k8, tmp_path, levels=[LEVEL]))[0]
+    )
+
+
+def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> None:
+    of = Panel(point(1).spec, (1,), (short_under("reno", 1, 74), short_under("reno", 1, 80, seed=2)))
+    (row,) = completion_times.rows(of)
+    assert (len(row.sized.completed), row.used_pct, row.long_mbps, row.opened) == (20, 50.0, 2.0, 2.0)
+
+
+def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
+    points = [
+        short_under("reno", 1, 74),
+        short_under("lia", 8, 50),
+        short_under("lia", 8, 60, join_after_bytes=100_000),
+    ]
+    (path,) = completion_times.draw_short_and_long(Inputs(points, tmp_path))
+    text = words_of(path).replace("\n", " ")
+    assert "Short flows take 50 ms (join at once) to 74 ms (join never)" in text
+    assert "join after 100 kB" in text
+    assert "subflows, short flow" in text
+
+
+def test_without_short_flows_there_is_no_chart(tmp_path: Path) -> None:
+    assert completion_times.draw_short_and_long(Inputs([point(1)], tmp_path)) == []

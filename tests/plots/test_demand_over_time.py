@@ -1,0 +1,227 @@
+"""Goodput and subflows over time: what samples give, what is shaded, and the title."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.result import Status, Table
+from model.spec import LinkEvent, SchedulerSpec
+from plots.charts.demand_over_time import (
+    TimeCurve,
+    Twins,
+    beside_finding,
+    demands_mbps,
+    down,
+    over_time,
+    over_time_curves,
+    over_time_finding,
+    reached_s,
+    shown,
+    subflows_over_time,
+    time_finding,
+    twins,
+)
+from plots.charts.subflows_on_demand import HASHED, RESPONSIVE
+from plots.data import Point, panels
+from plots.registry import CHARTS
+from tests.support.chart_points import changed, flow_row, point
+from tests.support.svg_text import words_of
+
+OVER_TIME_RESPONSIVE = SchedulerSpec("responsive", 2.0)
+
+
+def over_time_sockets(mbps: float, slow_mbps: float) -> Table:
+    """Two flows every 10 ms: flow 0 has a second subflow after 0.05 s; rates fall from 0.1 to 0.2 s."""
+    times = np.arange(-0.05, 0.3001, 0.01)
+    rate = np.where((times > 0.1001) & (times < 0.2001), slow_mbps, mbps)
+    acked = np.cumsum(rate * 0.01 / 8e-6)
+    rows = [(t, flow, 0, octets) for t, octets in zip(times, acked, strict=True) for flow in (0, 1)]
+    rows += [(t, 0, 1, 1e-9 if t > 0.0501 else 0.0) for t in times]
+    rows.sort()
+    t_s, flow, subflow, octets = zip(*rows, strict=True)
+    return Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow),
+                  "bytes_acked": np.array(octets)})  # fmt: skip
+
+
+def sampled(scheduler: SchedulerSpec, mbps: float, slow_mbps: float, subflows: int = 4) -> Point:
+    cut = (LinkEvent(0.2, "p0a0", "c0"), LinkEvent(0.3, "p0a0", "c0", 1.0))
+    table = over_time_sockets(mbps, slow_mbps)
+    return changed(
+        point(subflows), scheduler=scheduler, warmup_s=0.1, seconds=0.3, events=cut,
+        flows=tuple(dataclasses.replace(flow_row(n)) for n in range(2)), read_table={"sockets": table}.get,
+    )  # fmt: skip
+
+
+def test_rates_and_subflows_are_per_flow() -> None:
+    t_s, mbps, subflows = over_time(over_time_sockets(100.0, 50.0), 2)
+    assert t_s[0] == pytest.approx(0.01)
+    assert mbps[t_s < 0.05] == pytest.approx(100.0)
+    assert subflows[0] == 1.0
+    assert subflows[-1] == 1.5
+
+
+def test_a_subflow_that_is_closed_takes_nothing_back() -> None:
+    """Flow 0 has a second subflow at 1 Mb per interval that is missing at one instant, and then counts from 0
+    as a new one of the kernel, or goes on. Sized flows, which come last, do not count."""
+    for later in (250_000, 500_000):
+        rows = [(t / 10, 0, 0, 125_000 * t) for t in range(6)]
+        rows += [(0.1, 0, 1, 125_000), (0.2, 0, 1, 250_000), (0.4, 0, 1, later), (0.3, 1, 0, 9_000_000)]
+        t_s, flow, subflow, octets = zip(*sorted(rows), strict=True)
+        table = Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow),
+                       "bytes_acked": np.array(octets)})  # fmt: skip
+        _, mbps, subflows = over_time(table, 1)
+        assert subflows.tolist() == [2, 2, 1, 2, 1]
+        assert mbps[:3] == pytest.approx([20.0, 20.0, 10.0]) and mbps[4] == pytest.approx(10.0)
+        assert mbps[3] == pytest.approx(30.0 if later == 500_000 else 10.0)
+
+
+def test_what_is_down_and_when() -> None:
+    of = sampled(OVER_TIME_RESPONSIVE, 100, 50)
+    stopped = dataclasses.replace(OVER_TIME_RESPONSIVE, down_at_s=0.15, down_for_s=0.1)
+    links, controller = down(of.spec), down(dataclasses.replace(of.spec, scheduler=stopped))
+    assert links is not None and controller is not None
+    assert (links[1], controller[1]) == ("links are down", "controller is down")
+    assert list(links[0]) == pytest.approx([0.1, 0.2])
+    assert list(controller[0]) == pytest.approx([0.05, 0.15])
+    assert down(point(1).spec) is None
+    monitors = down(dataclasses.replace(of.spec, scheduler=dataclasses.replace(stopped, down_monitors=0.5)))
+    assert monitors is not None and monitors == (controller[0], "monitors are down")
+
+
+def test_the_title_has_the_best_of_each_kind() -> None:
+    points = [
+        sampled(OVER_TIME_RESPONSIVE, 100, 80),
+        sampled(SchedulerSpec(), 100, 40, subflows=2),
+        sampled(SchedulerSpec(), 100, 60),
+    ]
+    (panel,) = panels(points, ignoring=("scheduler",))
+    title = over_time_finding([curve for curve in over_time_curves(panel)], (0.1, 0.2))
+    assert title.startswith("Mb/s per flow during the outage, best of each kind: ")
+    assert "80 with 2 ms, gap 0.15" in title and "60 with MPTCP 4" in title
+
+
+def test_over_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
+    chart = CHARTS["demand_over_time"]
+    assert chart.draw([point(4)], tmp_path) == []
+    (path,) = chart.draw([sampled(OVER_TIME_RESPONSIVE, 100, 80)], tmp_path)
+    assert "links are down" in words_of(path)
+
+
+STEP_S = 0.002
+
+
+def flow(number: int, src: str, dst: str) -> object:
+    return dataclasses.replace(flow_row(number), src=src, dst=dst)
+
+
+def time_sockets(*rates_mbps: list[float]) -> Table:
+    """One list of rates per flow, one rate per step; half of the bytes are of a second subflow."""
+    rows = []
+    for number, rates in enumerate(rates_mbps):
+        octets = np.concatenate([[0.0], np.cumsum(np.array(rates) * STEP_S / 8e-6)])
+        rows += [(STEP_S * i, number, sub, each / 2) for i, each in enumerate(octets) for sub in (0, 1)]
+    t_s, of, subflow, acked = zip(*sorted(rows), strict=True)
+    return Table({"t_s": np.array(t_s), "flow": np.array(of), "subflow": np.array(subflow),
+                  "bytes_acked": np.array(acked)})  # fmt: skip
+
+
+def test_flows_of_one_sender_or_receiver_share_its_link() -> None:
+    rows = [flow(0, "a", "b"), flow(1, "a", "c"), flow(2, "d", "c"), flow(3, "e", "f")]
+    assert demands_mbps(rows, 100.0) == pytest.approx([50.0, 50.0, 50.0, 100.0])  # type: ignore[arg-type]
+
+
+def test_the_first_of_three_steady_samples_by_hand() -> None:
+    """The average is .8 of the first rate; a burst of two samples does not count; flow 1 never gets there."""
+    first = [900.0, 900.0, 0.0, 0.0, *[1000.0] * 4]
+    found = reached_s(time_sockets(first, [100.0] * 8), np.array([1000.0, 1000.0]))
+    assert found[0] == pytest.approx(6 * STEP_S)  # after one sample of 1000 the average is 816
+    assert np.isinf(found[1])
+
+
+def test_the_title_has_both_medians() -> None:
+    of = [
+        TimeCurve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
+        TimeCurve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
+    ]
+    assert time_finding(of) == (
+        "Half of the flows have 85 % of their demand after 50 ms on demand, more than the run with MPTCP 4"
+    )
+
+
+def test_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
+    chart = CHARTS["time_to_demand"]
+    assert chart.draw([point(4)], tmp_path) == []
+    flows = (flow(0, "a", "b"), flow(1, "c", "d"))
+    sampled = changed(
+        point(4), scheduler=SchedulerSpec("responsive", 2.0), rate_mbps=1000.0, flows=flows,
+        read_table={"sockets": time_sockets([950.0] * 30, [400.0] * 30)}.get, warmup_s=0.0, seconds=0.06,
+    )  # fmt: skip
+    (path,) = chart.draw([sampled], tmp_path)
+    assert "2 ms, gap 0.15" in words_of(path)
+
+
+APART = ("scheduler", "engine", "stack", "traffic")
+
+
+def beside_sockets(second_from_s: float) -> Table:
+    """One subflow of flows 0 to 5 at five instants, and a second one of flow 0 from a time on."""
+    times = (0.0, 0.2, 0.4, 0.6, 0.8)
+    rows = [(t, flow, 0) for t in times for flow in range(6)] + [
+        (t, 0, 1) for t in times if t >= second_from_s
+    ]
+    t_s, flow, subflow = zip(*sorted(rows), strict=True)
+    return Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow)})
+
+
+def ran(engine: str, joined: int, *, seed: int = 1, status: Status = Status.OK) -> Point:
+    flows = tuple(
+        dataclasses.replace(
+            flow_row(n), src=f"a{n}", dst=f"b{n}", goodput_mbps=5.0 + n, subflows_joined=joined
+        )
+        for n in range(6)
+    )
+    return changed(
+        point(4, seed),
+        engine=engine,
+        scheduler=SchedulerSpec("responsive", 200.0),
+        flows=flows,
+        status=status,
+        read_table={"sockets": beside_sockets(0.1 * joined)}.get,
+    )
+
+
+def test_points_pair_up_by_seed() -> None:
+    points = [ran("mininet", 2), ran("simulator", 3), ran("simulator", 3, seed=2), ran("mininet", 2, seed=3)]
+    (panel,) = panels(points, ignoring=APART)
+    [pair] = twins(panel)
+    assert (pair.real.spec.engine, pair.simulated.spec.engine, pair.suspect) == (
+        "mininet",
+        "simulator",
+        False,
+    )
+    assert beside_finding([pair]) == "Subflows per flow: 2.00 real, 3.00 simulated"
+
+
+def test_subflows_are_counted_at_each_instant() -> None:
+    times, count = subflows_over_time(beside_sockets(0.4), 0)
+    assert times.tolist() == [0.0, 0.2, 0.4, 0.6, 0.8]
+    assert count.tolist() == [1, 1, 2, 2, 2]
+    assert subflows_over_time(beside_sockets(0.4), 5)[1].tolist() == [1] * 5
+
+
+def test_flows_over_all_ranks_are_shown() -> None:
+    assert shown(Twins(ran("mininet", 2), ran("simulator", 2))) == [0, 2, 3, 5]
+
+
+@pytest.mark.parametrize("status", [Status.OK, Status.SUSPECT])
+def test_chart_says_what_it_shows(tmp_path: Path, status: Status) -> None:
+    chart = CHARTS["subflows_beside"]
+    assert chart.draw([ran("simulator", 3)], tmp_path) == []
+    (path,) = chart.draw([ran("mininet", 2, status=status), ran("simulator", 3)], tmp_path)
+    words = words_of(path)
+    assert "Subflows per flow: 2.00 real, 3.00 simulated" in words
+    assert "a0 to b0: subflows" in words and "real hosts" in words
