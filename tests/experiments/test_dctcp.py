@@ -11,8 +11,8 @@ from common.errors import UsageError
 from experiments import dctcp
 from experiments.registry import CATALOGUE
 from fabric.plan import FRAME_BITS
+from harness.baseline import baseline_of
 from harness.options.options import UserOptions, resolve
-from harness.points.baseline import baseline_of
 from model import tuning
 from model.spec import RunSpec, sub_seed
 from workloads import matrices

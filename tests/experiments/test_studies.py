@@ -13,7 +13,6 @@ from experiments.registry import EXPERIMENTS
 from harness.baseline import baseline_of, is_baseline
 from harness.options.options import UserOptions, resolve
 from harness.plan import session
-from harness.points.baseline import baseline_of, is_baseline
 from model import tuning
 from model.noise import QUIET, lateness_ms, noisy
 from model.spec import (

@@ -20,7 +20,7 @@ from experiments.command import main
 from experiments.registry import CATALOGUE
 from experiments.validation import htsim_reference
 from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS, SHORTFALL_BYTES
-from harness.claims.verdicts import AGREES, DIFFERS, verdicts
+from harness.claims.claims import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
 from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
 from harness.metrics.published import Source, known_as

@@ -20,9 +20,9 @@ from experiments.registry import CATALOGUE
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS, OVER_FIRST_FIT
 from experiments.sigcomm11.robustness import LINK_FAILURE, LOSS_AND_COST
 from harness.experiment import Figure
+from harness.labels import names, routing, workload_label
 from harness.options.options import Defaults, UserOptions, resolve
 from harness.plan.sweeps import core_failure
-from harness.points.labels import names, routing, workload_label
 from model.links import check_events
 from model.schedulers import scheduler_words
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec

@@ -14,13 +14,11 @@ from common.errors import UsageError
 from engines.registry import make
 from experiments.command import main
 from experiments.sigcomm11 import oversubscribed, several_nics, topologies
-from harness.claims.claims import AGREES
 from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
-from harness.claims.verdicts import AGREES
+from harness.claims.claims import AGREES
 from harness.experiment import Figure
 from harness.labels import workload_label
 from harness.options.options import UserOptions, resolve
-from harness.points.labels import workload_label
 from model.spec import TopologySpec
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
