@@ -17,7 +17,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -205,7 +205,7 @@ def log_axes(axes: Axes, shown: str = "{:g}") -> None:
     plain_log(axes.yaxis)
 
 
-def plain_log(axis: Axis, shown: str = "{:g}") -> None:
+def plain_log(axis: XAxis | YAxis, shown: str = "{:g}") -> None:
     """Make an axis logarithmic, with plain numbers at the main ticks alone, formatted as `shown`."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_formatter(FuncFormatter(lambda value, _: shown.format(value)))
