@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from common.errors import HostUnfitError
 from engines import registry
 from engines.engine import Silent
-from engines.fake import FakeEngine
 from engines.registry import SIMULATOR
 from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
@@ -31,6 +30,7 @@ from harness.results import point_results
 from harness.results.point_results import judge
 from harness.results.store import Store, load
 from model.spec import LINUX, RunSpec, StackSpec
+from tests.support.fake_engine import FakeEngine
 from tests.support.stored_points import put
 
 pytestmark = pytest.mark.usefixtures("in_this_process")

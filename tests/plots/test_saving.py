@@ -75,7 +75,7 @@ def test_the_defaults_of_fonttools_come_back() -> None:
 
 
 ROOT = Path(__file__).resolve().parents[3]
-RUN = ("run", "cs244-one-to-one", "--engine", "fake", "--k", "4", "--subflows", "1,2")
+RUN = ("run", "cs244-one-to-one", "--engine", "max-min", "--k", "4", "--subflows", "1,2")
 
 
 @pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
