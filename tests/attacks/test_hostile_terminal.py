@@ -19,6 +19,7 @@ from experiments.command import main
 from harness import streams
 from harness.cli.progress import PlainProgress
 from harness.results.store import Store, point_name
+from model.reasons import Reason
 from setup import doctor
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
@@ -124,7 +125,8 @@ def test_a_name_is_no_markup(tmp_path: Path, name: str) -> None:
     put_baseline(store, spec_of(), 4.7)
     point = put(store, spec_of(2), result_of([4.5])).path
     run = json.loads((point / "run.json").read_text())
-    run["reasons"], run["status"], run["provenance"]["kernel"] = [name], "suspect", name
+    run["reasons"], run["status"] = [Reason("other", name).to_json()], "suspect"
+    run["provenance"]["kernel"] = name
     (point / "run.json").write_text(json.dumps(run))
     assert point_name(spec_of(2)) == point.name
     assert name in shown(tmp_path / "results", "plot", EXPERIMENT)

@@ -1,7 +1,7 @@
 """Verdicts of this version on the statements that theory makes about the simulator: a change of one fails.
 
 `baselines/verdicts.json` holds them with the measured values. After a change that is meant to move one, run
-`python tests/experiments/test_verdicts.py`, and say why in the commit.
+`python tests/experiments/test_validation_verdicts.py`, and say why in the commit.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def summarise(
     timings: Mapping[str, float],
     provenance: Mapping[str, Any],
 ) -> RunResult:
-    """Return the point's result with its verdict, without the sample tables (sample_tables.py).
+    """Return the point's result with its verdict, without the sample tables.
 
     Raises RunError if a flow has no number, StalledFlowError if a flow delivered nothing although the
     machine kept up.

@@ -220,7 +220,7 @@ class TestRunning:
         done = refabric("run", "sigcomm11", *BOTH, str(results))
         assert done.exit_code == 0, done.output
         assert "FatTree, random permutation" in " ".join(done.output.split())
-        assert "(5 claims), " in done.output
+        assert "(5 claims)" in done.output
         page = (results / "sigcomm11" / "report.html").read_text()
         assert page.index("Contents: all claims") < page.index('<section class="figure"')
         assert 'href="#sigcomm11-throughput"' in page

@@ -183,8 +183,8 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
 
 
 def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
-    """The fake engine, too, needs a machine to itself by default."""
-    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address, "--insecure")
+    """A worker offers emulation only with --real-hosts."""
+    text = refused(tmp_path, "--engine", "mininet", "--k", "4", "--dask", two.address, "--insecure")
     assert f"no worker of {two.address} offers emulation" in text
     assert "--real-hosts" in text
 
