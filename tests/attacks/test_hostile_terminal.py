@@ -125,7 +125,9 @@ def test_a_name_is_no_markup(tmp_path: Path, name: str) -> None:
     put_baseline(store, spec_of(), 4.7)
     point = put(store, spec_of(2), result_of([4.5])).path
     run = json.loads((point / "run.json").read_text())
-    run["reasons"], run["status"] = [Reason("other", name).to_json()], "suspect"
+    doubtful = {"reasons": [Reason("other", name).to_json()], "status": "suspect"}
+    run |= doubtful
+    run["attempts"][-1] |= doubtful
     run["provenance"]["kernel"] = name
     (point / "run.json").write_text(json.dumps(run))
     assert point_name(spec_of(2)) == point.name
