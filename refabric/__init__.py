@@ -8,8 +8,6 @@
 
 docs/guide/python.md describes it. Importing it needs no root and starts nothing. Classes are imported when
 they are first used (PEP 562): the command `refabric`, which imports this package, needs none of them.
-
-May import `common`, `engines.emulation.sandbox`, `topos`, `workloads`, `plots`, `harness` and `experiments`.
 """
 
 from __future__ import annotations

@@ -182,7 +182,6 @@ def page(
     return _template().render(
         experiment=experiment,
         parts=shown_parts,
-        warning=sentences.warning(points),
         summary=[*([tables.score_of(claims)] if contents else []), *sentences.summary(loaded)],
         findings=[] if contents else sentences.findings(loaded),
         contents=contents,

@@ -35,7 +35,6 @@ from model.result import Status
 from model.spec import RunSpec
 from model.transports import algorithm
 
-FAKE = "fake"
 MANY_SETTINGS = 3
 """With more networks and workloads than this, only the verdicts show the results."""
 MANY_STATEMENTS = 8
@@ -381,17 +380,6 @@ def retried(points: Iterable[PointResult]) -> list[str]:
         for judged in points
         if len(judged.point.attempts) > 1
     ]
-
-
-def warning(points: Sequence[PointResult]) -> str:
-    """Return the warning at the head of the page; empty if there is none."""
-    fake = sum(judged.spec.engine == FAKE for judged in points)
-    if not fake:
-        return ""
-    return (
-        f"{fake} of {counted(len(points), 'point')} on this page made up by the fake engine, which tests "
-        "refabric itself. They are not evidence."
-    )
 
 
 def summary(loaded: ExperimentResults) -> list[str]:
