@@ -248,7 +248,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class NetworkStep:
     """Of each half: use in percent, packets queued, packets dropped. Of each flow: goodput in Mb/s. Of each
     subflow: window in packets, smoothed RTT in ms, rate of acknowledged payload in Mb/s."""
 
@@ -262,7 +262,7 @@ class Step:
     rate_mbps: Floats
 
 
-def encode(step: Step) -> dict[str, Any]:
+def encode(step: NetworkStep) -> dict[str, Any]:
     """Return a step as JSON; only halves that dropped are listed, as [half, packets]."""
     dropped = np.flatnonzero(step.drops)
     return {
@@ -285,7 +285,7 @@ def short_floats(values: Floats) -> str:
     return base64.b64encode(upper.tobytes()).decode()
 
 
-def between(before: Instant, after: Instant, shown: View) -> Step:
+def between(before: Instant, after: Instant, shown: View) -> NetworkStep:
     """Return the step from one instant of a running point to a later one."""
     seconds = after.t_s - before.t_s
     bps = ((after.sent_bytes - before.sent_bytes) * 8.0 / seconds).astype(np.float64)
@@ -294,7 +294,7 @@ def between(before: Instant, after: Instant, shown: View) -> Step:
     mbps = (after.delivered_bytes[flows] - before.delivered_bytes[flows]) * 8e-6 / seconds
     dropped, queued = after.drops, after.queued_pkts.astype(np.float64)
     none = np.zeros(len(shown.half_of), np.int64)
-    return Step(
+    return NetworkStep(
         after.t_s,
         used(shown, bps),
         longest(shown, queued) if len(queued) else np.full(shown.halves, NOTHING),
@@ -339,7 +339,7 @@ def _windows(before: Instant, after: Instant, shown: View, seconds: float) -> tu
     return cwnd, srtt, rate
 
 
-def stored(samples: Mapping[str, Table], shown: View, most: int) -> list[Step]:
+def stored(samples: Mapping[str, Table], shown: View, most: int) -> list[NetworkStep]:
     """Return the steps of a stored point from its sample tables, at most `most`.
 
     There is a step for each time of `links` and `goodput`; if these are too many, neighbours share one: means
@@ -357,7 +357,7 @@ def stored(samples: Mapping[str, Table], shown: View, most: int) -> list[Step]:
     goodput = table.goodput(samples["goodput"], sizes)
     cwnd, srtt, rate = table.windows(samples.get("sockets"))
     return [
-        Step(float(t_s), used_pct[i], queued[i], drops[i], goodput[i], cwnd[i], srtt[i], rate[i])
+        NetworkStep(float(t_s), used_pct[i], queued[i], drops[i], goodput[i], cwnd[i], srtt[i], rate[i])
         for i, t_s in enumerate(ends)
     ]
 

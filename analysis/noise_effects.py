@@ -93,7 +93,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Binned:
+class ShareBin:
     """Changes of one metric at shares of delay from `low` to `high`, averaged for each quiet point.
 
     Holds their mean, half its 95 % interval (nan for too few) and their number. `share` is the geometric
@@ -112,7 +112,7 @@ class Binned:
         return abs(self.mean) + self.half <= most
 
 
-def binned(found: Iterable[Change], half: Half) -> list[Binned]:
+def binned(found: Iterable[Change], half: Half) -> list[ShareBin]:
     """Bin the changes of one metric by increasing share of delay; changes at a share of 0 are left out."""
     groups: dict[int, list[Change]] = {}
     for change in (change for change in found if change.share > 0):
@@ -120,11 +120,11 @@ def binned(found: Iterable[Change], half: Half) -> list[Binned]:
     return [_bin(number, groups[number], half) for number in sorted(groups)]
 
 
-def _bin(number: int, group: Sequence[Change], half: Half) -> Binned:
+def _bin(number: int, group: Sequence[Change], half: Half) -> ShareBin:
     ends = (0.0, *EDGES, math.inf)
     of_settings = _means(group, lambda change: change.setting)
     values = _means(group, lambda change: change.quiet)
-    return Binned(
+    return ShareBin(
         low=ends[number],
         high=ends[number + 1],
         share=math.exp(statistics.fmean(math.log(change.share) for change in group)),
@@ -142,7 +142,7 @@ def _means(group: Sequence[Change], key: Callable[[Change], str]) -> list[float]
     return [statistics.fmean(each) for each in groups.values()]
 
 
-def largest_share(bins: Sequence[Binned], most: float) -> float:
+def largest_share(bins: Sequence[ShareBin], most: float) -> float:
     """Return the largest share of delay up to which every bin is within the tolerance; 0 if none is."""
     largest = 0.0
     for each in bins:

@@ -34,7 +34,7 @@ from engines.emulation.congestion.libbpf import library
 from engines.emulation.engine import UNKEPT
 from engines.emulation.kernel.namespaces import sysctl_path
 from engines.emulation.machine import bpf_support
-from engines.emulation.point import Point
+from engines.emulation.point import EmulatedPoint
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
@@ -102,7 +102,7 @@ def inside(inside: Inside) -> int:
     """Run one point in the private namespaces and report a few numbers."""
     spec = RunSpec.from_json(inside.request["spec"])
     with watched() as calls:
-        result, _ = Point(spec, UNKEPT, lambda _: None).run()
+        result, _ = EmulatedPoint(spec, UNKEPT, lambda _: None).run()
     metrics = result.metrics
     busy_s = metrics["cpu_busy_pct"] / 100 * len(os.sched_getaffinity(0)) * spec.seconds
     goodput = statistics.mean(flow.goodput_mbps for flow in result.flows)

@@ -99,7 +99,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ImsReading:
     """All of it at `t_s` after the start of traffic.
 
     `setups` are the calls set up since the last reading: when their caller had the answer, in s after the
@@ -117,7 +117,7 @@ class Measurement:
     """What a run measured: a reading per second from 0 on, when each function's receive buffer was first half
     full (by role; none if it never was), and the controller's steps (time, role, step)."""
 
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[ImsReading] = field(default_factory=list)
     onset_s: dict[str, float] = field(default_factory=dict)
     steps: list[tuple[float, str, str]] = field(default_factory=list)
 
@@ -137,7 +137,7 @@ class System(Protocol):
     def fills(self) -> dict[str, float]:
         """Return how full the fullest receive buffer of each role is, as a share."""
 
-    def read(self) -> Reading: ...
+    def read(self) -> ImsReading: ...
 
     def add(self, role: str) -> None:
         """Start an instance, or activate one that drains, and balance new dialogs over all."""
@@ -174,7 +174,7 @@ def _control(system: System, scalers: dict[str, Scaler], found: Measurement) -> 
         found.steps.append((now.t_s, role, step.value))
 
 
-def signals(role: str, before: Reading, now: Reading) -> FunctionSignals:
+def signals(role: str, before: ImsReading, now: ImsReading) -> FunctionSignals:
     """Return what the controller sees of a function, from two readings."""
     earlier = {(each.role, each.number): each for each in before.instances}
     took_ms = [took for _, took in now.setups]
@@ -242,7 +242,7 @@ def computed_knees(settings: SipSettings) -> dict[str, float]:
     }
 
 
-def _rates(start: Reading, end: Reading) -> dict[str, float]:
+def _rates(start: ImsReading, end: ImsReading) -> dict[str, float]:
     a, b = start.calls, end.calls
     seconds = (end.t_s - b.age_s) - (start.t_s - a.age_s)
     offered, completed = b.offered - a.offered, b.completed - a.completed
@@ -258,7 +258,7 @@ def _rates(start: Reading, end: Reading) -> dict[str, float]:
     }
 
 
-def _setup(readings: Sequence[Reading]) -> dict[str, float]:
+def _setup(readings: Sequence[ImsReading]) -> dict[str, float]:
     took_ms = [took for reading in readings for _, took in reading.setups]
     if not took_ms:
         return {}
@@ -266,7 +266,7 @@ def _setup(readings: Sequence[Reading]) -> dict[str, float]:
     return {"setup_ms_p50": p50, "setup_ms_p95": p95, "setup_ms_p99": p99}
 
 
-def _early(readings: Sequence[Reading]) -> dict[str, float]:
+def _early(readings: Sequence[ImsReading]) -> dict[str, float]:
     """Return how many of the first calls were set up, in percent, and the median of their setup times."""
     if len(readings) <= EARLY_S or not readings[EARLY_S].calls.offered:
         return {}
@@ -277,7 +277,7 @@ def _early(readings: Sequence[Reading]) -> dict[str, float]:
     return {**share, "early_setup_ms_p50": statistics.median(took_ms)} if took_ms else share
 
 
-def _functions(readings: Sequence[Reading]) -> dict[str, float]:
+def _functions(readings: Sequence[ImsReading]) -> dict[str, float]:
     """Return, for each function, means over its instances and the window."""
     found: dict[str, float] = {}
     for role in ROLES:
@@ -294,7 +294,7 @@ def _functions(readings: Sequence[Reading]) -> dict[str, float]:
     return found
 
 
-def _of(role: str, reading: Reading) -> list[Instance]:
+def _of(role: str, reading: ImsReading) -> list[Instance]:
     return [each for each in reading.instances if each.role == role]
 
 
@@ -302,12 +302,12 @@ def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def _instance_s(readings: Sequence[Reading]) -> float:
+def _instance_s(readings: Sequence[ImsReading]) -> float:
     """Return the seconds that all instances ran, from the readings at the ends of intervals."""
     return sum(len(now.instances) * (now.t_s - before.t_s) for before, now in pairwise(readings))
 
 
-def _call_rows(readings: Sequence[Reading], warmup_s: int) -> Iterator[tuple[float | int | str, ...]]:
+def _call_rows(readings: Sequence[ImsReading], warmup_s: int) -> Iterator[tuple[float | int | str, ...]]:
     for before, now in pairwise(readings):
         a, b = before.calls, now.calls
         took_ms = [took for _, took in now.setups]
@@ -323,7 +323,7 @@ def _call_rows(readings: Sequence[Reading], warmup_s: int) -> Iterator[tuple[flo
         )
 
 
-def _component_rows(readings: Sequence[Reading], warmup_s: int) -> Iterator[tuple[float | int | str, ...]]:
+def _component_rows(readings: Sequence[ImsReading], warmup_s: int) -> Iterator[tuple[float | int | str, ...]]:
     for before, now in pairwise(readings):
         for role, letter in ((PCSCF, "p"), (SCSCF, "s")):
             seen = signals(role, before, now).instances

@@ -38,7 +38,7 @@ from experiments.pfabric import (
     STAR,
     WEB_SEARCH,
     WEB_STEPS,
-    Reading,
+    ArmReading,
     Settings,
     growth,
     low_of,
@@ -85,7 +85,7 @@ def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
     return Metric(Quantity(name, unit, about), over=measure, setting=_setting)
 
 
-def at_load(arm: str, value_of: Reading) -> Measure:
+def at_load(arm: str, value_of: ArmReading) -> Measure:
     """Return a measure: `value_of` of one arm."""
 
     def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
@@ -95,7 +95,7 @@ def at_load(arm: str, value_of: Reading) -> Measure:
     return measure
 
 
-def with_load(arm: str, value_of: Reading) -> Measure:
+def with_load(arm: str, value_of: ArmReading) -> Measure:
     """Return a measure: `value_of` of one arm over the same at a load of 20 %, at each seed."""
 
     def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:

@@ -32,7 +32,7 @@ REAL_SCALE = 50
 
 
 @dataclass(frozen=True)
-class Step:
+class LadderStep:
     """One step: calls per second, and instances of both functions. `words` say why it is there."""
 
     calls: int
@@ -48,12 +48,12 @@ class Step:
         return ":".join([MATRIX, str(self.calls), *parts, *scaled])
 
 
-FIRST = Step(130, 1, 1, "the published first load")
-MORE_S = Step(130, 1, 2, "after the S-CSCF was scaled")
-SECOND = Step(180, 1, 2, "the published second load")
-MORE_P = Step(180, 2, 2, "after the P-CSCF was scaled")
-THIRD = Step(320, 2, 2, "the published third load")
-NEXT = Step(360, 3, 2, "more load, after the P-CSCF was scaled again")
+FIRST = LadderStep(130, 1, 1, "the published first load")
+MORE_S = LadderStep(130, 1, 2, "after the S-CSCF was scaled")
+SECOND = LadderStep(180, 1, 2, "the published second load")
+MORE_P = LadderStep(180, 2, 2, "after the P-CSCF was scaled")
+THIRD = LadderStep(320, 2, 2, "the published third load")
+NEXT = LadderStep(360, 3, 2, "more load, after the P-CSCF was scaled again")
 PUBLISHED_LOADS = (FIRST.calls, SECOND.calls, THIRD.calls)
 """Calls per second that the slides name."""
 LADDER = (FIRST, MORE_S, SECOND, MORE_P, THIRD, NEXT)
@@ -147,7 +147,7 @@ EARLY_OVER = Metric(
 
 
 def _row(
-    step: Step, metric: Metric, relation: Relation, value: float, words: str, because: str
+    step: LadderStep, metric: Metric, relation: Relation, value: float, words: str, because: str
 ) -> tuple[Published, ...]:
     """Return the statement about the simulator at the published rates, and about either engine at the scale
     of real hosts."""

@@ -177,7 +177,7 @@ def setting(spec: RunSpec) -> RunSpec:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ArmReading:
     """A number of a point's flows in a range of sizes, and how many of these had not ended."""
 
     of: Range
@@ -195,17 +195,17 @@ class Reading:
         return normalised(point.point.flows, point.spec.seconds, self.of)
 
 
-def mean_of(of: Range) -> Reading:
+def mean_of(of: Range) -> ArmReading:
     """Return the reading of the mean normalised completion time of flows in a range of sizes."""
-    return Reading(of, lambda times: times.mean)
+    return ArmReading(of, lambda times: times.mean)
 
 
-def p99_of(of: Range) -> Reading:
+def p99_of(of: Range) -> ArmReading:
     """Return the reading of the 99th percentile of the same."""
-    return Reading(of, lambda times: times.p99)
+    return ArmReading(of, lambda times: times.p99)
 
 
-def over(one: str, other: str, value_of: Reading) -> Measure:
+def over(one: str, other: str, value_of: ArmReading) -> Measure:
     """Return a measure: `value_of` arm `one` over `value_of` arm `other`, at each seed."""
 
     def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
@@ -216,7 +216,7 @@ def over(one: str, other: str, value_of: Reading) -> Measure:
     return measure
 
 
-def growth(one: str, other: str, value_of: Reading) -> Measure:
+def growth(one: str, other: str, value_of: ArmReading) -> Measure:
     """Return a measure: `over` at the subject's load, divided by `over` at a load of 20 %."""
 
     def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
@@ -253,7 +253,7 @@ def _seeds(points: Sequence[PointResult]) -> dict[int, dict[str, PointResult]]:
     return seeds
 
 
-def _ratio(arms: Arms, one: str, other: str, value_of: Reading) -> tuple[float | None, list[PointResult]]:
+def _ratio(arms: Arms, one: str, other: str, value_of: ArmReading) -> tuple[float | None, list[PointResult]]:
     if one not in arms or other not in arms:
         return None, []
     return ratio(value_of(arms[one]), value_of(arms[other])), [arms[one], arms[other]]

@@ -29,7 +29,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ReasonKind:
     """A kind of reason: its title in the report, what it means for the numbers, and what to do.
 
     `machine` is True if the machine is the cause, so that the same command may succeed later.
@@ -58,15 +58,15 @@ IMPOSSIBLE, STARVED = "impossible", "starved"
 ERROR, BUG, ENDED, NO_DATA, UNSTATED = "error", "bug", "process ended", "no data", "unstated"
 BASELINE, OTHER = "baseline", "other"
 
-KINDS: Mapping[str, Kind] = {
-    LATE: Kind(
+KINDS: Mapping[str, ReasonKind] = {
+    LATE: ReasonKind(
         "Frames were delivered late",
         "Frames reached their hosts late in proportion to the time they spend in queues and on links. "
         "The metrics named may be off by more than their tolerance (docs/fidelity.md).",
         _MACHINES,
         machine=True,
     ),
-    STRETCHED: Kind(
+    STRETCHED: ReasonKind(
         "The fabric's clock was paused too long",
         "The machine stalled, and the fabric's clock was paused meanwhile. Goodput is per second of that "
         "clock, but the kernels' timers kept running. Beyond the measured limit this changes the metrics "
@@ -74,120 +74,120 @@ KINDS: Mapping[str, Kind] = {
         _MACHINES,
         machine=True,
     ),
-    LOST: Kind(
+    LOST: ReasonKind(
         "Frames were lost outside the network's queues",
         "The machine dropped frames at a place where the network under test has no queue. TCP took this for "
         "congestion, so goodput is too low.",
         _MACHINES,
         machine=True,
     ),
-    SATURATED: Kind(
+    SATURATED: ReasonKind(
         "The CPU was saturated",
         "No CPU time was left, so the stacks waited for the machine instead of the network. The number "
         "measures the speed of this machine.",
         _MACHINES,
         machine=True,
     ),
-    MACHINE: Kind(
+    MACHINE: ReasonKind(
         "The machine could not keep up",
         "The number says more about the CPU than about the transport.",
         _MACHINES,
         machine=True,
     ),
-    SUBFLOWS: Kind(
+    SUBFLOWS: ReasonKind(
         "Subflows were missing",
         "Some flows had fewer subflows than requested, so the number belongs to a transport between two of "
         "those in the chart.",
         _MPTCP,
     ),
-    FALLBACK: Kind("MPTCP fell back to TCP", "Some flows ran as plain TCP but count as MPTCP.", _MPTCP),
-    STALLED: Kind(
+    FALLBACK: ReasonKind("MPTCP fell back to TCP", "Some flows ran as plain TCP but count as MPTCP.", _MPTCP),
+    STALLED: ReasonKind(
         "Flows delivered nothing",
         "Some flows delivered nothing in the measured window. They lower the mean, and other flows used "
         "their share of the network.",
         _LESS,
     ),
-    CONTROL: Kind(
+    CONTROL: ReasonKind(
         "Another congestion control was in force",
         "Some flows did not run the requested congestion control.",
         "Choose one this kernel has with --cc; `sysctl net.ipv4.tcp_available_congestion_control` lists "
         "them.",
     ),
-    REPAIRS: Kind(
+    REPAIRS: ReasonKind(
         "The kernel skipped window reductions",
         "The kernel runs no BPF program while a certain program of another process runs. refabric corrected "
         "each skipped reduction a round trip later, so queues were longer until then "
         "(docs/congestion.md).",
         "End other programs that trace the kernel with BPF, then run the point again.",
     ),
-    AGENT: Kind(
+    AGENT: ReasonKind(
         "The agent did not control all flows",
         "The agent of the congestion control raised an error, ended or answered too late. Datapaths without "
         "an agent fall back to Reno, so the number is partly that of Reno.",
         "Read the traceback in the point's provenance (agent_traceback), correct the algorithm "
         "(docs/ccp.md) and run the point again.",
     ),
-    UNSTEADY: Kind(
+    UNSTEADY: ReasonKind(
         "Delivered data differs from carried data",
         "MPTCP delivers in order. Data carried before the window was delivered in it, or data carried in the "
         "window was still waiting at its end. Goodput is too high or too low by that amount.",
         _LONGER,
     ),
-    DRIFT: Kind(
+    DRIFT: ReasonKind(
         "The two halves of the window differ",
         "Goodput in the first half of the window differs from the second half by more than the tolerance, "
         "so the flows were not in steady state.",
         _LONGER,
     ),
-    SETTLING: Kind(
+    SETTLING: ReasonKind(
         "The window began before subflows had settled",
         "The warm-up held too few round trips. Subflows' windows still grew, so goodput is too low.",
         "Use a longer `--warmup`.",
     ),
-    IMPOSSIBLE: Kind(
+    IMPOSSIBLE: ReasonKind(
         "Goodput is higher than it can be",
         "Data that had arrived before the window, and waited for a gap, was delivered in it; or the baseline "
         "did not fill its links, so that 100 % is too little.",
         _LONGER,
     ),
-    STARVED: Kind(
+    STARVED: ReasonKind(
         "Flows starved",
         "Some flows got almost nothing in the whole window, because other senders found every free place of "
         "a full queue. That can be real (TCP Outcast), or an effect of clocks that agree too well: the "
         "slowest flow and the fairness depend on which sender came first.",
         "Run more seeds (`--seeds`), or see whether `--random-drop 1` or a longer queue changes it.",
     ),
-    BASELINE: Kind(
+    BASELINE: ReasonKind(
         "The baseline is suspect",
         "The uncongested flow that defines 100 % was measured on a machine that could not keep up. "
         "Goodput in Mb/s is valid; the percentages may be too high.",
         _MACHINES,
         machine=True,
     ),
-    ERROR: Kind(
+    ERROR: ReasonKind(
         "The run ended with an error",
         "The point has no number. The text of the error is listed with the point.",
         "Do what the text says, then run the same command again.",
     ),
-    BUG: Kind(
+    BUG: ReasonKind(
         "refabric has a bug",
         "The point has no number. The traceback is in the point's folder (raw/traceback.txt).",
         "Report the traceback, please.",
     ),
-    ENDED: Kind(
+    ENDED: ReasonKind(
         "The process of the point ended",
         "The process that ran the point ended before the point did, so the point has no number.",
         "Run the same command again.",
     ),
-    NO_DATA: Kind(
+    NO_DATA: ReasonKind(
         "Flows or calls have no data",
         "A flow has no goodput, or no call was offered, so the point has no number.",
         "Run it again; if it persists, measure longer (`--seconds`).",
     ),
-    UNSTATED: Kind(
+    UNSTATED: ReasonKind(
         "The engine gave no reason", "The engine did not say what is wrong with the point.", "Run it again."
     ),
-    OTHER: Kind("Another reason", "The text of the engine is listed with each point.", "Run it again."),
+    OTHER: ReasonKind("Another reason", "The text of the engine is listed with each point.", "Run it again."),
 }
 
 
@@ -208,7 +208,7 @@ class Reason:
         return self.text
 
     @property
-    def about(self) -> Kind:
+    def about(self) -> ReasonKind:
         return KINDS.get(self.kind, KINDS[OTHER])
 
     def to_json(self) -> dict[str, Any]:

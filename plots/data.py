@@ -229,7 +229,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Picked(Generic[Made]):
+class Selection(Generic[Made]):
     """What a chart shows: one item per transport, by ascending subflow counts; `gaps` says why others have
     none, `left_out` are those for which there is no room."""
 
@@ -301,7 +301,7 @@ class Panel:
             return ""
         return "failed" if any(point.subflows == subflows for point in self.points) else "missing"
 
-    def first_of_each(self, most: int, made: Callable[[Point], Made | None]) -> Picked[Made]:
+    def first_of_each(self, most: int, made: Callable[[Point], Made | None]) -> Selection[Made]:
         """Apply `made` to one point per transport, for at most `most` transports.
 
         The point is the first, good ones before suspect ones, for which `made` does not return None. It is
@@ -320,7 +320,7 @@ class Panel:
             else:
                 items[n] = one
         left_out = tuple(n for n in ran if n not in items and n not in gaps)
-        return Picked(tuple(items[n] for n in sorted(items)), gaps, left_out)
+        return Selection(tuple(items[n] for n in sorted(items)), gaps, left_out)
 
     def _ran(self, subflows: int) -> list[Point]:
         here = [p for p in self.points if p.subflows == subflows and not p.failed]

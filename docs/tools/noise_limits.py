@@ -22,8 +22,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from analysis.noise_effects import (
     TOLERANCES,
-    Binned,
     Change,
+    ShareBin,
     binned,
     delay_share,
     largest_share,
@@ -34,7 +34,7 @@ from engines.registry import SIMULATOR
 from harness.report.figures import loaded
 from harness.results import point_results, store
 from model.spec import RunSpec
-from plots.charts.cpu_stalls import Series, effects, half
+from plots.charts.cpu_stalls import StallSeries, effects, half
 from plots.data import Point
 from plots.shared import style
 
@@ -58,7 +58,7 @@ def rows(groups: Iterable[tuple[str, Sequence[Change]]]) -> list[str]:
     return lines
 
 
-def _bin(each: Binned) -> str:
+def _bin(each: ShareBin) -> str:
     ends = f"{each.low:g} to {each.high:g}" if math.isfinite(each.high) else f"above {each.low:g}"
     return f"{ends} | {each.mean:+.3g} ({each.half:.2g}) | {each.worst:+.3g}"
 
@@ -77,14 +77,14 @@ def limits(groups: Sequence[tuple[str, Sequence[Change]]]) -> list[str]:
     return lines
 
 
-def grouped(found: dict[Series, list[Change]]) -> list[tuple[str, list[Change]]]:
+def grouped(found: dict[StallSeries, list[Change]]) -> list[tuple[str, list[Change]]]:
     """Group the changes by stalled CPUs, transport and, where there are two, clock."""
     clocks = {series.clock for series in found}
     ordered = sorted(found, key=lambda series: (series.where, series.subflows, series.clock))
     return [(_name(series, len(clocks) > 1), found[series]) for series in ordered]
 
 
-def _name(series: Series, several: bool) -> str:
+def _name(series: StallSeries, several: bool) -> str:
     parts = (series.where, style.transport(series.subflows), series.clock if several else "")
     return ", ".join(filter(None, parts))
 

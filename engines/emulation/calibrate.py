@@ -63,7 +63,7 @@ _GUESS_MBPS_HOSTS = 640.0
 
 
 @dataclass(frozen=True)
-class Trial:
+class RateTrial:
     """Outcome of one trial; `wrong` says why the rate is too high and is empty if it is sustained."""
 
     rate_mbps: float
@@ -165,13 +165,13 @@ def _entry(topology: TopologySpec, highest_mbps: float) -> Calibration | None:
 
 def _search(
     topology: TopologySpec, allowed: Sequence[float], observer: Observer, engine: Engine
-) -> list[Trial]:
+) -> list[RateTrial]:
     """Try rates from a guess: upwards while they are sustained, else downwards until one is."""
     hosts = len(topos.build(topology.kind, topology.params).hosts)
     step = max((i for i, rate in enumerate(allowed) if rate <= _GUESS_MBPS_HOSTS / hosts), default=0)
     until_s = time.monotonic() + BUDGET_S
     carried: dict[int, bool] = {}
-    trials: list[Trial] = []
+    trials: list[RateTrial] = []
     while 0 <= step < len(allowed) and step not in carried:
         trials += _tries(_spec(topology, allowed[step]), until_s, observer, engine)
         carried[step] = not trials[-1].wrong
@@ -179,9 +179,9 @@ def _search(
     return trials
 
 
-def _tries(spec: RunSpec, until_s: float, observer: Observer, engine: Engine) -> list[Trial]:
+def _tries(spec: RunSpec, until_s: float, observer: Observer, engine: Engine) -> list[RateTrial]:
     """Try one rate, and try it again if noise may be why it failed."""
-    trials: list[Trial] = []
+    trials: list[RateTrial] = []
     while True:
         observer.phase(f"trying {spec.link.rate_mbps:g} Mb/s", engine.expected_s(spec))
         trial = _try(spec, engine)
@@ -192,17 +192,17 @@ def _tries(spec: RunSpec, until_s: float, observer: Observer, engine: Engine) ->
             return trials
 
 
-def _try(spec: RunSpec, engine: Engine) -> Trial:
+def _try(spec: RunSpec, engine: Engine) -> RateTrial:
     rate_mbps = spec.link.rate_mbps
     engine.check(spec)
     try:
         result = engine.run(spec, Silent(), UNKEPT)
     except RunError as error:  # At extreme load flows never connect, or their processes die.
-        return Trial(rate_mbps, str(error))
+        return RateTrial(rate_mbps, str(error))
     metrics = result.metrics
     busy_pct = metrics["cpu_busy_pct"]
     late_us = metrics.get("late_p99_us", math.nan)
-    return Trial(
+    return RateTrial(
         rate_mbps, wrong(result), busy_pct, late_us, Utilisation(metrics["packet_hops_per_s"], busy_pct)
     )
 
@@ -219,7 +219,7 @@ def wrong(result: RunResult) -> str:
     return ""
 
 
-def found(topology: TopologySpec, best: Trial, trials: Sequence[Trial]) -> str:
+def found(topology: TopologySpec, best: RateTrial, trials: Sequence[RateTrial]) -> str:
     """Return the result of a calibration in one line: the rate, its load, and why no higher rate."""
     above = [trial for trial in trials if trial.rate_mbps > best.rate_mbps]
     highest = "the highest this machine sustains now" if above else "sustained; higher rates were not tried"
@@ -230,7 +230,7 @@ def found(topology: TopologySpec, best: Trial, trials: Sequence[Trial]) -> str:
     return f"{text})"
 
 
-def _too_slow(topology: TopologySpec, last: Trial) -> str:
+def _too_slow(topology: TopologySpec, last: RateTrial) -> str:
     k = topology.number("k")
     smaller = f"a smaller tree (--k {max(4, k // 4 * 2)}), " if k > 4 else ""
     return (
@@ -241,14 +241,14 @@ def _too_slow(topology: TopologySpec, last: Trial) -> str:
     )
 
 
-def _trial_text(trial: Trial) -> str:
+def _trial_text(trial: RateTrial) -> str:
     """Return `10 Mb/s: 41 % busy, ...: sustained`."""
     load = "" if math.isnan(trial.busy_pct) else f"{_load(trial)}: "
     outcome = f"too high: {trial.wrong}" if trial.wrong else "sustained"
     return f"{trial.rate_mbps:g} Mb/s: {load}{outcome}"
 
 
-def _load(trial: Trial) -> str:
+def _load(trial: RateTrial) -> str:
     """Return how busy the machine was, and lateness beside the drain time of a full queue."""
     busy = f"{trial.busy_pct:.0f} % busy"
     if math.isnan(trial.late_p99_us):

@@ -62,13 +62,13 @@ def run_point(inside: Inside) -> int:
     go_first()
     relay.take(inside.given)
     spec = RunSpec.from_json(inside.request["spec"])
-    result, samples = Point(spec, inside.raw, inside.report, inside.caller).run()
+    result, samples = EmulatedPoint(spec, inside.raw, inside.report, inside.caller).run()
     for message in wire.messages(result, samples):
         inside.report(message)
     return 0
 
 
-class Point:
+class EmulatedPoint:
     """One point: its network, flows and timings, which all stages share."""
 
     def __init__(

@@ -8,7 +8,17 @@ import time
 import topos
 from common.errors import UsageError
 from engines.engine import Observer
-from engines.ims import PCSCF, ROLES, Calls, Instance, Reading, checked, ims_result, measured, most_instances
+from engines.ims import (
+    PCSCF,
+    ROLES,
+    Calls,
+    ImsReading,
+    Instance,
+    checked,
+    ims_result,
+    measured,
+    most_instances,
+)
 from engines.provenance import origin
 from fabric._core import COMPILER, Ims
 from fabric.plan import PS_PER_US
@@ -115,7 +125,7 @@ class Twin:
         servers = self._core.servers()
         return {role: max(each["fill"] for each in servers if each["role"] == role) for role in ROLES}
 
-    def read(self) -> Reading:
+    def read(self) -> ImsReading:
         when_ps, took_ps = self._core.take_setups()
         setups = zip((when_ps / PS_PER_S).tolist(), (took_ps / PS_PER_MS).tolist(), strict=True)
         counts: dict[str, int] = dict.fromkeys(ROLES, 0)
@@ -124,7 +134,7 @@ class Twin:
             counts[server["role"]] += 1
             if server["active"] or server["dialogs"] or not server["idle"]:
                 instances.append(self._instance(server, counts[server["role"]]))
-        return Reading(self._now_s, _calls(self._core.counts()), tuple(instances), tuple(setups))
+        return ImsReading(self._now_s, _calls(self._core.counts()), tuple(instances), tuple(setups))
 
     def add(self, role: str) -> None:
         draining = [i for i, each in self._of(role) if not each["active"]]

@@ -41,7 +41,7 @@ LARGEST_K = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class Network:
+class SizedNetwork:
     """What is run on one network: numbers of subflows around 90 %, `packets` if packet level is run too,
     and `with_seeds` if only runs with several seeds have it."""
 
@@ -51,8 +51,8 @@ class Network:
     with_seeds: bool = False
 
 
-def _network(kind: str, counts: Sequence[int], packets: bool = False, **params: int) -> Network:
-    return Network(TopologySpec(kind, params), tuple(counts), packets)
+def _network(kind: str, counts: Sequence[int], packets: bool = False, **params: int) -> SizedNetwork:
+    return SizedNetwork(TopologySpec(kind, params), tuple(counts), packets)
 
 
 NETWORKS = (
@@ -61,7 +61,7 @@ NETWORKS = (
     _network("fat_tree", range(5, 11), k=16),
     _network("fat_tree", range(6, 11), k=24),
     _network("fat_tree", range(7, 12), k=LARGEST_K),
-    Network(TopologySpec("fat_tree", {"k": 48}), tuple(range(7, 12)), with_seeds=True),
+    SizedNetwork(TopologySpec("fat_tree", {"k": 48}), tuple(range(7, 12)), with_seeds=True),
     _network("vl2", range(1, 4), True, da=6, di=6),
     _network("vl2", range(1, 4), da=10, di=10),
     _network("vl2", range(1, 4), da=16, di=16),
@@ -85,7 +85,7 @@ NEEDED_DEFAULTS = Defaults(
 )
 
 
-def _networks(options: SweepOptions) -> list[Network]:
+def _networks(options: SweepOptions) -> list[SizedNetwork]:
     """Return all networks; with a brief profile only the smallest of each kind."""
     if options.brief:
         return [network for network in NETWORKS if network.packets]
@@ -100,7 +100,7 @@ def _needed_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [spec for network in _networks(options) for spec in _of(network, options, rate_of)]
 
 
-def _of(network: Network, options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+def _of(network: SizedNetwork, options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the points of one network; numbers of subflows from --subflows or a profile replace its own."""
     counts = network.counts if options.subflows == NEEDED_DEFAULTS.subflows else options.subflows
     engines = tuple(name for name in options.engines if network.packets or name != SIMULATOR)

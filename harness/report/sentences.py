@@ -30,7 +30,7 @@ from harness.results import run_json
 from harness.results.cache import mean_ms
 from harness.results.point_results import PointResult
 from model.noise import queue_us
-from model.reasons import BASELINE, KINDS, OTHER, Fault, Kind, Reason, texts
+from model.reasons import BASELINE, KINDS, OTHER, Fault, Reason, ReasonKind, texts
 from model.result import Status
 from model.spec import RunSpec
 from model.transports import algorithm
@@ -336,7 +336,7 @@ class Doubt:
     """A kind of reason and the points that have it, each with its own words. `intended` summarises those of
     figures that overload the machine on purpose; empty if there are none."""
 
-    kind: Kind
+    kind: ReasonKind
     points: tuple[str, ...]
     intended: str
 

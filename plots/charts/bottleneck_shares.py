@@ -29,7 +29,7 @@ ValuesOf = Callable[[Point], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Spot:
+class ReplicaShares:
     """The repetitions of one algorithm at one subflow count, in %, and whether they are suspect."""
 
     values: tuple[float, ...]
@@ -62,10 +62,10 @@ class Series:
     def algorithm(self) -> str:
         return self.panel.spec.transport.cc
 
-    def spot(self, subflows: int, values_of: ValuesOf) -> Spot | None:
+    def spot(self, subflows: int, values_of: ValuesOf) -> ReplicaShares | None:
         """Return the repetitions at a subflow count; None if nothing was measured."""
         values = tuple(value for point in self.panel.best(subflows) for value in values_of(point))
-        return Spot(values, self.panel.dubious(subflows)) if values else None
+        return ReplicaShares(values, self.panel.dubious(subflows)) if values else None
 
 
 def draw_groups(chart: str, inputs: Inputs, drawn: Callable[[Sequence[Series]], Figure | None]) -> list[Path]:
@@ -80,7 +80,7 @@ def draw_groups(chart: str, inputs: Inputs, drawn: Callable[[Sequence[Series]], 
     return saving.draw_each(chart, of, inputs.out, drawn)
 
 
-def mark(axes: Axes, x: float, spot: Spot, algorithm: str) -> None:
+def mark(axes: Axes, x: float, spot: ReplicaShares, algorithm: str) -> None:
     """Draw every replica as a faint dot and their mean with its interval as the algorithm's marker; hollow if
     suspect."""
     colour = transports.look(algorithm).colour
@@ -127,7 +127,7 @@ def levels_for(levels: Sequence[Level], quantity: Quantity, series: Sequence[Ser
     ]
 
 
-def caption(series: Sequence[Series], spots: Iterable[Spot], beside: Sequence[Level]) -> Caption:
+def caption(series: Sequence[Series], spots: Iterable[ReplicaShares], beside: Sequence[Level]) -> Caption:
     """Return the caption: settings, suspect points, the marks, and the sources of expected values."""
     most = max((len(spot.values) for spot in spots), default=0)
     enough = "; whisker: 95 % interval" if most >= MIN_SEEDS_FOR_INTERVAL else ""
@@ -147,7 +147,7 @@ _SHARE_HEIGHT_IN = 3.1
 _ROOM = 0.72
 """The part of a subflow count's width over which the algorithms are spread."""
 
-Spots = Mapping[tuple[str, int], Spot]
+Spots = Mapping[tuple[str, int], ReplicaShares]
 
 
 def draw_share(inputs: Inputs) -> list[Path]:
@@ -155,7 +155,7 @@ def draw_share(inputs: Inputs) -> list[Path]:
     return draw_groups("share", inputs, lambda series: _share_chart(series, inputs.levels))
 
 
-def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], Spot]:
+def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], ReplicaShares]:
     """Return the repetitions by algorithm and subflow count."""
     found = {
         (of.algorithm, n): of.spot(n, lambda point: bottleneck_shares_pct(point.flows))
@@ -217,7 +217,7 @@ def draw_shift(inputs: Inputs) -> list[Path]:
     return draw_groups("shift", inputs, lambda series: _shift_chart(series, inputs.levels))
 
 
-def shift_finding(spots: Sequence[tuple[str, Spot]]) -> str:
+def shift_finding(spots: Sequence[tuple[str, ReplicaShares]]) -> str:
     """Return the title: the share of traffic that each algorithm sends over the more congested path."""
     parts = [f"{transports.title(cc)} {spot.mean:.0f} %" for cc, spot in spots if not spot.suspect]
     return (

@@ -97,7 +97,7 @@ _LINK_HEIGHT_IN = 2.0
 
 
 @dataclass(frozen=True)
-class Mark:
+class LinkMark:
     """A congestion control on one kind of link: goodput in Mb/s and queueing delay in ms of each seed."""
 
     cc: str
@@ -121,7 +121,7 @@ def queueing_ms(point: Point) -> float | None:
     return max(0.0, statistics.fmean(known) - idle_ms) if known else None
 
 
-def marks(points: Sequence[Point]) -> list[Mark]:
+def marks(points: Sequence[Point]) -> list[LinkMark]:
     """Return a mark for each congestion control with a round trip, in the usual order."""
     found = []
     for cc in sorted({point.cc for point in points}, key=transports.rank):
@@ -130,7 +130,7 @@ def marks(points: Sequence[Point]) -> list[Mark]:
         known = [(mbps, delay) for mbps, delay in pairs if delay is not None]
         if known:
             mbps, delays = zip(*known, strict=True)
-            found.append(Mark(cc, mbps, delays))
+            found.append(LinkMark(cc, mbps, delays))
     return found
 
 
@@ -157,7 +157,7 @@ def _link_chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, [_link_key(name) for name in names])
 
 
-def _draw(axes: Axes, mark: Mark) -> None:
+def _draw(axes: Axes, mark: LinkMark) -> None:
     look = transports.look(mark.cc)
     axes.errorbar(
         statistics.fmean(mark.delay_ms), statistics.fmean(mark.mbps), xerr=interval_pct(mark.delay_ms) or 0.0,
@@ -173,7 +173,7 @@ def _link_key(name: str) -> Line2D:
     return Line2D([], [], color=look.colour, marker=look.marker, ls="", markerfacecolor=face, label=label)
 
 
-def link_finding(of: Iterable[Sequence[Mark]]) -> str:
+def link_finding(of: Iterable[Sequence[LinkMark]]) -> str:
     """Return the title: the largest difference in goodput between an agent and the kernel."""
     shares = []
     for kind in of:
@@ -203,7 +203,7 @@ _MARKERS = "osD^"
 
 
 @dataclass(frozen=True)
-class Curve:
+class IncastCurve:
     """One workload at one rate: the ratio of each seed by interval in us."""
 
     rate_mbps: float
@@ -219,7 +219,7 @@ def draw_by_report_interval(inputs: Inputs) -> list[Path]:
     return saving.draw_panels("by_report_interval", inputs, _interval_chart, of)
 
 
-def curves(points: Sequence[Point]) -> list[Curve]:
+def curves(points: Sequence[Point]) -> list[IncastCurve]:
     """Return the curves by rate and size; a seed counts where all flows completed, with the agent and
     without."""
     tails = {
@@ -233,7 +233,7 @@ def curves(points: Sequence[Point]) -> list[Curve]:
         beside = plain.get((rate, size, seed))
         if is_agents(cc) and us and tail is not None and beside:
             found.setdefault((rate, size, cc), {}).setdefault(us, []).append(tail / beside)
-    return [Curve(*key, {us: tuple(of) for us, of in by_us.items()}) for key, by_us in found.items()]
+    return [IncastCurve(*key, {us: tuple(of) for us, of in by_us.items()}) for key, by_us in found.items()]
 
 
 def _packets(point: Point) -> int:
@@ -274,11 +274,11 @@ def _answer_us(panel: Panel) -> float:
     return max(point.spec.agent.delay_us for point in panel.points if is_agents(point.cc))
 
 
-def _names(of: Sequence[Curve]) -> str:
+def _names(of: Sequence[IncastCurve]) -> str:
     return ", ".join(sorted({transports.title(curve.cc) for curve in of}))
 
 
-def _interval_curve(axes: Axes, curve: Curve, number: int) -> None:
+def _interval_curve(axes: Axes, curve: IncastCurve, number: int) -> None:
     at = sorted(curve.ratios)
     means = [statistics.fmean(curve.ratios[us]) for us in at]
     half_widths = [interval_pct(curve.ratios[us]) or 0.0 for us in at]
@@ -303,7 +303,7 @@ def _interval_key(number: int, packets: int) -> Line2D:
     return Line2D([], [], lw=1.4, ms=4, label=f"{packets} packets", **look)  # type: ignore[arg-type]
 
 
-def interval_finding(of: Sequence[Curve]) -> str:
+def interval_finding(of: Sequence[IncastCurve]) -> str:
     """Return the title: by how much the last completion differs from that without an agent."""
     means = [statistics.fmean(ratios) for curve in of for ratios in curve.ratios.values()]
     return f"The last flow takes {min(means):.2f} to {max(means):.2f} times as long as without an agent"

@@ -41,7 +41,7 @@ _SHORT_BYTES = 100_000
 
 
 @dataclass(frozen=True)
-class Curve:
+class CompletionCurve:
     """One transport: a point to name it by, and the flows of all its seeds."""
 
     point: Point
@@ -77,12 +77,12 @@ def draw_fct(inputs: Inputs) -> list[Path]:
     return draw_joined("fct", inputs, _fct_chart)
 
 
-def curve(group: Sequence[Point]) -> Curve | None:
+def curve(group: Sequence[Point]) -> CompletionCurve | None:
     """Return the curve of one transport's good points, else of the suspect ones; None where no sized flow
     completed. Good points come first in `group`."""
     usable = [point for point in group if point.status is group[0].status and point.flows]
     sized = completions(flow for point in usable for flow in point.flows)
-    return Curve(usable[0], len(usable), sized) if sized.completed else None
+    return CompletionCurve(usable[0], len(usable), sized) if sized.completed else None
 
 
 def bins(sized: Completions) -> list[Bin]:
@@ -118,7 +118,7 @@ def _fct_chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, handles)
 
 
-def _distribution(axes: Axes, rows: Sequence[Curve]) -> list[Line2D]:
+def _distribution(axes: Axes, rows: Sequence[CompletionCurve]) -> list[Line2D]:
     lines = []
     for row in rows:
         took = np.sort(np.array(row.sized.took_ms))
@@ -143,7 +143,10 @@ def _distribution(axes: Axes, rows: Sequence[Curve]) -> list[Line2D]:
 
 
 def _by_size(
-    axes: Axes, rows: Sequence[Curve], of_size: Sequence[Sequence[Bin]], value: Callable[[Bin], float | None]
+    axes: Axes,
+    rows: Sequence[CompletionCurve],
+    of_size: Sequence[Sequence[Bin]],
+    value: Callable[[Bin], float | None],
 ) -> None:
     for row, of_row in zip(rows, of_size, strict=True):
         known = [(one.size_bytes, found) for one in of_row if (found := value(one)) is not None]
@@ -183,11 +186,11 @@ def _bytes(size: float, _: object) -> str:
     return f"{size:g} B"
 
 
-def _dash(row: Curve) -> str | tuple[int, tuple[int, int]]:
+def _dash(row: CompletionCurve) -> str | tuple[int, tuple[int, int]]:
     return style.SUSPECT_DASH if row.point.suspect else "-"
 
 
-def _fct_finding(rows: Sequence[Curve]) -> str:
+def _fct_finding(rows: Sequence[CompletionCurve]) -> str:
     """Return the title: the 99th percentile of short flows, or of all where none is short."""
     short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
     which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
@@ -199,7 +202,7 @@ def _fct_finding(rows: Sequence[Curve]) -> str:
     return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
 
 
-def _fct_caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Caption:
+def _fct_caption(panel: Panel, rows: Sequence[CompletionCurve], with_slowdown: bool) -> Caption:
     unfinished = [f"{label(row.point)} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
     completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
     return Caption(
@@ -223,7 +226,7 @@ _MAX_SHOWN = 0.99
 
 
 @dataclass(frozen=True)
-class Row:
+class ShortFlows:
     """One row: its name, the points of all seeds, and their short flows."""
 
     name: str
@@ -273,7 +276,7 @@ def draw_short_and_long(inputs: Inputs) -> list[Path]:
     )
 
 
-def rows(panel: Panel) -> list[Row]:
+def rows(panel: Panel) -> list[ShortFlows]:
     """Return one row per transport whose short flows completed, from its good points, else from suspect ones.
 
     They are in the order of model/transports.py, or from late joins to early ones.
@@ -282,7 +285,7 @@ def rows(panel: Panel) -> list[Row]:
     groups: dict[tuple[float, str], list[Point]] = {}
     for point in panel.points:
         groups.setdefault(_place(point, late), []).append(point)
-    made: list[Row] = []
+    made: list[ShortFlows] = []
     for number, key in enumerate(sorted(groups)):
         ran = groups[key]
         good = [p for p in ran if p.status is Status.OK] or ran
@@ -291,7 +294,7 @@ def rows(panel: Panel) -> list[Row]:
             shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
             colour = shade if late else transports.look(good[0].algorithm).colour
             doubt = " (suspect)" if good[0].suspect else ""
-            made.append(Row(key[1] + doubt, colour, tuple(good), sized))
+            made.append(ShortFlows(key[1] + doubt, colour, tuple(good), sized))
     return made
 
 
@@ -305,7 +308,7 @@ def _place(point: Point, late: bool) -> tuple[float, str]:
     return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
 
 
-def _short_chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figure | None:
+def _short_chart(panel: Panel, found: Sequence[ShortFlows], levels: Sequence[Level]) -> Figure | None:
     if not found:
         return None
     height = 0.15 + _ROW_IN * len(found)
@@ -344,7 +347,7 @@ def _short_chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) ->
     return sheet.finish(words, handles, _published_key(beside, panel))
 
 
-def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
+def _curves(axes: Axes, found: Sequence[ShortFlows]) -> list[Line2D]:
     lines = []
     for row in found:
         took = np.sort(np.array(row.took_ms))
@@ -362,7 +365,7 @@ def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
     return lines
 
 
-def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
+def _completion(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level]) -> None:
     """Draw the mean, and one standard deviation to both sides."""
     for y, row in enumerate(found):
         mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
@@ -380,8 +383,8 @@ def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> No
 
 def _bars(
     axes: Axes,
-    found: Sequence[Row],
-    of: Callable[[Row], float],
+    found: Sequence[ShortFlows],
+    of: Callable[[ShortFlows], float],
     shown: str,
     levels: Sequence[Level] = (),
 ) -> None:
@@ -397,7 +400,7 @@ def _bars(
     axes.set_xlim(0, 1.16 * max(*map(of, found), *(level.value for level in levels), 0.01))
 
 
-def _published(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
+def _published(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level]) -> None:
     for y, row in enumerate(found):
         for level in levels:
             if level.algorithm == row.algorithm:
@@ -420,14 +423,14 @@ def _published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
     return found
 
 
-def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
+def _names(axes: Axes, found: Sequence[ShortFlows], count: int) -> None:
     axes.set_ylim(count - 0.4, -0.7)
     axes.set_yticks(range(count), [row.name for row in found] or [""] * count)
     axes.tick_params(axis="y", length=0)
     style.grid_of_rows(axes)
 
 
-def _short_finding(found: Sequence[Row]) -> str:
+def _short_finding(found: Sequence[ShortFlows]) -> str:
     """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
     times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
@@ -436,7 +439,7 @@ def _short_finding(found: Sequence[Row]) -> str:
     return f"Short flows take {', '.join([ends, *never])}"
 
 
-def _short_caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> Caption:
+def _short_caption(panel: Panel, found: Sequence[ShortFlows], beside: Sequence[Level]) -> Caption:
     counts = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in found)
     ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
     return Caption(

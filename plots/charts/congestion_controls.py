@@ -43,7 +43,7 @@ _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AlgorithmComparison:
     """Everything measured in one setting with TCP and with one number of MPTCP subflows, by algorithm."""
 
     panel: Panel
@@ -92,10 +92,10 @@ def _stems(of: Sequence[Panel]) -> list[str]:
     )
 
 
-def comparisons(points: Iterable[Point]) -> dict[str, Comparison]:
+def comparisons(points: Iterable[Point]) -> dict[str, AlgorithmComparison]:
     """Return the comparisons by the names of their files."""
     of = _panels(points)
-    found: dict[str, Comparison] = {}
+    found: dict[str, AlgorithmComparison] = {}
     for panel, stem in zip(of, _stems(of), strict=True):
         counts = sorted({point.subflows for point in panel.points} - {1}) or [1]
         for count in counts:
@@ -120,7 +120,7 @@ def _panels(points: Iterable[Point]) -> list[Panel]:
     return [*made, *(panel for key, panel in alone.items() if key not in beside)]
 
 
-def _comparison(panel: Panel, subflows: int) -> Comparison:
+def _comparison(panel: Panel, subflows: int) -> AlgorithmComparison:
     """Count plain TCP once per seed, although it was run beside each coupled algorithm."""
     once: dict[tuple[str, int], Point] = {}
     for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
@@ -129,7 +129,7 @@ def _comparison(panel: Panel, subflows: int) -> Comparison:
     names = sorted({name for name, _ in once}, key=_place)
     cells = {name: Cell.of(p for (of, _), p in once.items() if of == name) for name in names}
     shown = dataclasses.replace(panel, subflows=(subflows,), points=tuple(once.values()))
-    return Comparison(shown, subflows, cells)
+    return AlgorithmComparison(shown, subflows, cells)
 
 
 def _place(name: str) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def retransmitted_pct(point: Point) -> float | None:
     return robustness.retransmitted_pct(point.flows)
 
 
-def cc_finding(comparison: Comparison) -> str:
+def cc_finding(comparison: AlgorithmComparison) -> str:
     """Return the title: what the paper's own MPTCP and its baselines reach, as far as measured."""
     means = {name: cell.mean_pct for name, cell in comparison.cells.items()}
     known = {name: mean for name, mean in means.items() if mean is not None}
@@ -154,7 +154,7 @@ def cc_finding(comparison: Comparison) -> str:
     return ", ".join([f"{first} {unit}", *others])
 
 
-def _cc_chart(comparison: Comparison, levels: Sequence[Level]) -> Figure:
+def _cc_chart(comparison: AlgorithmComparison, levels: Sequence[Level]) -> Figure:
     beside = _levels(comparison, levels)
     sheet = Sheet((_ROW_IN * len(comparison.cells), 2), (_RANK_IN, 1))
     (goodput, retransmitted), (rank,) = sheet.axes
@@ -174,7 +174,7 @@ def _transports(subflows: int) -> str:
     return f"TCP, and MPTCP with {subflows} subflows by congestion control" if subflows > 1 else "TCP"
 
 
-def _rows(axes: Axes, comparison: Comparison) -> None:
+def _rows(axes: Axes, comparison: AlgorithmComparison) -> None:
     """Draw one row per algorithm, from the top down; only the left axes have names."""
     names = list(comparison.cells)
     axes.set_ylim(len(names) - 0.45, -0.55)
@@ -183,7 +183,7 @@ def _rows(axes: Axes, comparison: Comparison) -> None:
     style.grid_of_rows(axes)
 
 
-def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> None:
+def _goodput(axes: Axes, comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> None:
     optimum = comparison.panel.optimum_pct
     tops = [optimum]
     for y, (name, cell) in enumerate(comparison.cells.items()):
@@ -209,7 +209,7 @@ def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Lev
     axes.set_xlabel(GOODPUT_PCT_MEAN.short_axis)
 
 
-def _retransmitted(axes: Axes, comparison: Comparison) -> None:
+def _retransmitted(axes: Axes, comparison: AlgorithmComparison) -> None:
     axes.tick_params(labelleft=False)
     tops = [
         _marks(axes, y, name, cell, comparison.several, _RETRANSMITTED)
@@ -275,7 +275,7 @@ def _slowest_pct(cell: Cell) -> float | None:
     return min((min(p.flows_pct) for p in cell.ok or cell.suspect if p.flows_pct), default=None)
 
 
-def _ranks(axes: Axes, comparison: Comparison) -> list[Line2D]:
+def _ranks(axes: Axes, comparison: AlgorithmComparison) -> list[Line2D]:
     """Draw the goodput of every flow, slowest first, one curve per algorithm; return the legend's entries."""
     panel, cells, curves = comparison.panel, comparison.cells, comparison.curves
     lines = [
@@ -309,7 +309,7 @@ def _curve(axes: Axes, name: str, curve: ranks.Ranks, doubt: bool, place: float)
     return drawn
 
 
-def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
+def _levels(comparison: AlgorithmComparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
     """Draw published means on the row of their algorithm; the paper's MPTCP is coupled."""
     rows = {name: y for y, name in enumerate(comparison.cells)}
     of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
@@ -323,7 +323,7 @@ def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, 
     ]
 
 
-def _legend(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> list[Artist]:
+def _legend(comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> list[Artist]:
     """Return legend entries for marks that the axes do not name."""
     slowest = Line2D(
         [], [], color=style.INK, marker="d", markerfacecolor="white", markersize=5, lw=0, label="slowest flow"
@@ -338,7 +338,7 @@ def _legend(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> list
     ]
 
 
-def _cc_caption(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> Caption:
+def _cc_caption(comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> Caption:
     panel = comparison.panel
     lost = [
         f"{transports.title(n)} {len(c.lost)}" for n, c in comparison.cells.items() if c.lost and not c.gap

@@ -49,7 +49,7 @@ _APART = 1.09
 
 
 @dataclass(frozen=True, order=True)
-class Series:
+class StallSeries:
     """Points that are drawn alike: their transport, where CPUs stall, and by which clock."""
 
     subflows: int
@@ -65,7 +65,7 @@ class Series:
         return "white" if several_clocks and self.clock != ELASTIC else _COLOURS[self.where]
 
 
-Found = Mapping[Series, Sequence[Change]]
+Found = Mapping[StallSeries, Sequence[Change]]
 
 
 def draw_noise(inputs: Inputs) -> list[Path]:
@@ -80,12 +80,12 @@ def draw_noise(inputs: Inputs) -> list[Path]:
 
 def effects(
     points: Iterable[Point], share_of: Callable[[RunSpec], float] = queue_share
-) -> dict[Series, list[Change]]:
+) -> dict[StallSeries, list[Change]]:
     """Return all changes of good points by series. Points without a quiet counterpart, or with queues without
     a limit, are left out."""
     good = [point for point in points if not point.suspect and point.baseline_mbps]
     quiet = {_pair(point): _metrics(point) for point in good if point.spec.noise.where == NOWHERE}
-    found: dict[Series, list[Change]] = {}
+    found: dict[StallSeries, list[Change]] = {}
     for point in good:
         beside = quiet.get(_pair(point))
         if point.spec.noise.where == NOWHERE or beside is None or share_of(point.spec) <= 0:
@@ -94,7 +94,7 @@ def effects(
         setting = f"{network} {delay_share(point.spec):.3g} {point.spec.noise.where}"
         pair = f"{network} {point.seed}"
         for name, change in changes(beside, _metrics(point)).items():
-            series = Series(point.subflows, point.spec.noise.where, point.spec.clock)
+            series = StallSeries(point.subflows, point.spec.noise.where, point.spec.clock)
             found.setdefault(series, []).append(Change(name, share_of(point.spec), change, setting, pair))
     return found
 

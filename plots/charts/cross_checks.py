@@ -34,7 +34,7 @@ _SCATTER_IN, _RANK_IN = 1.35, 1.35
 
 
 @dataclass(frozen=True)
-class Column:
+class EnginePairs:
     """One transport: its points in both engines, one pair per seed."""
 
     name: str
@@ -112,7 +112,7 @@ def _standard(points: Iterable[Point]) -> str:
     return next((name for name in LINUX_HOSTS if name in ran), "")
 
 
-def columns_of(panel: Panel) -> list[Column]:
+def columns_of(panel: Panel) -> list[EnginePairs]:
     """The transports of a panel that both engines ran, TCP first, at most `MAX_COLUMNS`."""
     usable = [point for point in panel.points if point.flows_pct and not point.failed]
     standard = _standard(usable)
@@ -123,20 +123,20 @@ def columns_of(panel: Panel) -> list[Column]:
             rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
             pairs.setdefault(rank, []).append((emulated[_key(point)], point))
     ordered = sorted(pairs.items(), key=lambda item: item[0])
-    return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MAX_COLUMNS]
+    return [EnginePairs(name, count, tuple(both)) for (_, count, name), both in ordered][:MAX_COLUMNS]
 
 
 def _key(point: Point) -> tuple[str, int, int]:
     return point.algorithm, point.subflows, point.seed
 
 
-def cross_finding(columns: Sequence[Column]) -> str:
+def cross_finding(columns: Sequence[EnginePairs]) -> str:
     """Return the title: how far the simulated means are off."""
     parts = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
     return f"Simulated minus emulated: {', '.join(parts)} points"
 
 
-def corner(column: Column) -> str:
+def corner(column: EnginePairs) -> str:
     """Return the text in the corner of a scatter plot."""
     r, rho = correlation(*column.flows), rank_correlation(*column.flows)
     lines = [
@@ -168,7 +168,7 @@ def _cross_chart(panel: Panel) -> Figure | None:
     return sheet.finish(text, handles)
 
 
-def _scatter(axes: Axes, column: Column) -> None:
+def _scatter(axes: Axes, column: EnginePairs) -> None:
     emulated, simulated = column.flows
     axes.plot([0, 1000], [0, 1000], color=style.FAINT, linewidth=0.8, zorder=1)
     if column.dubious:
@@ -195,7 +195,7 @@ def scale(values: Sequence[float]) -> tuple[tuple[float, float], list[float]]:
     return (low, high + 0.03 * (high - low)), [low, (low + 100) / 2, 100.0]
 
 
-def _cross_ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
+def _cross_ranks(axes: Axes, column: EnginePairs, top: float) -> list[Line2D]:
     """Draw both curves, of the flows of all seeds; return the legend's entries."""
     drawn = []
     for side, name in enumerate(("emulated", "simulated")):
@@ -216,7 +216,7 @@ def _cross_ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
     return drawn
 
 
-def _cross_caption(panel: Panel, columns: Sequence[Column]) -> Caption:
+def _cross_caption(panel: Panel, columns: Sequence[EnginePairs]) -> Caption:
     shown = [point for column in columns for pair in column.pairs for point in pair]
     return Caption(
         style.parameters(dataclasses.replace(panel, points=tuple(shown)), congestion="TCP: reno"),

@@ -31,7 +31,7 @@ Values = list[float]
 
 
 @dataclass(frozen=True)
-class Row:
+class WorkloadGoodput:
     """Points of one workload: goodput per host in % of one flow alone, one value per seed. `scheduled` by
     name and interval in ms, `alone` by subflows and the transport's name."""
 
@@ -45,7 +45,7 @@ class Row:
 def draw_scheduling(inputs: Inputs) -> list[Path]:
     """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
     scheduler there is no chart."""
-    sheets: dict[str, list[Row]] = {}
+    sheets: dict[str, list[WorkloadGoodput]] = {}
     for row in rows(inputs.points):
         sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
     return saving.draw_each(
@@ -60,7 +60,7 @@ def carried_pct(point: Point) -> float | None:
     return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.baseline_mbps
 
 
-def rows(points: Iterable[Point]) -> list[Row]:
+def rows(points: Iterable[Point]) -> list[WorkloadGoodput]:
     """Return one row per workload with a scheduler; those with flows that come and go first."""
     measured = (point for point in points if carried_pct(point) is not None)
     of = panels(measured, ignoring=("scheduler", "transport.cc"))
@@ -68,7 +68,7 @@ def rows(points: Iterable[Point]) -> list[Row]:
     return sorted(found, key=lambda row: all(not f.size_bytes for p in row.panel.points for f in p.flows))
 
 
-def _row(panel: Panel) -> Row:
+def _row(panel: Panel) -> WorkloadGoodput:
     good = _believed(panel.points)
     by_name: dict[str, dict[float, Values]] = {}
     alone: dict[tuple[int, str], Values] = {}
@@ -86,7 +86,9 @@ def _row(panel: Panel) -> Row:
     doubtful = {
         (p.spec.scheduler.name, p.spec.scheduler.interval_ms) for p in good if p.suspect and scheduled(p.spec)
     }
-    return Row(dataclasses.replace(panel, points=tuple(good)), by_name, frozenset(doubtful), alone)
+    return WorkloadGoodput(
+        dataclasses.replace(panel, points=tuple(good)), by_name, frozenset(doubtful), alone
+    )
 
 
 def _believed(points: Sequence[Point]) -> list[Point]:
@@ -98,7 +100,7 @@ def _believed(points: Sequence[Point]) -> list[Point]:
     return [point for of in good for point in of]
 
 
-def finding(row: Row) -> str:
+def finding(row: WorkloadGoodput) -> str:
     """Return the title: what a scheduler carries relative to MPTCP at its shortest and longest interval.
 
     Only good points count.
@@ -125,7 +127,7 @@ def _often(interval_ms: float) -> str:
     return f"(every {f'{interval_ms / 1000:g} s' if interval_ms >= 1000 else f'{interval_ms:g} ms'})"
 
 
-def _scheduling_chart(of: Sequence[Row]) -> Figure:
+def _scheduling_chart(of: Sequence[WorkloadGoodput]) -> Figure:
     sheet = Sheet(*((_HEIGHT_IN, 1) for _ in of))
     intervals = sorted({ms for row in of for by in row.scheduled.values() for ms in by})
     top = max(100.0, *(v for row in of for values in _all(row) for v in values))
@@ -139,11 +141,11 @@ def _scheduling_chart(of: Sequence[Row]) -> Figure:
     return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
 
 
-def _all(row: Row) -> list[Values]:
+def _all(row: WorkloadGoodput) -> list[Values]:
     return [*row.alone.values(), *(values for by in row.scheduled.values() for values in by.values())]
 
 
-def _words(row: Row) -> str:
+def _words(row: WorkloadGoodput) -> str:
     endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
     return f"{style.workload(row.panel.spec)}: flows {'that stay' if endless else 'that come and go'}"
 
@@ -153,7 +155,7 @@ def _at(interval_ms: float, intervals: Sequence[float]) -> float:
     return interval_ms or least * _IDEAL_AT
 
 
-def _draw_row(axes: Axes, row: Row, intervals: Sequence[float]) -> None:
+def _draw_row(axes: Axes, row: WorkloadGoodput, intervals: Sequence[float]) -> None:
     for name, by_interval in row.scheduled.items():
         colour, marker = LOOKS.get(name, UNKNOWN_LOOK)
         axes.errorbar(
@@ -180,7 +182,7 @@ def _dash(subflows: int) -> str:
     return "--" if subflows == 1 else "-"
 
 
-def _legend(of: Sequence[Row]) -> list[Artist]:
+def _legend(of: Sequence[WorkloadGoodput]) -> list[Artist]:
     names = dict.fromkeys(name for row in of for name in row.scheduled)
     alone = dict.fromkeys(who for row in of for who in row.alone)
     schedulers = [
@@ -196,7 +198,7 @@ def _legend(of: Sequence[Row]) -> list[Artist]:
     return [*levels, *schedulers]
 
 
-def _caption(of: Sequence[Row]) -> Caption:
+def _caption(of: Sequence[WorkloadGoodput]) -> Caption:
     seeds = {seed for row in of for seed in row.panel.seeds}
     shown = [point for row in of for point in row.panel.points]
     return Caption(

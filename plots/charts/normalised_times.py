@@ -66,7 +66,7 @@ HOLLOW = f"Hollow: over {BOUND_PCT:g} %, a lower bound."
 
 
 @dataclass(frozen=True)
-class Number:
+class ArmMean:
     """A number of several points of one arm: the mean over seeds, half its interval, and whether it is a
     lower bound because many flows have not ended."""
 
@@ -75,7 +75,7 @@ class Number:
     is_bound: bool
 
 
-def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) -> Number | None:
+def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) -> ArmMean | None:
     """Return the number that `value` reads off points of one arm; None if none has it.
 
     It is a bound if many of the flows in the range `of` have not ended.
@@ -84,7 +84,7 @@ def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) 
     if not known:
         return None
     half = interval_pct(known, _least(points)) or 0.0
-    return Number(statistics.fmean(known), half, bool(of and _is_bound(points, of)))
+    return ArmMean(statistics.fmean(known), half, bool(of and _is_bound(points, of)))
 
 
 def _least(points: Iterable[Point]) -> int:
@@ -94,7 +94,7 @@ def _least(points: Iterable[Point]) -> int:
 
 
 @dataclass(frozen=True)
-class Study:
+class ArmStudy:
     """The points of one network and one distribution of flow sizes; `spec` has what they have in common."""
 
     spec: RunSpec
@@ -122,10 +122,10 @@ class Study:
 
 
 def draw_each(
-    chart: str, points: Iterable[Point], out: Path, drawn: Callable[[Study], Figure | None]
+    chart: str, points: Iterable[Point], out: Path, drawn: Callable[[ArmStudy], Figure | None]
 ) -> list[Path]:
     """Draw one chart per network and distribution of flow sizes; return the files."""
-    groups: dict[str, list[tuple[RunSpec, Study]]] = {}
+    groups: dict[str, list[tuple[RunSpec, ArmStudy]]] = {}
     for study in studies(points):
         groups.setdefault(_named(study.spec), []).append((study.spec, study))
     return [path for of in groups.values() for path in saving.draw_each(chart, of, out, drawn, _named)]
@@ -146,7 +146,7 @@ def sizes_words(sizes: str) -> str:
     return _SIZES.get(sizes, sizes)
 
 
-def studies(points: Iterable[Point]) -> list[Study]:
+def studies(points: Iterable[Point]) -> list[ArmStudy]:
     """Group the points that ran by network and flow sizes."""
     groups: dict[str, list[Point]] = {}
     common: dict[str, RunSpec] = {}
@@ -158,7 +158,7 @@ def studies(points: Iterable[Point]) -> list[Study]:
         spec = dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix, sizes))
         common[spec.canonical()] = spec
         groups.setdefault(spec.canonical(), []).append(point)
-    made = [Study(common[key], tuple(group)) for key, group in groups.items()]
+    made = [ArmStudy(common[key], tuple(group)) for key, group in groups.items()]
     return sorted(
         made, key=lambda study: (study.spec.topology.kind, study.sizes != "web search", study.sizes)
     )
@@ -169,7 +169,7 @@ def value_of(of: Range, read: Callable[[Normalised], float | None]) -> ValueOf:
     return lambda point: read(normalised(point.flows, point.spec.seconds, of))
 
 
-def curves(axes: Axes, study: Study, value: ValueOf, of: Range | None = None) -> None:
+def curves(axes: Axes, study: ArmStudy, value: ValueOf, of: Range | None = None) -> None:
     """Draw one curve per arm by load: the mean over seeds, with an interval from six seeds on; of real hosts
     and their simulated twins from three on.
 
@@ -180,7 +180,7 @@ def curves(axes: Axes, study: Study, value: ValueOf, of: Range | None = None) ->
         line(axes, {x: number for x, number in found.items() if number}, ARMS[name].colour, ARMS[name].marker)
 
 
-def line(axes: Axes, at: Mapping[float, Number], colour: str, marker: str) -> None:
+def line(axes: Axes, at: Mapping[float, ArmMean], colour: str, marker: str) -> None:
     """Draw numbers by their place: means with intervals; marks of lower bounds are hollow."""
     axes.errorbar(
         list(at), [number.mean for number in at.values()], yerr=[number.half for number in at.values()],
@@ -199,7 +199,7 @@ def _is_bound(points: Sequence[Point], of: Range) -> bool:
     return 100 * unfinished > BOUND_PCT * flows
 
 
-def reached(study: Study, arm: str, value: ValueOf) -> float | None:
+def reached(study: ArmStudy, arm: str, value: ValueOf) -> float | None:
     """Return the mean over seeds at the highest load; None where no point has the value."""
     found = number_of(study.of(arm, study.loads[-1]), value)
     return found.mean if found else None
@@ -209,7 +209,7 @@ def _known(value: ValueOf, points: Sequence[Point]) -> list[float]:
     return [found for point in points if (found := value(point)) is not None]
 
 
-def legend(study: Study) -> list[Line2D]:
+def legend(study: ArmStudy) -> list[Line2D]:
     """Return one handle per arm."""
     return [
         Line2D(
@@ -230,7 +230,7 @@ def times_axis(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def network_words(study: Study) -> str:
+def network_words(study: ArmStudy) -> str:
     """Return `Leaf-spine leaves=9, 144 hosts, web search sizes (1.67 MB on average)`."""
     hosts = max(point.hosts for point in study.points)
     sizes = parse_sizes(str(study.spec.workload.params.get("sizes", USUAL_SIZES)))
@@ -238,7 +238,7 @@ def network_words(study: Study) -> str:
     return f"{style.network(study.spec)}, {hosts} hosts, {study.sizes} sizes ({mean})"
 
 
-def caption(study: Study, *notes: str, means: bool = False) -> Caption:
+def caption(study: ArmStudy, *notes: str, means: bool = False) -> Caption:
     """Return how the points ran, how many flows count, and how many of them have not ended; whether `means`
     have intervals."""
     seeds = len({point.seed for point in study.points})
@@ -271,7 +271,7 @@ def draw_normalised_by_load(inputs: Inputs) -> list[Path]:
     return draw_each("normalised_by_load", inputs.points, inputs.out, _by_load_chart)
 
 
-def by_load_finding(study: Study) -> str:
+def by_load_finding(study: ArmStudy) -> str:
     """Return the title: what each arm reaches at the highest load, its simulated twin in parentheses."""
     load, read = study.loads[-1], value_of(ALL, lambda one: one.mean)
     means = {name: reached(study, name, read) for name in study.arms}
@@ -283,7 +283,7 @@ def by_load_finding(study: Study) -> str:
     return f"Completion time over time alone at {load} % load{kinds}: {', '.join(alone + beside)}"
 
 
-def _by_load_chart(study: Study) -> Figure:
+def _by_load_chart(study: ArmStudy) -> Figure:
     sheet = Sheet((_BY_LOAD_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     curves(axes, study, value_of(ALL, lambda one: one.mean), ALL)
@@ -313,7 +313,7 @@ def draw_normalised_by_size(inputs: Inputs) -> list[Path]:
     return draw_each("normalised_by_size", inputs.points, inputs.out, _by_size_chart)
 
 
-def by_size_finding(study: Study) -> str:
+def by_size_finding(study: ArmStudy) -> str:
     """Return the title: the tail of small flows at the highest load."""
     load, read = study.loads[-1], _BY_SIZE_PANELS[1][2]
     parts = [
@@ -326,7 +326,7 @@ def by_size_finding(study: Study) -> str:
     return f"p99 of small flows at {load} % load, over their time alone: {', '.join(parts)}"
 
 
-def _by_size_chart(study: Study) -> Figure:
+def _by_size_chart(study: ArmStudy) -> Figure:
     sheet = Sheet((_BY_SIZE_HEIGHT_IN, 2), (_BY_SIZE_HEIGHT_IN, 2))
     flat = [axes for row in sheet.axes for axes in row]
     for axes, (title, of, value) in zip(flat, _BY_SIZE_PANELS, strict=True):
@@ -356,13 +356,13 @@ def draw_normalised_cdf(inputs: Inputs) -> list[Path]:
     return draw_each("normalised_cdf", inputs.points, inputs.out, _cdf_chart)
 
 
-def values(study: Study, arm: str, of: Range) -> list[float]:
+def values(study: ArmStudy, arm: str, of: Range) -> list[float]:
     """Return the sorted normalised times of all seeds at the highest load."""
     points = study.of(arm, study.loads[-1])
     return sorted(v for point in points for v in normalised(point.flows, point.spec.seconds, of).values)
 
 
-def _cdf_chart(study: Study) -> Figure:
+def _cdf_chart(study: ArmStudy) -> Figure:
     sheet = Sheet(*[(_CDF_HEIGHT_IN, 1)] * len(_CDF_PANELS))
     for (axes,), of in zip(sheet.axes, _CDF_PANELS, strict=True):
         for name in study.arms:
@@ -381,7 +381,7 @@ def _cdf_chart(study: Study) -> Figure:
     return sheet.finish(words, legend(study))
 
 
-def _at_once_pct(study: Study, arm: str) -> float:
+def _at_once_pct(study: ArmStudy, arm: str) -> float:
     all_of = values(study, arm, ALL)
     return 100 * sum(value <= 1.1 for value in all_of) / max(1, len(all_of))
 
@@ -415,7 +415,7 @@ def retransmitted_pct(point: Point) -> float | None:
     return 100 * sum(flow.retransmits for flow in point.flows) / segments if segments else None
 
 
-def _losses_chart(study: Study) -> Figure:
+def _losses_chart(study: ArmStudy) -> Figure:
     sheet = Sheet((_LOSSES_HEIGHT_IN, 1), (_LOSSES_HEIGHT_IN, 1))
     for (axes,), value in zip(sheet.axes, (dropped_pct, retransmitted_pct), strict=True):
         curves(axes, study, value)
@@ -451,7 +451,7 @@ def draw_normalised_parts(inputs: Inputs) -> list[Path]:
     return draw_each("normalised_parts", inputs.points, inputs.out, _parts_chart)
 
 
-def _parts_chart(study: Study) -> Figure:
+def _parts_chart(study: ArmStudy) -> Figure:
     height = 0.15 + _ROW_IN * len(study.arms)
     sheet = Sheet((height, 3))
     for axes, (title, of, value) in zip(sheet.axes[0], _PARTS_PANELS, strict=True):
@@ -467,7 +467,7 @@ def _parts_chart(study: Study) -> Figure:
     return sheet.finish(words)
 
 
-def _rows(axes: Axes, study: Study, of: Range, value: ValueOf) -> None:
+def _rows(axes: Axes, study: ArmStudy, of: Range, value: ValueOf) -> None:
     for row, name in enumerate(study.arms):
         found = number_of(study.of(name, study.loads[-1]), value, of)
         if found is not None:
@@ -482,7 +482,7 @@ def _rows(axes: Axes, study: Study, of: Range, value: ValueOf) -> None:
     axes.set_yticks(range(len(study.arms)), [""] * len(study.arms))
 
 
-def _mark(axes: Axes, row: int, found: Number, arm: Arm) -> None:
+def _mark(axes: Axes, row: int, found: ArmMean, arm: Arm) -> None:
     axes.plot([1, found.mean], [row, row], color=arm.colour, lw=1.2, alpha=0.5)
     axes.errorbar(
         [found.mean], [row], xerr=[found.half], color=arm.colour, marker=arm.marker, ms=5, capsize=2.5,
@@ -492,7 +492,7 @@ def _mark(axes: Axes, row: int, found: Number, arm: Arm) -> None:
     axes.annotate(f"{found.mean:.3g}", at, xytext=(5, -3), textcoords="offset points", fontsize=7)
 
 
-def _finding(study: Study) -> str:
+def _finding(study: ArmStudy) -> str:
     """Return the title: which change costs most, over all flows."""
     means = {name: reached(study, name, _PARTS_PANELS[0][2]) for name in study.arms}
     known = {name: value for name, value in means.items() if value is not None}
@@ -525,7 +525,7 @@ def rto_us(point: Point) -> float:
     return 1000 * point.spec.stack.min_rto_ms
 
 
-def _sensitivity_chart(study: Study) -> Figure | None:
+def _sensitivity_chart(study: ArmStudy) -> Figure | None:
     buffers = [p for p in study.points if p.spec.stack.min_rto_ms == PFABRIC_RTO_MS]
     timeouts = [p for p in study.points if p.spec.link.queue_bytes == PFABRIC_QUEUE_BYTES]
     read = _CURVES[0][4]
@@ -587,7 +587,7 @@ def draw_normalised_by_flow(inputs: Inputs) -> list[Path]:
     return draw_each("normalised_by_flow", inputs.points, inputs.out, _by_flow_chart)
 
 
-def pairs(study: Study, load: int) -> list[Pairs]:
+def pairs(study: ArmStudy, load: int) -> list[Pairs]:
     """Return the flows of all seeds at a load, for each arm that both kinds of hosts ran."""
     found = []
     for linux, simulated in zip(ON_LINUX, TWINS, strict=True):
@@ -607,7 +607,7 @@ def _times(point: Point) -> dict[int, float]:
     return ended_times(point.flows, point.spec.seconds)
 
 
-def _by_flow_chart(study: Study) -> Figure | None:
+def _by_flow_chart(study: ArmStudy) -> Figure | None:
     with_pairs = [load for load in study.loads if pairs(study, load)]
     if not with_pairs:
         return None
@@ -690,7 +690,7 @@ def beyond_pct(points: Sequence[Point]) -> npt.NDArray[np.float64]:
     return beyond
 
 
-def _queue_chart(study: Study) -> Figure | None:
+def _queue_chart(study: ArmStudy) -> Figure | None:
     sheet = Sheet((_QUEUE_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     load, parts = study.loads[-1], []

@@ -27,7 +27,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.quantities import QUEUE_PKTS_MAX
 from model.result import PortRow
-from plots.data import Inputs, Level, Panel, Picked, Point, of_switch
+from plots.data import Inputs, Level, Panel, Point, Selection, of_switch
 from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
@@ -205,7 +205,7 @@ def _legend(panel: Panel) -> list[Artist]:
     return [*shades, *([limit] if panel.spec.link.queue_pkts else [])]
 
 
-def _queues_caption(panel: Panel, picked: Picked[Lengths]) -> Caption:
+def _queues_caption(panel: Panel, picked: Selection[Lengths]) -> Caption:
     points = [row.point for row in picked.items]
     warm = any(row.t_s[0] < 0 for row in picked.items)
     return Caption(
@@ -313,7 +313,7 @@ def _curves(axes: Axes, counts: Sequence[tuple[Point, Counts]], panel: Panel, to
     return lines
 
 
-def _cdf_caption(panel: Panel, picked: Picked[Histogram]) -> Caption:
+def _cdf_caption(panel: Panel, picked: Selection[Histogram]) -> Caption:
     points = [row.point for row in picked.items]
     return Caption(
         style.parameters(panel), [*style.doubts(points), *style.choice(panel, points, picked.left_out)]

@@ -31,7 +31,7 @@ _IDLE, _STARVED, _MEAN, _SLOWEST = "#d55e00", "#0072b2", style.INK, style.FAINT
 
 
 @dataclass(frozen=True)
-class Row:
+class TuningRow:
     """One tuning: its points, and for each the share of time in which subflows are starved (None: not
     sampled)."""
 
@@ -78,12 +78,12 @@ def _is_measured(point: Point) -> bool:
     return point.subflows > 1 and not point.failed and point.recorded(SUBFLOW_IDLE_PCT) is not None
 
 
-def _rows(points: Sequence[Point]) -> dict[str, Row]:
+def _rows(points: Sequence[Point]) -> dict[str, TuningRow]:
     """Return one row per tuning, from the least idle to the most."""
     tunings: dict[str, list[Point]] = {}
     for point in sorted(points, key=lambda p: p.seed):
         tunings.setdefault(words_of(point.spec), []).append(point)
-    rows = {name: Row(tuple(of), tuple(map(_starved_pct, of))) for name, of in tunings.items()}
+    rows = {name: TuningRow(tuple(of), tuple(map(_starved_pct, of))) for name, of in tunings.items()}
     return dict(sorted(rows.items(), key=lambda item: statistics.fmean(i or 0.0 for i in item[1].idle_pct)))
 
 
@@ -93,7 +93,7 @@ def _starved_pct(point: Point) -> float | None:
     return float(statistics.fmean(shares)) if len(shares) else None
 
 
-def finding(rows: Mapping[str, Row]) -> str:
+def finding(rows: Mapping[str, TuningRow]) -> str:
     """Return the title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
     ends = dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]])
     parts = []
@@ -105,7 +105,7 @@ def finding(rows: Mapping[str, Row]) -> str:
     return "; ".join(parts) or "No finding, all points are suspect"
 
 
-def _idle_chart(panel: Panel, rows: Mapping[str, Row]) -> Figure:
+def _idle_chart(panel: Panel, rows: Mapping[str, TuningRow]) -> Figure:
     sheet = Sheet((_ROW_IN * len(rows) + 0.2, 2))
     left, right = sheet.axes[0]
     for axes in (left, right):
@@ -132,7 +132,7 @@ def _idle_chart(panel: Panel, rows: Mapping[str, Row]) -> Figure:
 def _marks(
     axes: Axes,
     y: int,
-    row: Row,
+    row: TuningRow,
     values: Sequence[float | None],
     colour: str,
     marker: str,

@@ -25,7 +25,7 @@ from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
 from plots.data import Inputs, Panel, Point, interval_pct, panels
 from plots.shared import axis_labels, saving, style
-from plots.shared.labels import HEIGHT, Spot, places
+from plots.shared.labels import HEIGHT, NamedMark, places
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads import matrices
 
@@ -41,7 +41,7 @@ _SIZE_PT = 290.0, 72 * _HEIGHT_IN
 
 
 @dataclass(frozen=True)
-class Mark:
+class SchemeMark:
     """A scheme: its name and kind, and subflows per flow and value of each seed."""
 
     name: str
@@ -64,7 +64,7 @@ def job_s(point: Point) -> float | None:
     return mean_job_s(point.flows, each)
 
 
-def marks(panel: Panel) -> list[Mark]:
+def marks(panel: Panel) -> list[SchemeMark]:
     """Return a mark for each scheme with a value; suspect points count where no seed is good."""
     names: dict[str, list[Point]] = {}
     for point in panel.points:
@@ -77,7 +77,7 @@ def marks(panel: Panel) -> list[Mark]:
         known = [(count, value) for count, value in pairs if value is not None]
         if known:
             counts, values = zip(*known, strict=True)
-            found.append(Mark(called, kind_of(good[0]), counts, values, all(p.suspect for p in good)))
+            found.append(SchemeMark(called, kind_of(good[0]), counts, values, all(p.suspect for p in good)))
     return sorted(found, key=lambda mark: statistics.fmean(mark.subflows))
 
 
@@ -123,7 +123,7 @@ def kind_of(point: Point) -> str:
     return CENTRAL if scheduled(point.spec) else HASHED
 
 
-def trade_off_finding(of: Sequence[Mark], sized: bool) -> str:
+def trade_off_finding(of: Sequence[SchemeMark], sized: bool) -> str:
     """Return the title: the best scheme that adds subflows on demand, and the best of the others."""
     best = min if sized else max
     ours, others = ([mark for mark in of if (mark.kind == RESPONSIVE) is on] for on in (True, False))
@@ -137,7 +137,7 @@ def trade_off_finding(of: Sequence[Mark], sized: bool) -> str:
     return f"{on_demand}; best of the others: {_value(first, sized)} ({first.name})"
 
 
-def _value(mark: Mark, sized: bool) -> str:
+def _value(mark: SchemeMark, sized: bool) -> str:
     mean = statistics.fmean(mark.values)
     return f"{mean:.2f} s" if sized else f"{mean:.0f} Mb/s"
 
@@ -160,7 +160,7 @@ def _trade_off_chart(panel: Panel) -> Figure | None:
     )
 
 
-def _draw(axes: Axes, mark: Mark) -> None:
+def _draw(axes: Axes, mark: SchemeMark) -> None:
     colour, marker = TRADE_OFF_LOOKS[mark.kind]
     axes.errorbar(
         statistics.fmean(mark.subflows), statistics.fmean(mark.values),
@@ -170,12 +170,12 @@ def _draw(axes: Axes, mark: Mark) -> None:
     )  # fmt: skip
 
 
-def _label(axes: Axes, of: Sequence[Mark]) -> None:
+def _label(axes: Axes, of: Sequence[SchemeMark]) -> None:
     """Write names beside the marks, where there is room."""
     (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     x_scale, y_scale = _SIZE_PT[0] / (high - low), _SIZE_PT[1] / (top - bottom)
     spots = [
-        Spot(
+        NamedMark(
             mark.name,
             (statistics.fmean(mark.subflows) - low) * x_scale,
             (statistics.fmean(mark.values) - bottom) * y_scale,
@@ -193,7 +193,7 @@ def _label(axes: Axes, of: Sequence[Mark]) -> None:
         )  # fmt: skip
 
 
-def _trade_off_legend(of: Sequence[Mark]) -> list[Artist]:
+def _trade_off_legend(of: Sequence[SchemeMark]) -> list[Artist]:
     kinds = dict.fromkeys(mark.kind for mark in of)
     return [
         Line2D(
@@ -221,7 +221,7 @@ ValueOf = Callable[[Point], float | None]
 
 
 @dataclass(frozen=True)
-class Option:
+class SchemeOption:
     """An option as rows show it: what it is called, its unit, where a spec has it, and whether it is on or
     off, so that its row shows no value."""
 
@@ -232,26 +232,26 @@ class Option:
 
 
 CONTROLLER_OPTIONS = (
-    Option("monitor interval", "ms", lambda spec: spec.scheduler.interval_ms),
-    Option("demand gap", "", lambda spec: spec.scheduler.demand_gap),
-    Option("rate variation", "", lambda spec: spec.scheduler.rate_variation),
-    Option("steady checks", "", lambda spec: spec.scheduler.checks),
-    Option("demand change", "", lambda spec: spec.scheduler.demand_change),
-    Option("message delay", "ms", lambda spec: spec.scheduler.message_ms),
-    Option("message loss", "", lambda spec: spec.scheduler.message_loss),
-    Option("one flow per tick", "", lambda spec: spec.scheduler.one_per_tick, is_switch=True),
-    Option("controller down", "s", lambda spec: spec.scheduler.down_for_s),
-    Option("most subflows", "", lambda spec: spec.transport.subflows),
+    SchemeOption("monitor interval", "ms", lambda spec: spec.scheduler.interval_ms),
+    SchemeOption("demand gap", "", lambda spec: spec.scheduler.demand_gap),
+    SchemeOption("rate variation", "", lambda spec: spec.scheduler.rate_variation),
+    SchemeOption("steady checks", "", lambda spec: spec.scheduler.checks),
+    SchemeOption("demand change", "", lambda spec: spec.scheduler.demand_change),
+    SchemeOption("message delay", "ms", lambda spec: spec.scheduler.message_ms),
+    SchemeOption("message loss", "", lambda spec: spec.scheduler.message_loss),
+    SchemeOption("one flow per tick", "", lambda spec: spec.scheduler.one_per_tick, is_switch=True),
+    SchemeOption("controller down", "s", lambda spec: spec.scheduler.down_for_s),
+    SchemeOption("most subflows", "", lambda spec: spec.transport.subflows),
 )
 Setting = tuple[float, ...]
 """The value of each of OPTIONS."""
 
 
 @dataclass(frozen=True)
-class Row:
+class OptionRow:
     """A value of an option with its points, one per seed; `option` is None for the usual setting."""
 
-    option: Option | None
+    option: SchemeOption | None
     value: float
     points: tuple[Point, ...]
 
@@ -284,11 +284,11 @@ def draw_by_controller_option(inputs: Inputs) -> list[Path]:
     return saving.draw_panels("by_controller_option", inputs, _option_chart, of)
 
 
-def setting(spec: RunSpec, options: Sequence[Option] = CONTROLLER_OPTIONS) -> Setting:
+def setting(spec: RunSpec, options: Sequence[SchemeOption] = CONTROLLER_OPTIONS) -> Setting:
     return tuple(option.of(spec) for option in options)
 
 
-def rows(points: Sequence[Point], options: Sequence[Option] = CONTROLLER_OPTIONS) -> list[Row]:
+def rows(points: Sequence[Point], options: Sequence[SchemeOption] = CONTROLLER_OPTIONS) -> list[OptionRow]:
     """Return the usual setting, then every setting that differs from it in one option, in their order.
 
     The usual value of an option is the one that most points have. Suspect points count where no seed is good.
@@ -300,10 +300,10 @@ def rows(points: Sequence[Point], options: Sequence[Option] = CONTROLLER_OPTIONS
     found: dict[Setting, list[Point]] = {}
     for point in points:
         found.setdefault(setting(point.spec, options), []).append(point)
-    made = [Row(None, 0.0, _good(found[usual]))] if usual in found else []
+    made = [OptionRow(None, 0.0, _good(found[usual]))] if usual in found else []
     for n, option in enumerate(options):
         others = {key[n]: of for key, of in found.items() if key != usual and _differs_in(key, usual) == [n]}
-        made += [Row(option, value, _good(others[value])) for value in sorted(others)]
+        made += [OptionRow(option, value, _good(others[value])) for value in sorted(others)]
     return made
 
 
@@ -332,7 +332,7 @@ def _option_chart(panel: Panel) -> Figure | None:
     return sheet.finish(words)
 
 
-def _option_column(axes: Axes, of: Sequence[Row], value_of: ValueOf) -> None:
+def _option_column(axes: Axes, of: Sequence[OptionRow], value_of: ValueOf) -> None:
     style.grid_of_rows(axes)
     for y, row in enumerate(of):
         values = _values(row, value_of)
@@ -355,11 +355,11 @@ def _option_column(axes: Axes, of: Sequence[Row], value_of: ValueOf) -> None:
     axes.tick_params(axis="x", labelsize=7)
 
 
-def _values(row: Row, value_of: ValueOf) -> list[float]:
+def _values(row: OptionRow, value_of: ValueOf) -> list[float]:
     return [value for point in row.points if (value := value_of(point)) is not None]
 
 
-def option_finding(of: Sequence[Row]) -> str:
+def option_finding(of: Sequence[OptionRow]) -> str:
     """Return the title: the value that moves goodput most, against the usual setting."""
     usual = _values(of[0], goodput_mbps) if of[0].option is None else []
     means = {row.label: statistics.fmean(_values(row, goodput_mbps)) for row in of if row.option is not None}
@@ -388,14 +388,14 @@ def _of_central(value: Callable[[RunSpec], float]) -> Callable[[RunSpec], float]
 
 
 ASSUMPTIONS = (
-    Option("queue", "packets", lambda spec: spec.link.queue_pkts),
-    Option("delay of a link", "us", lambda spec: spec.link.delay_us),
-    Option("min RTO", "ms", lambda spec: spec.stack.min_rto_ms),
-    Option("delayed ACK", "ms", lambda spec: spec.stack.delayed_ack_ms),
-    Option("rate variation", "", lambda spec: spec.scheduler.rate_variation),
-    Option("steady checks", "", lambda spec: spec.scheduler.checks),
-    Option("Hedera: every", "ms", _of_central(lambda spec: spec.scheduler.interval_ms)),
-    Option(
+    SchemeOption("queue", "packets", lambda spec: spec.link.queue_pkts),
+    SchemeOption("delay of a link", "us", lambda spec: spec.link.delay_us),
+    SchemeOption("min RTO", "ms", lambda spec: spec.stack.min_rto_ms),
+    SchemeOption("delayed ACK", "ms", lambda spec: spec.stack.delayed_ack_ms),
+    SchemeOption("rate variation", "", lambda spec: spec.scheduler.rate_variation),
+    SchemeOption("steady checks", "", lambda spec: spec.scheduler.checks),
+    SchemeOption("Hedera: every", "ms", _of_central(lambda spec: spec.scheduler.interval_ms)),
+    SchemeOption(
         "Hedera: first fit", "", _of_central(lambda spec: spec.scheduler.name != "annealing"), is_switch=True
     ),
 )
@@ -406,10 +406,10 @@ IGNORED = (
 
 
 @dataclass(frozen=True)
-class Change:
+class AssumptionEffect:
     """The effect of one assumption on a scheme: changes of goodput in % and of subflows, one per seed."""
 
-    option: Option
+    option: SchemeOption
     label: str
     goodput_pct: tuple[float, ...]
     subflows: tuple[float, ...]
@@ -438,7 +438,7 @@ def with_equal_seeds(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.seed in common]
 
 
-def changes(points: Sequence[Point]) -> dict[str, list[Change]]:
+def changes(points: Sequence[Point]) -> dict[str, list[AssumptionEffect]]:
     """Return the changes of each scheme that has a usual setting, seed by seed against it."""
     of_scheme: dict[str, list[Point]] = {}
     for point in points:
@@ -457,10 +457,10 @@ def _order(spec: RunSpec) -> tuple[bool, bool, float]:
     return not on_demand, not on_demand and scheduled(spec), spec.scheduler.interval_ms if on_demand else 0.0
 
 
-def _change(usual: Row, row: Row, option: Option) -> Change:
+def _change(usual: OptionRow, row: OptionRow, option: SchemeOption) -> AssumptionEffect:
     before = {point.seed: point for point in usual.points}
     pairs = [(before[point.seed], point) for point in row.points if point.seed in before]
-    return Change(
+    return AssumptionEffect(
         option,
         row.label,
         tuple(100 * (goodput_mbps(new) / goodput_mbps(old) - 1) for old, new in pairs),
@@ -468,7 +468,7 @@ def _change(usual: Row, row: Row, option: Option) -> Change:
     )
 
 
-def assumption_finding(of: dict[str, list[Change]]) -> str:
+def assumption_finding(of: dict[str, list[AssumptionEffect]]) -> str:
     """Return the title: the change that moves one scheme's goodput most."""
     each = [
         (name, change.label, statistics.fmean(change.goodput_pct))
@@ -505,7 +505,9 @@ def _assumption_chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, _assumption_legend(list(of)))
 
 
-def _assumption_column(axes: Axes, of: dict[str, list[Change]], labels: Sequence[str], field: str) -> None:
+def _assumption_column(
+    axes: Axes, of: dict[str, list[AssumptionEffect]], labels: Sequence[str], field: str
+) -> None:
     style.grid_of_rows(axes)
     axes.axvline(0.0, color=style.FAINT, lw=0.8, zorder=1)
     for y in range(1, len(labels)):

@@ -25,7 +25,7 @@ from matplotlib.ticker import MaxNLocator
 from analysis.quantities import ONE_WAY_S_MAX
 from engines.registry import SIMULATED_HOSTS
 from model.result import FlowRow, Table
-from plots.data import Inputs, Level, Panel, Picked, Point
+from plots.data import Inputs, Level, Panel, Point, Selection
 from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -34,7 +34,7 @@ _MAX_COLUMNS, _MAX_SAMPLES = 2, 160
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class FlowWindows:
     """The flows chosen of a point (fastest, median, slowest), its samples, and the mean window in packets."""
 
     point: Point
@@ -56,7 +56,7 @@ def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:
     return {"fastest": ranked[0], "median": ranked[len(ranked) // 2], "slowest": ranked[-1]}
 
 
-def windows(point: Point) -> Windows | None:
+def windows(point: Point) -> FlowWindows | None:
     """Return what to draw of a point; None where sockets were not sampled."""
     sockets = point.read_table("sockets")
     if sockets is None or not len(sockets):
@@ -66,7 +66,7 @@ def windows(point: Point) -> Windows | None:
     if not flows:
         return None
     measured = sockets["t_s"] >= 0
-    return Windows(
+    return FlowWindows(
         point, flows, sockets, float(sockets["cwnd_pkts"][measured if measured.any() else ...].mean())
     )
 
@@ -102,7 +102,7 @@ def _cwnd_scale(column: Sequence[Axes]) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
 
 
-def _flow(axes: Axes, column: Windows, kind: str) -> None:
+def _flow(axes: Axes, column: FlowWindows, kind: str) -> None:
     """Draw the subflows of one flow, over seconds since the opening of the measured window."""
     flow, point = column.flows.get(kind), column.point
     axes.grid(axis="x", color=style.GRID, linewidth=0.8)
@@ -130,13 +130,13 @@ def _colour(subflow: int, subflows: int) -> str:
     return style.colour(subflow + 1, subflows)
 
 
-def _cwnd_legend(columns: Sequence[Windows]) -> list[Line2D]:
+def _cwnd_legend(columns: Sequence[FlowWindows]) -> list[Line2D]:
     subflows = max(column.point.subflows for column in columns)
     names = {0: "TCP, or first subflow", 1: "second", subflows - 1: "last"} if subflows > 1 else {}
     return [Line2D([], [], color=_colour(n, subflows), label=label) for n, label in names.items()]
 
 
-def _cwnd_caption(panel: Panel, picked: Picked[Windows]) -> Caption:
+def _cwnd_caption(panel: Panel, picked: Selection[FlowWindows]) -> Caption:
     points = [column.point for column in picked.items]
     return Caption(
         style.parameters(panel),
@@ -295,7 +295,7 @@ def _rtt_legend(rows: Sequence[Point]) -> list[Artist]:
     ]
 
 
-def _rtt_caption(panel: Panel, picked: Picked[Point], log: bool) -> Caption:
+def _rtt_caption(panel: Panel, picked: Selection[Point], log: bool) -> Caption:
     thinned = any(len(point.flows) > _MAX_FLOWS for point in picked.items)
     full = panel.full_queue_ms
     return Caption(

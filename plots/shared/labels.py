@@ -40,7 +40,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Spot:
+class NamedMark:
     """A mark at (x, y) with whiskers of these half lengths, and its name."""
 
     name: str
@@ -72,7 +72,7 @@ class Spot:
                 yield Box(left, bottom, left + width, bottom + HEIGHT)
 
 
-def places(spots: Sequence[Spot], size: tuple[float, float]) -> list[Box]:
+def places(spots: Sequence[NamedMark], size: tuple[float, float]) -> list[Box]:
     """Return a box for the name of each mark, on axes of this width and height."""
     axes = Box(0.0, 0.0, *size)
     taken = [box for spot in spots for box in spot.boxes]
@@ -85,7 +85,7 @@ def places(spots: Sequence[Spot], size: tuple[float, float]) -> list[Box]:
 
 
 def _cost(
-    box: Box, own: Spot, others: Sequence[Spot], taken: Sequence[Box], axes: Box
+    box: Box, own: NamedMark, others: Sequence[NamedMark], taken: Sequence[Box], axes: Box
 ) -> tuple[float, float]:
     """Return the area outside the axes, which counts first, and what else is wrong with a place."""
     covered = sum(box.overlap(other) for other in taken)

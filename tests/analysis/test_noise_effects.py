@@ -10,8 +10,8 @@ import pytest
 
 from analysis.noise_effects import (
     TOLERANCES,
-    Binned,
     Change,
+    ShareBin,
     binned,
     changes,
     delay_share,
@@ -79,8 +79,8 @@ def test_a_quiet_point_counts_once_however_many_are_compared_with_it() -> None:
 
 
 def test_the_limit_is_where_the_first_bin_leaves_the_tolerance() -> None:
-    def at(low: float, high: float, mean: float, half: float) -> Binned:
-        return Binned(low, high, low, mean, half, 6, mean)
+    def at(low: float, high: float, mean: float, half: float) -> ShareBin:
+        return ShareBin(low, high, low, mean, half, 6, mean)
 
     bins = [at(0, 0.02, -0.5, 0.4), at(0.02, 0.05, 1.0, 0.9), at(0.05, 0.1, 1.5, 0.6), at(0.1, 0.2, 0, 0)]
     assert largest_share(bins, 2.0) == 0.05

@@ -10,7 +10,7 @@ from model.noise import QUIET, stalls_of
 from model.reasons import GOODPUT, JAIN, SLOWEST
 from model.result import FlowRow, Status
 from model.spec import OF_ALL, OF_FABRIC, NoiseSpec
-from plots.charts.cpu_stalls import Series, draw_noise, effects, finding
+from plots.charts.cpu_stalls import StallSeries, draw_noise, effects, finding
 from plots.data import Inputs, Point
 from tests.support import chart_points
 from tests.support.chart_points import changed
@@ -30,7 +30,7 @@ def test_changes_are_between_points_of_one_seed() -> None:
     points = [point(1, (4.0, 8.0)), point(2, (6.0, 6.0)), point(1, (3.0, 8.0), noise)]
     found = effects([*points, point(3, (1.0, 1.0), noise)])
     (of,) = found.values()
-    assert list(found) == [Series(1, OF_FABRIC, "elastic")]
+    assert list(found) == [StallSeries(1, OF_FABRIC, "elastic")]
     assert {c.metric: c.change for c in of} == pytest.approx(
         {GOODPUT: -5.0, SLOWEST: -10.0, JAIN: 121 / 146 - 0.9}
     )

@@ -26,7 +26,7 @@ from plots.charts.subflows_on_demand import (
 )
 from plots.data import Point, panels
 from plots.registry import CHARTS
-from plots.shared.labels import Spot, places
+from plots.shared.labels import NamedMark, places
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -72,7 +72,7 @@ def test_the_title_has_the_best_on_demand_and_the_best_of_the_others() -> None:
 
 
 def test_names_of_equal_marks_do_not_cover_each_other() -> None:
-    boxes = places([Spot(f"a name {n}", 150.0, 100.0, 20.0, 10.0) for n in range(5)], SIZE)
+    boxes = places([NamedMark(f"a name {n}", 150.0, 100.0, 20.0, 10.0) for n in range(5)], SIZE)
     assert all(one.overlap(other) == 0.0 for one, other in combinations(boxes, 2))
 
 
@@ -82,7 +82,7 @@ def test_names_of_equal_marks_do_not_cover_each_other() -> None:
 @example([(265.0, 11.4), (286.3, 27.4), (290.0, 0.0)])
 def test_few_names_stay_inside_and_off_their_marks(at: list[tuple[float, float]]) -> None:
     """Where marks crowd in a corner, a name may touch one of them."""
-    spots = [Spot("MPTCP 4", x, y) for x, y in at]
+    spots = [NamedMark("MPTCP 4", x, y) for x, y in at]
     crowded = any(math.dist(one, other) < CROWDED for one, other in combinations(at, 2))
     for box in places(spots, SIZE):
         assert box.left >= 0 and box.right <= SIZE[0] and box.bottom >= 0 and box.top <= SIZE[1]

@@ -57,7 +57,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Command:
+class HostCommand:
     """A program to start: its host, its arguments (an absolute path first), its output files and its
     environment."""
 
@@ -68,7 +68,7 @@ class Command:
     env: Mapping[str, str]
 
 
-def start(commands: Sequence[Command]) -> list[Process]:
+def start(commands: Sequence[HostCommand]) -> list[Process]:
     """Start all `commands` in their hosts' network namespaces, in order.
 
     Raises CommandError if one cannot be started, DiskFullError if the disk has no room for its output.
@@ -83,7 +83,7 @@ def start(commands: Sequence[Command]) -> list[Process]:
     return started
 
 
-def _spawn(command: Command, started: list[Process]) -> None:
+def _spawn(command: HostCommand, started: list[Process]) -> None:
     writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     files = [
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),

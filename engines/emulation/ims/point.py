@@ -30,8 +30,8 @@ from engines.ims import (
     PCSCF,
     ROLES,
     SCSCF,
+    ImsReading,
     Measurement,
-    Reading,
     checked,
     ims_result,
     measured,
@@ -211,7 +211,7 @@ def doubts(
     return reasons + list(_contention(machine))
 
 
-def served_pct(readings: Sequence[Reading]) -> dict[str, float]:
+def served_pct(readings: Sequence[ImsReading]) -> dict[str, float]:
     """Return, for each function, how busy instances were in seconds that began and ended with a buffer at
     least half full, in percent of their time.
 
@@ -226,7 +226,7 @@ def served_pct(readings: Sequence[Reading]) -> dict[str, float]:
     return found
 
 
-def _full(role: str, before: Reading, now: Reading) -> Iterator[float]:
+def _full(role: str, before: ImsReading, now: ImsReading) -> Iterator[float]:
     """Return the busy share of each instance whose buffer was half full at both ends of the interval."""
     fills = {(each.role, each.number): each.fill for each in before.instances}
     ours = [each for each in now.instances if each.role == role]
@@ -258,13 +258,13 @@ def _slow(role: str, pct: float) -> Reason:
     return _of(SATURATED, words, served_pct=pct)
 
 
-def _offered_off_pct(settings: SipSettings, readings: Sequence[Reading]) -> float:
+def _offered_off_pct(settings: SipSettings, readings: Sequence[ImsReading]) -> float:
     seconds = len(readings) - 1
     asked = sum(settings.rates(second / seconds)[0] for second in range(seconds))
     return 100 * (readings[-1].calls.offered / (asked * _counted(readings)) - 1) if asked else 0.0
 
 
-def _counted(readings: Sequence[Reading]) -> float:
+def _counted(readings: Sequence[ImsReading]) -> float:
     """Return the share of the run that the last counts cover."""
     return 1 - readings[-1].calls.age_s / readings[-1].t_s
 

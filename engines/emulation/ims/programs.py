@@ -16,7 +16,7 @@ from typing import Any
 
 from common.errors import DeadlineError, HostUnfitError, RunError
 from engines.emulation.hosts import processes
-from engines.emulation.hosts.processes import Command, Process
+from engines.emulation.hosts.processes import HostCommand, Process
 from engines.emulation.ims.checks import FILES, KAMAILIO, REDIS, SIPP
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 
@@ -127,7 +127,7 @@ def start_kamailio(
     config.write_text(text)
     own.mkdir()
     argv = (KAMAILIO, "-DD", "-f", str(config), "-m", "64", "-M", "4", "-Y", str(own))
-    command = Command(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
+    command = HostCommand(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
     (process,) = processes.start([command])
     return Kamailio(name, host, values["ADDRESS"], folder, process)
 
@@ -138,7 +138,7 @@ def start_redis(host: HostRef, folder: Path, data: str) -> Process:
         REDIS, "--bind", "0.0.0.0", "--port", str(REDIS_PORT), "--protected-mode", "no", "--save", "",
         "--appendonly", "no", "--dir", str(folder),
     )  # fmt: skip
-    (process,) = processes.start([Command(host, argv, folder / "hss.out", folder / "hss.err", _PATH)])
+    (process,) = processes.start([HostCommand(host, argv, folder / "hss.out", folder / "hss.err", _PATH)])
     end_s = time.monotonic() + READY_S
     while True:
         try:
@@ -362,7 +362,7 @@ class Users:
         return path
 
     def _start(self, name: str, argv: tuple[str, ...]) -> Process:
-        command = Command(self.host, argv, self.folder / f"{name}.out", self.folder / f"{name}.err", _ENV)
+        command = HostCommand(self.host, argv, self.folder / f"{name}.out", self.folder / f"{name}.err", _ENV)
         (process,) = processes.start([command])
         prefer([process.pid])
         return process

@@ -31,7 +31,7 @@ from engines.emulation.ims.programs import (
     start_redis,
 )
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
-from engines.ims import PCSCF, ROLES, SCSCF, Calls, Instance, Reading
+from engines.ims import PCSCF, ROLES, SCSCF, Calls, ImsReading, Instance
 from workloads.sip import SipSettings
 
 USERS = 2000
@@ -167,7 +167,7 @@ class RealIms:
             for role in ROLES
         }
 
-    def read(self) -> Reading:
+    def read(self) -> ImsReading:
         now_s = time.monotonic() - self._t0_s if self._t0_s else 0.0
         for role in ROLES:
             self._retire(role)
@@ -178,7 +178,7 @@ class RealIms:
             if each.kind == "uac"
             for when_s, took_ms in each.new_times()
         ]
-        return Reading(now_s, self._calls(), instances, setups)
+        return ImsReading(now_s, self._calls(), instances, setups)
 
     def add(self, role: str) -> None:
         """Start an instance, or reactivate one that drains, and balance new dialogs over all."""

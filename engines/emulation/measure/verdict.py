@@ -115,7 +115,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PointVerdict:
     """The point's status, reasons for suspicion, and cautions about single metrics of an ok point."""
 
     status: Status
@@ -123,7 +123,7 @@ class Verdict:
     cautions: tuple[Reason, ...] = ()
 
 
-def judge(evidence: Evidence) -> Verdict:
+def judge(evidence: Evidence) -> PointVerdict:
     """Return the status, all reasons for suspicion, and cautions."""
     graded = [*_lateness(evidence), *_stretch(evidence)]
     doubts_main = [not evidence.main_metrics.isdisjoint(reason.doubts) for reason in graded]
@@ -137,7 +137,7 @@ def judge(evidence: Evidence) -> Verdict:
         *_repairs(evidence),
     )
     cautions = tuple(reason for reason, is_main in zip(graded, doubts_main, strict=True) if not is_main)
-    return Verdict(Status.SUSPECT if reasons else Status.OK, reasons, cautions)
+    return PointVerdict(Status.SUSPECT if reasons else Status.OK, reasons, cautions)
 
 
 def only_stalled(evidence: Evidence) -> bool:

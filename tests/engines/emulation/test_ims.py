@@ -19,7 +19,7 @@ from engines.emulation.ims.programs import DialogCounts, LoadGenerator
 from engines.emulation.ims.system import Service
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
-from engines.ims import Calls, Instance, Measurement, Reading
+from engines.ims import Calls, ImsReading, Instance, Measurement
 from fabric.plan import PS_PER_US
 from model.links import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -102,13 +102,13 @@ IDLE = {"cpu_busy_pct": 50.0, "waited_pct": 0.5, "paused_pct": 0.0}
 ASKED_US = {"message": 880.0, "scscf": 200.0, "lookup": 36_000.0}
 
 
-def readings(served: float = 1.0, fill: float = 0.9, per_s: int = 65) -> list[Reading]:
+def readings(served: float = 1.0, fill: float = 0.9, per_s: int = 65) -> list[ImsReading]:
     """Return five seconds of a P-CSCF that serves this share of what its service time allows."""
 
     def instance(t_s: int) -> Instance:
         return Instance("pcscf", 1, 100, fill, 0, 0.1 * t_s, served * t_s, 1, 0, True)
 
-    return [Reading(float(t), Calls(offered=per_s * t), (instance(t),)) for t in range(6)]
+    return [ImsReading(float(t), Calls(offered=per_s * t), (instance(t),)) for t in range(6)]
 
 
 def doubts(

@@ -12,7 +12,7 @@ from engines.emulation.measure.observing import Sample
 from engines.emulation.measure.verdict import (
     CpuLoad,
     Evidence,
-    Verdict,
+    PointVerdict,
     due_frames,
     judge,
     only_stalled,
@@ -61,13 +61,13 @@ GOOD = Evidence(
 
 
 def test_a_run_the_machine_carried_is_ok() -> None:
-    assert judge(GOOD) == Verdict(Status.OK)
+    assert judge(GOOD) == PointVerdict(Status.OK)
 
 
 def test_a_short_flow_may_be_done_before_subflows_join() -> None:
     short = dataclasses.replace(flow(joined=1), size_bytes=70_000)
     late = dataclasses.replace(GOOD, flows=[flow(), short], cc_asked=["reno"] * 2, joins_late=True)
-    assert judge(late) == Verdict(Status.OK)
+    assert judge(late) == PointVerdict(Status.OK)
     assert judge(dataclasses.replace(late, joins_late=False)).status is Status.SUSPECT
 
 
@@ -107,7 +107,7 @@ def test_each_departure_is_named(change: dict[str, object], word: str) -> None:
 
 def test_a_flow_that_was_done_before_the_window_has_no_subflows_left_to_count() -> None:
     done = dataclasses.replace(flow(joined=0), completed_s=1.0)
-    assert judge(dataclasses.replace(GOOD, flows=[done])) == Verdict(Status.OK)
+    assert judge(dataclasses.replace(GOOD, flows=[done])) == PointVerdict(Status.OK)
     short = dataclasses.replace(flow(joined=5), completed_s=1.0)
     assert judge(dataclasses.replace(GOOD, flows=[short])).status is Status.SUSPECT
 
