@@ -19,14 +19,7 @@ from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
 from fabric._core import Simulation, VirtualFabric
 from model.flows import planned_flows
 from model.network_plan import network_plan, ports_along
-from model.spec import (
-    LinkSpec,
-    RunSpec,
-    StackSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 FT4 = topos.build("ft", {"k": 4})
 FLOW = FiveTuple("10.0.0.2", "10.3.1.3", 6, 40000, 5001)
@@ -41,10 +34,7 @@ class FirstFit:
         for each in network.flows():
             ends = [FT4.index(each.path[0]), FT4.index(each.path[-1])]
             paths = [tuple(FT4.nodes[node].name for node in nodes) for nodes in FT4.shortest_paths(*ends)]
-            best = min(
-                [each.path, *paths],
-                key=lambda path: sum(taken[hop] for hop in pairwise(path)),
-            )
+            best = min([each.path, *paths], key=lambda path: sum(taken[hop] for hop in pairwise(path)))
             taken.update(pairwise(best))
             if best != each.path:
                 network.set_path(each.flow, best)
@@ -115,16 +105,14 @@ def test_on_the_core_flows_counters_and_paths_are_those_of_the_network() -> None
     sent = {FLOW: 0}
     network = FabricNetwork(FT4, Routes(FT4, "hashed", 5), fabric, lambda: sent, fabric.counters)
     [before] = network.flows()
-    chosen = (
-        *before.path[:2],
-        *{"p0a0": ("p0a1", "c3", "p3a1"), "p0a1": ("p0a0", "c0", "p3a0")}[before.path[2]],
-    )
-    network.set_path(FLOW, (*chosen, *before.path[5:]))
+    middle = {"p0a0": ("p0a1", "c3", "p3a1"), "p0a1": ("p0a0", "c0", "p3a0")}[before.path[2]]
+    chosen = (*before.path[:2], *middle, *before.path[5:])
+    network.set_path(FLOW, chosen)
     fabric.inject(0, 0, 1000, numbers(FLOW))
     fabric.run_until(10**12)
     sent[FLOW] = 1000
     [after] = network.flows()
-    assert (after.octets, after.path) == (1000, (*chosen, *before.path[5:]))
+    assert (after.octets, after.path) == (1000, chosen)
     carried = {(port.node, port.peer) for port in network.ports() if port.packets}
     assert carried == set(pairwise(after.path))
     network.clear_path(FLOW)
@@ -142,13 +130,8 @@ def test_rates_from_a_known_beginning_need_one_look() -> None:
 
 
 def test_rates_need_two_looks_and_a_new_flow_counts_from_nothing() -> None:
-    rates = FlowRates()
-    sent = {FLOW: 0}
-    fabric = VirtualFabric(network_plan(FT4, ecmp_groups(FT4), LinkSpec(10.0), "hashed", 5))
-    network = FabricNetwork(FT4, Routes(FT4, "hashed", 5), fabric, lambda: sent, fabric.counters)
-    assert rates.update(network.flows(), 1.0) == {}
-    sent[FLOW] = 250_000
-    new = FiveTuple("10.0.0.3", "10.3.1.3", 6, 1, 2)
-    sent[new] = 500_000
-    assert rates.update(network.flows(), 3.0) == {FLOW: 1.0, new: 2.0}
-    assert rates.update(network.flows(), 3.0) == {}
+    rates, first = FlowRates(), FlowCount(FLOW, 250_000, ())
+    new = FlowCount(FiveTuple("10.0.0.3", "10.3.1.3", 6, 1, 2), 500_000, ())
+    assert rates.update([FlowCount(FLOW, 0, ())], 1.0) == {}
+    assert rates.update([first, new], 3.0) == {FLOW: 1.0, new.flow: 2.0}
+    assert rates.update([first, new], 3.0) == {}

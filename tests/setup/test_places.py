@@ -12,7 +12,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-PAGE = (ROOT / "docs" / "do" / "places.md").read_text()
 
 
 def test_the_dev_container_builds_from_the_dockerfile() -> None:
@@ -20,16 +19,6 @@ def test_the_dev_container_builds_from_the_dockerfile() -> None:
     settings = json.loads((folder / "devcontainer.json").read_text())
     assert (folder / settings["build"]["dockerfile"]).resolve() == DEPLOY / "Dockerfile"
     assert f"USER {settings['remoteUser']}\n" in (DEPLOY / "Dockerfile").read_text()
-
-
-def test_every_capability_of_the_command_is_explained() -> None:
-    asked = re.findall(r"--cap-add (\w+)", PAGE)
-    explained = [
-        name
-        for row in re.findall(r"^\| (`[A-Z_`, ]+) \|", PAGE, re.MULTILINE)
-        for name in re.findall(r"\w+", row)
-    ]
-    assert sorted(asked) == sorted(explained) != []
 
 
 def test_what_the_files_call_exists() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -28,6 +27,7 @@ from model.result import Status
 from model.schedulers import Driver
 from model.spec import LinkEvent, LinkSpec, OpenFlowSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
 from tests.engines.emulation.test_verdict import GOOD
+from tests.support.waiting import until
 
 
 class Written:
@@ -44,15 +44,10 @@ class Written:
 
 def test_what_is_due_happens_in_order_and_the_rest_does_not() -> None:
     links = Written()
-    later, now, never = (
-        LinkEvent(0.05, "a", "b"),
-        LinkEvent(0.0, "a", "b", 0.5),
-        LinkEvent(60.0, "a", "b", 1.0),
-    )
+    later, now = LinkEvent(0.05, "a", "b"), LinkEvent(0.0, "a", "b", 0.5)
+    never = LinkEvent(60.0, "a", "b", 1.0)
     with LinkEvents((never, later, now), links.set_share):
-        deadline = time.monotonic() + 10
-        while len(links.events) < 2 and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: len(links.events) == 2, 10.0)
     assert links.events == [now, later]
 
 
@@ -139,16 +134,6 @@ def test_what_a_tick_raises_ends_the_run(error: type[Exception]) -> None:
         clock._thread.join(10)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Seen:
-    flow: np.ndarray
-    bytes_acked: np.ndarray
-    laddr: np.ndarray
-    raddr: np.ndarray
-    lport: np.ndarray
-    rport: np.ndarray
-
-
 def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> None:
     """Flow 0 is endless, 1 has not begun, 2 has two subflows and has completed, 3 has not completed."""
     sizes = (0, 1000, 1000, 1000)
@@ -157,7 +142,7 @@ def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> Non
     ]
     rows = [(0, 5001), (1, 1), (2, 601), (2, 401), (3, 301)]
     ours, theirs = (10 << 24) + 2, (10 << 24) + (1 << 16) + 2
-    columns: Mapping[str, list[int]] = {
+    columns = {
         "flow": [flow for flow, _ in rows],
         "bytes_acked": [acked for _, acked in rows],
         "laddr": [ours] * 5,
@@ -165,13 +150,8 @@ def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> Non
         "lport": [1100, 1101, 1102, 2052, 1103],
         "rport": [5201] * 5,
     }
-    seen = Seen(**{name: np.array(column, np.int64) for name, column in columns.items()})
-
-    class Table:
-        def read(self) -> Seen:
-            return seen
-
-    read = bytes_sent(cast(SocketTable, Table()), flows)
+    seen = SimpleNamespace(**{name: np.array(column, np.int64) for name, column in columns.items()})
+    read = bytes_sent(cast(SocketTable, SimpleNamespace(read=lambda: seen)), flows)
     assert read() == {
         FiveTuple("10.0.0.2", "10.1.0.2", 6, 1100, 5201): 5000,
         FiveTuple("10.0.0.2", "10.1.0.2", 6, 1103, 5201): 300,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,9 @@ def test_a_packet_takes_at_least_eight_quanta(rate_mbps: float, clock: str) -> N
     assert quantum_us < LONGEST_CLOCK_SLEEP_US
 
 
-def test_slow_links_let_the_core_sleep_longer() -> None:
+def test_slow_links_let_the_core_sleep_longer_but_results_of_guests_keep_their_quantum() -> None:
     assert default_tuning(2.0).quantum_us == 750.0
     assert default_tuning(10.0).quantum_us == FRAME_BITS / 10 / 8
-
-
-def test_results_of_guests_keep_their_quantum() -> None:
     assert {default_tuning(rate, VIRTUAL).quantum_us for rate in (1.0, 2.0, 5.0, 10.0)} == {150.0}
 
 
@@ -133,11 +131,8 @@ def test_one_transaction_makes_every_bridge_and_port_once() -> None:
         ({"routing": "valiant"}, "OpenFlow has no routing 'valiant'"),
         ({"link": LinkSpec(5.0, loss=0.01)}, "random loss .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, ecn_pkts=20)}, "ECN threshold .* choose --dataplane fabric"),
-        (
-            {"link": LinkSpec(5.0, random_pkts=20)},
-            "random drop in switch queues .* choose --dataplane fabric",
-        ),
-        ({"openflow": OpenFlowSpec(mode="lazy")}, "--mode lazy: unknown; choose from: reactive"),
+        ({"link": LinkSpec(5.0, random_pkts=20)}, "random drop .* choose --dataplane fabric"),
+        ({"openflow": OpenFlowSpec(mode="lazy")}, "--mode lazy: unknown"),
         ({"openflow": OpenFlowSpec(controller="nox")}, "--controller nox: unknown"),
         ({"openflow": OpenFlowSpec(datapath="asic")}, "--datapath asic: unknown"),
     ],
@@ -216,24 +211,25 @@ WAITS = "time.sleep(60)"
 DIES = "sys.exit('no room for rule 7')"
 
 
+Start = Callable[[str], ControllerProcess]
+
+
 @pytest.fixture
-def made() -> Iterator[list[ControllerProcess]]:
-    controllers: list[ControllerProcess] = []
-    yield controllers
-    for controller in controllers:
-        controller.stop()
+def controller(tmp_path: Path) -> Iterator[Start]:
+    """Return a function that makes the process of a controller's program, which ends with the test."""
+    with contextlib.ExitStack() as made:
+
+        def make(program: str) -> ControllerProcess:
+            argv = [sys.executable, "-c", program]
+            one = ControllerProcess(argv, {"switches": 20}, tmp_path, tmp_path / "log", NOBODY)
+            made.callback(one.stop)
+            return one
+
+        yield make
 
 
-def controller(program: str, folder: Path, made: list[ControllerProcess]) -> ControllerProcess:
-    one = ControllerProcess([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log", NOBODY)
-    made.append(one)
-    return one
-
-
-def test_it_is_configured_and_reports_when_all_is_programmed(
-    tmp_path: Path, made: list[ControllerProcess]
-) -> None:
-    one = controller(PROGRAMS + WAITS, tmp_path, made)
+def test_it_is_configured_and_reports_when_all_is_programmed(controller: Start) -> None:
+    one = controller(PROGRAMS + WAITS)
     one.start()
     assert one.wait_ready(20.0) == {"switches": 20}
     one.check()
@@ -241,18 +237,23 @@ def test_it_is_configured_and_reports_when_all_is_programmed(
     one.check()
 
 
-@pytest.mark.parametrize("program", [READS + DIES, "nonsense"])
-def test_the_error_of_one_that_dies_before_it_listens_has_its_last_words(
-    program: str, tmp_path: Path, made: list[ControllerProcess]
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        (READS + DIES, "exited with 1: .*no room for rule 7"),
+        ("nonsense", "exited with 1: .*NameError"),
+        ("print('hello', flush=True); import time; " + WAITS, "'hello' is not a JSON object"),
+    ],
+)
+def test_the_error_of_one_that_does_not_listen_has_its_last_words(
+    program: str, error: str, controller: Start
 ) -> None:
-    with pytest.raises(RunError, match=r"exited with 1: .*(no room for rule 7|NameError)"):
-        controller(program, tmp_path, made).start()
+    with pytest.raises(RunError, match=error):
+        controller(program).start()
 
 
-def test_one_that_dies_later_is_reported_at_the_next_check(
-    tmp_path: Path, made: list[ControllerProcess]
-) -> None:
-    one = controller(PROGRAMS + DIES, tmp_path, made)
+def test_one_that_dies_later_is_reported_at_the_next_check(controller: Start) -> None:
+    one = controller(PROGRAMS + DIES)
     one.start()
     one.wait_ready(20.0)
     end = time.monotonic() + 20
@@ -262,13 +263,8 @@ def test_one_that_dies_later_is_reported_at_the_next_check(
             time.sleep(0.01)
 
 
-def test_one_that_programs_nothing_meets_the_deadline(tmp_path: Path, made: list[ControllerProcess]) -> None:
-    one = controller(LISTENS + WAITS, tmp_path, made)
+def test_one_that_programs_nothing_meets_the_deadline(controller: Start) -> None:
+    one = controller(LISTENS + WAITS)
     one.start()
-    with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it printed nothing"):
+    with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s"):
         one.wait_ready(0.2)
-
-
-def test_output_that_is_not_json_is_an_error(tmp_path: Path, made: list[ControllerProcess]) -> None:
-    with pytest.raises(RunError, match="'hello' is not a JSON object"):
-        controller("print('hello', flush=True); import time; " + WAITS, tmp_path, made).start()

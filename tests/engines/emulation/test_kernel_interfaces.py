@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engines.emulation.kernel import mptcp_genl, netlink, sock_diag
-from engines.emulation.kernel.mptcp_genl import EventKind, PathManagement
+from engines.emulation.kernel.mptcp_genl import EventKind, MptcpEvent, PathManagement
 from engines.emulation.kernel.proc import (
     ALL,
     CpuSampler,
@@ -83,47 +83,31 @@ def test_family_description() -> None:
     assert family == netlink.GenlFamily("mptcp_pm", 28, {"mptcp_pm_events": 9}, frozenset({10}))
 
 
-def event_payload(kind: int, *attrs: tuple[int, str]) -> bytes:
-    packed = [netlink.attr(number, bytes.fromhex(value)) for number, value in attrs]
-    return netlink.genl_message(kind, 1, *packed)
-
-
 ADDRESSES = ((5, "0a000001"), (7, "0a000002"), (9, "9c40"), (10, "1389"))
 PATH = AddressPair("10.0.0.1", 40000, "10.0.0.2", 5001)
+TOKEN = (1, "cb2ceed7")
+
+
+def event(kind: int, *attrs: tuple[int, str]) -> MptcpEvent:
+    packed = [netlink.attr(number, bytes.fromhex(value)) for number, value in attrs]
+    found = mptcp_genl.parse_event(netlink.genl_message(kind, 1, *packed))
+    assert found is not None
+    return found
 
 
 def test_events_as_linux_6_18_sent_them() -> None:
-    client = mptcp_genl.parse_event(event_payload(2, (1, "cb2ceed7"), *ADDRESSES))
-    assert client is not None
+    client = event(2, TOKEN, *ADDRESSES)
     assert (client.kind, client.path, client.server_side) == (EventKind.ESTABLISHED, PATH, False)
-    server = mptcp_genl.parse_event(event_payload(2, (1, "cb2ceed7"), (18, "01"), (13, "0200"), *ADDRESSES))
-    assert server is not None
-    assert server.server_side
-    refused = mptcp_genl.parse_event(event_payload(11, (1, "cb2ceed7"), (3, "03"), (12, "6f"), *ADDRESSES))
-    assert refused is not None
+    assert event(2, TOKEN, (18, "01"), (13, "0200"), *ADDRESSES).server_side
+    assert event(2, TOKEN, (13, "0200"), *ADDRESSES).server_side, "the flag alone is enough"
+    refused = event(11, TOKEN, (3, "03"), (12, "6f"), *ADDRESSES)
     assert (refused.kind, refused.local_id, refused.error) == (EventKind.SUB_CLOSED, 3, errno.ECONNREFUSED)
-    closed = mptcp_genl.parse_event(event_payload(3, (1, "cb2ceed7")))
-    assert closed is not None
-    assert closed.token == client.token
-
-
-def test_the_server_side_flag_alone_is_enough() -> None:
-    event = mptcp_genl.parse_event(event_payload(2, (1, "cb2ceed7"), (13, "0200"), *ADDRESSES))
-    assert event is not None
-    assert event.server_side
-
-
-def test_listener_events_are_of_no_interest() -> None:
-    assert mptcp_genl.parse_event(event_payload(15, (9, "1389"))) is None
-
-
-def test_ipv4_in_ipv6_form_is_ipv4() -> None:
+    assert event(3, TOKEN).token == client.token
     mapped = "00000000000000000000ffff"
-    event = mptcp_genl.parse_event(
-        event_payload(2, (1, "01000000"), (6, mapped + "0a000001"), (8, mapped + "0a000002"), *ADDRESSES[2:])
-    )
-    assert event is not None
-    assert event.path == PATH
+    in_ipv6 = event(2, TOKEN, (6, mapped + "0a000001"), (8, mapped + "0a000002"), *ADDRESSES[2:])
+    assert in_ipv6.path == PATH
+    listener = netlink.genl_message(15, 1, netlink.attr(9, b"\x13\x89"))
+    assert mptcp_genl.parse_event(listener) is None
 
 
 def test_subflow_create_names_port_and_id() -> None:
@@ -226,13 +210,8 @@ def test_stat_lines() -> None:
     times = parse_stat(STAT)
     assert list(times) == [ALL, "cpu0", "cpu1"]
     assert times[ALL] == CpuTimes(user=25107, system=15287, idle=460604, softirq=8343, steal=37)
-
-
-def test_old_kernels_lines_have_fewer_columns() -> None:
-    assert parse_stat("cpu 1 2 3 4 5 6 7\n")[ALL] == CpuTimes(3, 9, 9, 7, 0)
-
-
-def test_no_cpu_line() -> None:
+    of_an_old_kernel = parse_stat("cpu 1 2 3 4 5 6 7\n")
+    assert of_an_old_kernel[ALL] == CpuTimes(3, 9, 9, 7, 0)
     with pytest.raises(ValueError, match="no `cpu` line"):
         parse_stat("intr 1\n")
 
@@ -241,10 +220,7 @@ def test_busy_is_the_sum_of_its_parts() -> None:
     result = use(CpuTimes(10, 10, 100, 10, 0), CpuTimes(30, 20, 150, 20, 10))
     assert (result.user_pct, result.system_pct, result.softirq_pct, result.steal_pct) == (20, 10, 10, 10)
     assert result.busy_pct == 50
-
-
-def test_no_time_no_use() -> None:
-    assert use(CpuTimes(1, 1, 1, 1, 1), CpuTimes(1, 1, 1, 1, 1)).busy_pct == 0
+    assert use(CpuTimes(1, 1, 1, 1, 1), CpuTimes(1, 1, 1, 1, 1)).busy_pct == 0, "no time, no use"
 
 
 def test_drops_of_all_cpus_count() -> None:

@@ -25,7 +25,7 @@ from engines.wire import ResultReader, messages
 from model.flows import STRIDE, planned_flows
 from model.result import RunResult, Status, Table
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
-from tests.engines.emulation.test_subflow_index import readings
+from tests.engines.emulation.test_subflow_index import readings, table
 
 BEFORE = readings((0, 0, 1100, 5), (1, 0, 1101, 7), (1, 1, 1102, 2))
 AFTER = readings((0, 0, 1100, 8))
@@ -58,11 +58,8 @@ def sample(t_s: float) -> Sample:
 
 
 def look(t_s: float, subflows: int) -> SubflowReadings:
-    kept = ("t_s", "took_s", "mptcp", "cc_names")
-    names = (name for name in SubflowReadings.__dataclass_fields__ if name not in kept)
-    columns: dict[str, Any] = {name: np.full(subflows, round(t_s), np.int64) for name in names}
-    columns["subflow"] = np.arange(subflows)
-    return SubflowReadings(t_s, 0.0, mptcp=np.ones(subflows, np.bool_), cc_names=("reno",), **columns)
+    of_a_flow = table(np.full(subflows, round(t_s)), np.arange(subflows), cwnd_pkts=[round(t_s)] * subflows)
+    return replace(of_a_flow, t_s=t_s)
 
 
 def sampled(lengths: np.ndarray[Any, Any], looks: int = 0) -> Readings:
@@ -112,11 +109,8 @@ def test_queue_lengths_keep_their_times_and_ports() -> None:
         {"t_s": np.array([-1.0, 1.0]), "port": np.array([1, 0]), "pkts": np.array([2, 7])}
     )
     assert tables["queue_times"] == Table({"t_s": np.array([-1.0, 0.0, 1.0])})
-
-
-def test_without_queue_samples_the_table_is_empty() -> None:
-    tables = dict(sample_parts(sampled(np.empty((0, 2), np.uint32)), RATES))
-    assert len(tables["queues"]) == len(tables["queue_times"]) == 0
+    without = dict(sample_parts(sampled(lengths[:0]), RATES))
+    assert len(without["queues"]) == len(without["queue_times"]) == 0
 
 
 def test_sending_all_samples_needs_little_memory() -> None:
@@ -137,6 +131,10 @@ TREE = topos.build("fat_tree", {"k": 4})
 FLOWS = planned_flows(SPEC, TREE)
 
 
+def reverse(of: FiveTuple) -> FiveTuple:
+    return FiveTuple(of.dst, of.src, of.proto, of.dport, of.sport)
+
+
 def keys(probes: list[Probe]) -> list[tuple[int, int]]:
     return [(probe.flow, probe.subflow) for probe in probes]
 
@@ -155,18 +153,10 @@ def test_every_subflow_has_a_probe_on_its_paths(kind: str, policy: str) -> None:
         nics = [net.nics_of(net.index(name)) for name in (flow.src, flow.dst)]
         src_ip, dst_ip = (own[probe.subflow % len(own)].ip for own in nics)
         assert (probe.src, probe.dst, probe.src_ip, probe.dst_ip) == (flow.src, flow.dst, src_ip, dst_ip)
-        cport = flow.cport + probe.subflow * STRIDE
-        for udp, tcp in (
-            (
-                FiveTuple(src_ip, dst_ip, PROTO_UDP, probe.sport, probe.dport),
-                FiveTuple(src_ip, dst_ip, PROTO_TCP, cport, flow.port),
-            ),
-            (
-                FiveTuple(dst_ip, src_ip, PROTO_UDP, probe.dport, probe.sport),
-                FiveTuple(dst_ip, src_ip, PROTO_TCP, flow.port, cport),
-            ),
-        ):
-            assert path(net, tables, policy, seed, udp) == path(net, tables, policy, seed, tcp)
+        tcp = FiveTuple(src_ip, dst_ip, PROTO_TCP, flow.cport + probe.subflow * STRIDE, flow.port)
+        udp = FiveTuple(src_ip, dst_ip, PROTO_UDP, probe.sport, probe.dport)
+        for ping, data in ((udp, tcp), (reverse(udp), reverse(tcp))):
+            assert path(net, tables, policy, seed, ping) == path(net, tables, policy, seed, data)
 
 
 @pytest.mark.parametrize(
@@ -191,24 +181,8 @@ def test_subflows_that_were_seen_are_probed_where_they_are() -> None:
     nics = [TREE.nic_by_ip(ip) for ip in (flow.src_ip, flow.dst_ip)]
     lport = np.array([flow.cport, flow.cport + STRIDE + 251])
     address = [int.from_bytes(bytes(map(int, nic.ip.split("."))), "big") for nic in nics]
-    names = (
-        *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "retransmits", "bytes_acked"),
-        *("delivered_pkts", "delivery_rate_bps", "unacked_pkts", "notsent_bytes", "busy_us"),
-        *("rwnd_limited_us", "cc"),
-    )
-    seen = SubflowReadings(
-        t_s=0.0,
-        took_s=0.0,
-        flow=np.zeros(2, np.int64),
-        subflow=np.arange(2),
-        laddr=np.full(2, address[0]),
-        raddr=np.full(2, address[1]),
-        lport=lport,
-        rport=np.full(2, flow.port),
-        mptcp=np.ones(2, np.bool_),
-        cc_names=("reno",),
-        **{name: np.zeros(2, np.int64) for name in names},
-    )
+    ends = {"laddr": [address[0]] * 2, "raddr": [address[1]] * 2, "lport": lport, "rport": [flow.port] * 2}
+    seen = table(np.zeros(2), np.arange(2), **ends)
     probes = probes_for(SPEC, TREE, FLOWS[:1], seen)
     assert keys(probes) == [(0, 0), (0, 1)]
     assert probes[0] == planned[0]

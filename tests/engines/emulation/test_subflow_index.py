@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -184,25 +185,20 @@ def test_ports_of_the_kernels_choice() -> None:
     ) == [(7, 3), (7, 2), (7, 1), (7, 0)]
 
 
+def table(flow: npt.ArrayLike, subflow: npt.ArrayLike, **columns: Any) -> SubflowReadings:
+    """Return MPTCP's subflows under Reno, read at t_s = 0, with 0 in all other columns."""
+    length = np.size(flow)
+    given = {"flow": flow, "subflow": subflow, **columns}
+    names = SubflowReadings.__dataclass_fields__.keys() - {"t_s", "took_s", "cc_names"}
+    values: dict[str, Any] = {name: np.array(given.get(name, np.zeros(length)), np.int64) for name in names}
+    values["mptcp"] = np.ones(length, np.bool_)
+    return SubflowReadings(t_s=0.0, took_s=0.0, cc_names=("reno", "cubic"), **values)
+
+
 def readings(*rows: tuple[int, int, int, int]) -> SubflowReadings:
-    """From (flow, subflow, local port, retransmits)."""
-    columns = np.array(rows, np.int64).reshape(-1, 4).T
-    names = (
-        *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "bytes_acked", "cc"),
-        *("delivered_pkts", "delivery_rate_bps", "unacked_pkts", "notsent_bytes", "busy_us"),
-        *("rwnd_limited_us", "laddr", "raddr", "rport"),
-    )
-    return SubflowReadings(
-        t_s=0.0,
-        took_s=0.0,
-        flow=columns[0],
-        subflow=columns[1],
-        lport=columns[2],
-        retransmits=columns[3],
-        mptcp=columns[1] > 0,
-        cc_names=("reno", "cubic"),
-        **{name: np.zeros(len(rows), np.int64) for name in names},
-    )
+    """From (flow, subflow, local port, retransmits); the first subflows are of plain TCP."""
+    flow, subflow, lport, again = np.array(rows, np.int64).reshape(-1, 4).T
+    return replace(table(flow, subflow, lport=lport, retransmits=again), mptcp=subflow > 0)
 
 
 def test_a_reading_is_one_array() -> None:

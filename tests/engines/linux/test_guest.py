@@ -8,7 +8,6 @@ import py_compile
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from engines.linux.guest import (
 from engines.linux.launch import MEMORY, ROOT, launcher, supported
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.waiting import until
 
 
 def spec(k: int, subflows: int, seed: int = 1) -> RunSpec:
@@ -188,11 +188,7 @@ def test_a_guest_and_its_folder_end_with_a_parent_that_was_killed(tmp_path: Path
         guest = Path("/proc", process.stdout.readline().strip())
         process.kill()
         process.wait(20)
-    deadline_s = time.monotonic() + 10
-    while (
-        guest.exists() and "Z" not in (guest / "stat").read_text().split() and time.monotonic() < deadline_s
-    ):
-        time.sleep(0.01)
+    until(lambda: not guest.exists() or "Z" in (guest / "stat").read_text().split(), 10.0, "it has ended")
     assert len(list(tmp_path.iterdir())) == 1
     with started(tmp_path, "true") as again:
         assert again.wait(20) == 0
@@ -229,31 +225,32 @@ def console(*pieces: bytes) -> Console:
     return found
 
 
-def test_a_panic_is_named_with_its_last_lines() -> None:
-    found = console(PANIC[:25], PANIC[25:])
-    assert found.cause(512) == "its kernel panicked: Attempted to kill init! exitcode=0x00000100"
-    assert found.last_lines().endswith("Not tainted 6.12.117 #1")
+OUT_OF_MEMORY = "it ran out of its 512 MB of memory"
 
 
-def test_running_out_of_memory_is_named_with_the_memory_it_had() -> None:
-    assert console(KILLED).cause(512) == "it ran out of its 512 MB of memory"
-    assert console(KILLED, PANIC).cause(512) == "it ran out of its 512 MB of memory"
+@pytest.mark.parametrize(
+    ("pieces", "cause"),
+    [
+        ((PANIC[:25], PANIC[25:]), "its kernel panicked: Attempted to kill init! exitcode=0x00000100"),
+        ((KILLED,), OUT_OF_MEMORY),
+        ((KILLED, PANIC), OUT_OF_MEMORY),
+        ((NOT_MAPPED, KILLED), OUT_OF_MEMORY),
+        ((b"hello\n",), "it ended without a result"),
+    ],
+)
+def test_the_cause_of_an_end_is_named(pieces: tuple[bytes, ...], cause: str) -> None:
+    assert console(*pieces).cause(512) == cause
 
 
 def test_a_machine_that_maps_no_more_memory_is_not_a_guest_without_memory() -> None:
-    found = console(NOT_MAPPED)
-    assert "vm.max_map_count" in found.cause(512)
-    assert "512" not in found.cause(512)
-    assert console(NOT_MAPPED, KILLED).cause(512) == "it ran out of its 512 MB of memory"
-
-
-def test_another_end_is_no_panic() -> None:
-    assert console(b"hello\n").cause(512) == "it ended without a result"
-    assert Console().last_lines() == ""
+    cause = console(NOT_MAPPED).cause(512)
+    assert "vm.max_map_count" in cause and "512" not in cause
 
 
 def test_only_the_last_lines_are_kept_and_empty_ones_are_not() -> None:
     found = console(b"".join(b"line %d\n\n" % i for i in range(3 * LAST_LINES)))
+    assert console(PANIC).last_lines().endswith("Not tainted 6.12.117 #1")
+    assert Console().last_lines() == ""
     assert list(found.tail) == [f"line {i}" for i in range(2 * LAST_LINES, 3 * LAST_LINES)]
 
 
