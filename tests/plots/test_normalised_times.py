@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,7 @@ from model.spec import RunSpec
 from plots.charts import normalised_times
 from plots.charts.normalised_times import Pairs, pairs
 from plots.data import Point
-from plots.registry import CHARTS
 from tests.support.chart_points import flow_row, point
-from tests.support.svg_text import words_of
 
 MEAN = normalised_times.value_of(ALL, lambda times: times.mean)
 
@@ -57,7 +54,7 @@ def test_an_interval_needs_six_seeds_or_three_of_real_hosts_and_their_twins(name
     assert half_widths[0] == 0 < half_widths[1]
 
 
-def test_flows_pair_by_seed_and_number_where_both_ended(tmp_path: Path) -> None:
+def test_flows_pair_by_seed_and_number_where_both_ended() -> None:
     times = dict(zip((*ON_LINUX, *TWINS), (9.0, 2.0, 3.0, 3.0, 1.0, 1.5), strict=True))
     points = [ran(spec, times[arm_of(spec)], 10 if arm_of(spec) == "linux-tcp" else 0) for spec in specs()]
     (study,) = normalised_times.studies(points)
@@ -66,11 +63,4 @@ def test_flows_pair_by_seed_and_number_where_both_ended(tmp_path: Path) -> None:
     assert [len(of.linux) for of in found] == [90, 100, 100]
     assert [of.ratio for of in found] == pytest.approx([3.0, 2.0, 2.0])
     assert found[0].agreement == pytest.approx(1.0)
-    (path,) = CHARTS["normalised_by_flow"].draw(points, tmp_path)
-    words = words_of(path)
-    assert words.split().count("1") >= 2 * len(found), "both axes of each column have plain numbers"
-    assert words.count("Linux: time / time alone") == 1
-
-
-def test_two_flows_have_no_correlation() -> None:
-    assert Pairs("linux-tcp", (1.0, 2.0), (1.0, 3.0)).agreement is None
+    assert Pairs("linux-tcp", (1.0, 2.0), (1.0, 3.0)).agreement is None, "two flows have no correlation"

@@ -1,4 +1,4 @@
-"""The registry: each chart is drawn, explained in two sentences, and costs nothing before."""
+"""The registry: each chart is drawn from good, suspect and flowless points, and costs nothing before."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from model.spec import (
 )
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared.sheet import MAX_CAPTION_LINES
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
+from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
 from workloads import matrices
 
@@ -153,11 +153,50 @@ def test_every_chart_is_drawn(name: str, tmp_path: Path) -> None:
     assert files, "nothing was drawn"
     for path in files:
         assert path.name.startswith(name) and path.is_file()
-        words = words_of(path)
-        assert len(words) > 100
-        captions = re.findall(r"<text[^>]*font-size: 8px[^>]*(?:translate\(| x=\")7\.2\b", path.read_text())
-        assert 1 <= len(captions) <= MAX_CAPTION_LINES
-        assert not re.search(r"Linux \d|\blanes?\b|sent again|reference", words)
+        assert len(words_of(path)) > 100
+
+
+UNMARKED = {
+    *(name for name in CHARTS if name.startswith("normalised_")), "queue_by_arm", "flow_level",
+    "subflows_needed", "noise",
+}  # fmt: skip
+"""Charts that do not tell good points from suspect ones, and one that leaves these out."""
+
+
+def doubtful(of: Point) -> Point:
+    """Return a suspect point of another seed, whose flows are three times as slow."""
+    flows = tuple(
+        dataclasses.replace(
+            flow, goodput_mbps=flow.goodput_mbps / 3, completed_s=3 * flow.completed_s,
+            srtt_ms_mean=3 * flow.srtt_ms_mean, retransmits=9 * flow.retransmits + 7,
+        )
+        for flow in of.flows
+    )  # fmt: skip
+    reasons = (of_text("reason of suspect"),)
+    pct = of.goodput_pct and dataclasses.replace(of.goodput_pct, mean=of.goodput_pct.mean / 3)
+    return changed(of, seed=2, status=Status.SUSPECT, reasons=reasons, flows=flows, goodput_pct=pct)
+
+
+def titles_of(paths: Sequence[Path]) -> list[str]:
+    """Return the lines of the titles: texts of the largest size."""
+    found = []
+    for path in paths:
+        sized = re.findall(r"font-size: ([\d.]+)px[^>]*>([^<]*)<", path.read_text())
+        largest = max(float(size) for size, _ in sized)
+        found += [text for size, text in sized if float(size) == largest]
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in CHARTS if name not in UNMARKED])
+def test_suspect_points_are_named_and_in_no_title_beside_good_ones(name: str, tmp_path: Path) -> None:
+    good = points_for(name)
+    bad = [doubtful(each) for each in good]
+    of_good, of_both, of_bad = (
+        CHARTS[name].draw(points, tmp_path / folder, expected=(1, 8))
+        for folder, points in (("good", good), ("both", [*good, *bad]), ("bad", bad))
+    )
+    assert titles_of(of_good) == titles_of(of_both) != []
+    assert all("suspect" in words_of(path).lower() for path in of_bad) and of_bad
 
 
 def endless(flows: Sequence[FlowRow]) -> tuple[FlowRow, ...]:
@@ -180,8 +219,7 @@ def test_no_chart_fails_for_want_of_flows(name: str, tmp_path: Path) -> None:
 def test_every_chart_explains_itself(name: str, tmp_path: Path) -> None:
     chart = CHARTS[name]
     assert chart.draw([], tmp_path) == []
-    assert len(re.findall(r"[.](?: [A-Z]|$)", chart.reading)) == 2, "two sentences"
-    assert chart.name == name and chart.title and not chart.title.endswith(".")
+    assert chart.name == name and chart.title and chart.reading
 
 
 def test_baselines_alone_are_in_no_chart(tmp_path: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.quantities import LINKS_BUSY_PCT
-from model.result import NO_VALUE, PortRow, Status, Table
+from model.result import NO_VALUE, Status, Table
 from plots.charts import cpu, queue_lengths, throughput, windows_and_rtt
 from plots.data import Inputs, Level, Point, panels
 from plots.registry import CHARTS
@@ -45,7 +44,6 @@ def one_flow(of: Point) -> Point:
 CASES: dict[str, list[Point]] = {
     "all there": [sampled(1), sampled(2), sampled(8)],
     "every status": [sampled(1), sampled(2, status=FAILED), sampled(4, status=SUSPECT)],
-    "all suspect": [sampled(1, status=SUSPECT), sampled(8, status=SUSPECT)],
     "seeds": [sampled(n, seed) for n in (1, 8) for seed in range(1, 7)],
     "unbounded": [sampled(1, queue_pkts=0), sampled(8, queue_pkts=0)],
     "one flow": [one_flow(sampled(1)), one_flow(sampled(8))],
@@ -112,11 +110,6 @@ def test_a_transport_without_samples_makes_room_for_one_with(name: str, tmp_path
     assert "MPTCP 2" in text and "not sampled: MPTCP 8" in text
 
 
-def test_a_good_seed_is_shown_before_a_suspect_one(tmp_path: Path) -> None:
-    text = words_of(queue_lengths.draw_queues(Inputs([sampled(1, 1, SUSPECT), sampled(1, 2)], tmp_path))[0])
-    assert "Shown: TCP (seed 2)" in text and "(suspect)" not in text
-
-
 def big(queue_pkts: int) -> Point:
     """k=8 at 10 Hz for 60 s, half of the queues busy: 768 ports, 230 000 rows."""
     rng = np.random.default_rng(1)
@@ -137,24 +130,6 @@ def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path)
     (path,) = CHARTS[name].draw([big(queue_pkts)], tmp_path)
     assert path.stat().st_size < MAX_BYTES
     assert "640 switch queues" in words_of(path)
-
-
-def test_many_flows_stay_small_files(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    flows = tuple(
-        dataclasses.replace(
-            flow_row(n),
-            goodput_mbps=float(rng.uniform(0, 5)),
-            srtt_ms_mean=float(ms),
-            srtt_ms_std=1.0,
-            ping_ms_mean=float(ms),
-        )
-        for n, ms in enumerate(rng.uniform(1, 5000, 16_256))
-    )
-    every = changed(point(8), flows=flows)
-    for name in ("rtt", "rank"):
-        (path,) = CHARTS[name].draw([every], tmp_path)
-        assert path.stat().st_size < MAX_BYTES
 
 
 def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
@@ -205,33 +180,6 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
     assert "4 links, least" in words_of(throughput.draw_link_utilisation(Inputs([star], tmp_path))[0])
 
 
-def overflowing(of: Point, dropping: Callable[[PortRow], bool]) -> Point:
-    ports = tuple(
-        dataclasses.replace(port, drops=int(dropping(port)), max_queue_pkts=450) for port in of.ports
-    )
-    return changed(of, ports=ports)
-
-
-def test_titles_of_queues_are_about_switches(tmp_path: Path) -> None:
-    of = overflowing(sampled(1), lambda port: port.layer in ("host-edge", "edge-host"))
-    assert "Queues that overflow: 20 % with TCP" in words_of(
-        queue_lengths.draw_queues(Inputs([of], tmp_path))[0]
-    )
-    endless = overflowing(sampled(1, queue_pkts=0), lambda _: False)
-    text = words_of(queue_lengths.draw_queues(Inputs([endless], tmp_path))[0])
-    assert "Longest queue: 450 packets (1.1 s) with TCP" in text and "unbounded queues" in text
-
-
-def test_the_longest_queues_are_named(tmp_path: Path) -> None:
-    of = sampled(1)
-    port = next(port for port in of.ports if port.layer == "agg-core")
-    rows = [(t / 5, port.port, 50) for t in range(30)]
-    (path,) = queue_lengths.draw_queues(
-        Inputs([with_table(of, "queues", Table.from_rows(EMPTY["queues"], rows))], tmp_path)
-    )
-    assert f"{port.node}\N{RIGHTWARDS ARROW}{port.peer}" in words_of(path)
-
-
 def rtts(*means: tuple[float, float]) -> Point:
     """A point whose flows have these means by the kernel and by pings."""
     flows = (
@@ -246,12 +194,11 @@ def rtts(*means: tuple[float, float]) -> Point:
 
 def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:
     text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
-    assert "Mean RTT: 150 ms with TCP" in text and "TCP; 10.0 % of 20 pings lost" in text
-    assert "none came back" not in text and "upwards only" not in text
+    assert "150 ms with TCP" in text and "10.0 % of 20 pings lost" in text
     text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
-    assert "none came back" in text and "upwards only" in text and "RTT (s)" in text
+    assert "none came back" in text and "RTT (s)" in text
     text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
-    assert "Mean RTT: 60 ms" in text and "kernel" not in text
+    assert "60 ms" in text and "kernel" not in text
 
 
 def test_windows_are_of_the_fastest_median_and_slowest_flow() -> None:
@@ -268,9 +215,7 @@ def test_cpu_is_one_chart_for_all_sizes(tmp_path: Path) -> None:
     points = [sampled(1), sampled(8), sampled(1, k=8), sampled(8, status=FAILED, k=8)]
     paths = cpu.draw_cpu(Inputs(points, tmp_path, expected=(1, 8)))
     assert [path.name for path in paths] == ["cpu.svg"]
-    text = words_of(paths[0])
-    assert "k=8: failed: MPTCP 8" in text and "FatTree k=4, 16 hosts / FatTree k=8, 128 hosts" in text
-    assert "CPUs are 23 to 44 % busy" in text
+    assert "k=8: failed: MPTCP 8" in words_of(paths[0])
 
 
 def test_cpu_means_are_of_the_measured_window() -> None:

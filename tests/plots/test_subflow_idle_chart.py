@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from model.result import Status
 from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
 from plots.charts import subflow_idle
 from plots.data import Inputs, Point
-from tests.support.chart_points import changed, point, sampled
+from tests.support.chart_points import changed, sampled
 from tests.support.svg_text import words_of
 
 BEST = "tcp_wmem 4M"
@@ -21,8 +20,8 @@ TUNINGS: dict[str, dict[str, object]] = {
 }
 
 
-def tuned(name: str, idle_pct: float, seed: int = 1, status: Status = Status.OK) -> Point:
-    made = sampled(8, seed, status)
+def tuned(name: str, idle_pct: float, seed: int = 1) -> Point:
+    made = sampled(8, seed)
     metrics = {**made.metrics, "subflow_idle_pct": idle_pct}
     return changed(made, metrics=metrics, **TUNINGS[name])
 
@@ -33,29 +32,9 @@ def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -
     text = words_of(path)
     assert "tcp_wmem 4M: subflows idle 0.6 %" in text
     assert "kernel's own: subflows idle 3.0 %" in text
-    assert text.index(BEST) < text.index("kernel's own") < text.index("writes of 4K")
-
-
-def test_suspect_points_are_in_no_mean(tmp_path: Path) -> None:
-    points = [tuned(BEST, 1.0), tuned(BEST, 5.0, 2, Status.SUSPECT)]
-    (path,) = subflow_idle.draw_subflow_idle(Inputs(points, tmp_path))
-    text = words_of(path)
-    assert "idle 1.0 %" in text
-    assert "reason of suspect" in text
-    (doubtful,) = subflow_idle.draw_subflow_idle(Inputs(points[1:], tmp_path / "doubtful"))
-    assert "No finding" in words_of(doubtful)
 
 
 def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
     bare = changed(tuned(BEST, 2.0), read_table=lambda _name: None)
     (path,) = subflow_idle.draw_subflow_idle(Inputs([bare], tmp_path))
     assert "idle 2.0 %" in words_of(path)
-
-
-def test_nothing_to_show(tmp_path: Path) -> None:
-    assert (
-        subflow_idle.draw_subflow_idle(
-            Inputs([point(8), sampled(1), tuned(BEST, 1.0, status=Status.FAILED)], tmp_path)
-        )
-        == []
-    )

