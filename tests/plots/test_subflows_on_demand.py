@@ -24,9 +24,7 @@ from plots.charts.subflows_on_demand import (
     with_equal_seeds,
 )
 from plots.data import Point, panels
-from plots.registry import CHARTS
 from plots.shared.labels import NamedMark, places
-from plots.shared.labels import Spot, places
 from tests.support.chart_points import changed, flow_row, point
 
 RESPONSIVE, HEDERA = SchedulerSpec("responsive", 2.0), SchedulerSpec("annealing", 10.0)
