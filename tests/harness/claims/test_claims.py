@@ -139,11 +139,6 @@ class TestReasons:
         assert claim_on(LEVEL, simulated(HIGH), emulated(LOW)).reasons == ["Real subflows run dry."]
         assert len(claim_on(LEVEL, simulated(LOW), emulated(LOW)).reasons) == 2
 
-    def test_one_reason_does_for_both(self) -> None:
-        row = LEVEL.explained("Paths collide.")
-        assert claim_on(row, simulated(LOW), emulated(LOW)).reasons == ["Paths collide."]
-        assert claim_on(row, simulated(HIGH), emulated(LOW)).reasons == ["Paths collide."]
-
 
 class TestShown:
     def test_a_smaller_network_and_the_links_of_real_hosts_are_shown(self) -> None:
@@ -199,11 +194,6 @@ class TestShown:
     def test_a_split_sentence_names_its_engines(self) -> None:
         (sentence,) = sentences([claim_on(LEVEL, simulated(HIGH), emulated(LOW))])
         assert sentence.judgement == (SentenceOutcome.SPLIT, "differs emulated, agrees simulated")
-
-    def test_a_caveat_stands_whatever_the_verdict(self) -> None:
-        row = LEVEL.with_caveat("Two emulated runs gave less.")
-        for values in (HIGH, LOW):
-            assert "Two emulated runs gave less." in claim_on(row, simulated(values)).reasons
 
     def test_json_has_both_variants(self) -> None:
         shown = claim_fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))

@@ -61,13 +61,7 @@ def test_a_second_command_measures_nothing(tmp_path: Path, counting: Counting) -
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"status": Status.SUSPECT},
-        {"baseline_mbps": 4.0},
-        {"as_intended": True},
-    ],
-    ids=str,
+    "change", [{"status": Status.SUSPECT}, {"baseline_mbps": 4.0}, {"as_intended": True}], ids=str
 )
 def test_another_judgement_on_the_points_is_measured(
     tmp_path: Path, counting: Counting, change: dict[str, Any]

@@ -11,15 +11,14 @@ import pytest
 from common.errors import UsageError
 from engines.registry import LINUX, MININET, SIMULATOR
 from experiments.registry import CATALOGUE, EXPERIMENTS
-from harness.claims.claims import NOT_MEASURED, Verdict, claims, verdicts
+from harness.claims.claims import NOT_MEASURED, Verdict, verdicts
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Experiment, Figure
-from harness.metrics.published import Published
 from harness.options.fields import changed
 from harness.options.options import UserOptions, resolve
 from harness.own_experiment import experiment
 from harness.plan.sweeps import Variant
-from harness.report.sentences import elsewhere, published_goodput, results
+from harness.report.sentences import published_goodput
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec
 from tests.support.judged_points import judged, stored
@@ -134,11 +133,6 @@ def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
     assert own.together(simulated)
 
 
-def test_plain_tcp_runs_the_same_under_every_coupled_algorithm() -> None:
-    tcp = points_of(ONE_TO_ONE, UserOptions.of(engine=SIMULATOR, cc="olia", subflows="1"))
-    assert not OwnSettings([ONE_TO_ONE]).together(tcp)
-
-
 def test_a_file_of_the_users_has_settings_of_its_own() -> None:
     """Its variants and pins are the figure's, and options override them."""
     mine: Experiment = experiment(
@@ -177,29 +171,6 @@ def test_plain_tcp_is_judged_beside_another_coupled_algorithm() -> None:
     for verdict in verdicts_on(*specs):
         assert (verdict.word == NOT_MEASURED) == (verdict.published.subflows == 8)
         assert verdict.overrides == (("OLIA",) if verdict.published.subflows == 8 else ())
-
-
-def test_claims_are_not_judged_on_overriding_points() -> None:
-    figure = dataclasses.replace(ONE_TO_ONE, separate_variants=True)
-    lossy = judged([stored(mptcp_with(ONE_TO_ONE, k="8", loss="1"), [2.0])])
-    found = {claim.published: claim for claim in claims(figure, lossy)}
-    eight: list[Published] = [row for row in figure.published if row.subflows == 8]
-    assert all(found[row].word == NOT_MEASURED and found[row].overrides for row in eight)
-
-
-def test_statements_that_are_not_judged_are_counted_apart() -> None:
-    (other_size,) = elsewhere(verdicts_on(mptcp_with(ONE_TO_ONE, k="4", loss="1")), "x")
-    lossy = verdicts_on(mptcp_with(ONE_TO_ONE, k="8", loss="1"))
-    not_run, overridden = elsewhere(lossy, "x")
-    assert "loss" not in other_size + not_run and "1 % random loss" in overridden
-    assert not_run.startswith(f"{sum(not verdict.overrides for verdict in lossy)} ")
-    assert overridden.startswith(f"{sum(bool(verdict.overrides) for verdict in lossy)} ")
-
-
-def test_the_last_lines_name_what_overrides_the_figure() -> None:
-    points = judged([stored(mptcp_with(ONE_TO_ONE, k="8", routing="ecmp"), [3.0])])
-    (first, *_) = results(points, OwnSettings([ONE_TO_ONE]))
-    assert "ecmp routing" in first
 
 
 def test_a_point_belongs_to_the_figure_that_it_is_most_similar_to() -> None:

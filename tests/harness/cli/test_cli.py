@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -239,23 +238,6 @@ def test_plot_draws_what_is_stored_and_names_what_is_damaged(
     assert str(victim) in done.stderr
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_older_results_are_one_line_and_cost_nothing(results: Path) -> None:
-    run(results, "--seeds", "3")
-    for path in (results / EXPERIMENT).glob("fake-*/run.json"):
-        path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))
-    words = "10 points have a run.json that cannot be used"
-    for command in ("status", "plot"):
-        options = RUN[2:] if command == "status" else ()
-        done = refabric(command, EXPERIMENT, *options, "--results", str(results))
-        assert [words in line for line in done.stderr.splitlines()][:1] == [True]
-        assert len(done.stderr.splitlines()) <= 2
-    again = run(results, "--seeds", "3")
-    assert again.exit_code == 0
-    assert again.output.count(words) == 1
-    assert len(load(results / EXPERIMENT)) == 10
-
-
 def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None:
     undrawn(*RUN, "--results", str(results))
     victim = next((results / EXPERIMENT).glob("*mptcp2*/samples/cpu.csv.gz"))
@@ -285,16 +267,6 @@ def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(
     assert f"{victim}: No such file; run the experiment again" in line
     assert "[1/1]" in undrawn("run", *options).stdout
     assert refabric("plot", "cs244-fig12", "--results", str(results)).stderr == ""
-
-
-def test_list_names_everything_and_version_is_one_line() -> None:
-    done = refabric("list")
-    assert all(
-        name in done.stdout
-        for name in (EXPERIMENT, "fat_tree", "one_to_one", "reno", "first_fit", "mininet", "paper")
-    )
-    assert set(objects(refabric("list", "--json"))[0]) >= {"experiments", "topologies", "workloads"}
-    assert refabric("--version").stdout.startswith("refabric")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -399,24 +371,6 @@ class TestSignals:
         stdout, _ = slow.communicate(timeout=30)
         assert slow.returncode == 0, stdout
         assert len(list((results / EXPERIMENT).glob("fake-*"))) == 8
-
-    def test_on_a_terminal_there_is_a_live_line(self, results: Path) -> None:
-        parent, child = pty.openpty()
-        process = start(results, 0.6, stdout=child)
-        os.close(child)
-        text = b""
-        while True:
-            try:
-                data = os.read(parent, 4096)
-            except OSError:  # EIO: the other end is closed
-                break
-            if not data:
-                break
-            text += data
-        os.close(parent)
-        assert process.wait(timeout=20) == 0
-        assert b" left" in text
-        assert b"measure" in text
 
 
 def _points_begun(folder: Path) -> list[str]:

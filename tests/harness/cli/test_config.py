@@ -103,11 +103,3 @@ def test_a_mistake_is_one_line_and_nothing_starts(text: str, words: str) -> None
     assert re.search(words, done.stderr), done.stderr
     assert done.stderr.count("\n") == 1
     assert not Path("results").exists()
-
-
-def test_the_file_names_the_experiments() -> None:
-    Path("good.toml").write_text(ONE)
-    assert "Got unexpected extra argument" in run("plan", "--config", "good.toml", "star").stderr
-    assert "name one file" in run("plan", "--config").stderr
-    assert "Missing argument 'EXPERIMENT'" in run("plan").stderr
-    assert "No such file" in run("plan", "--config", "nope.toml").stderr

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import zipfile
-from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from rich.console import Console
 
-from engines import registry
 from experiments.command import main
-from harness.cli.commands import COMMANDS, next_steps
+from harness.cli.commands import COMMANDS
 from harness.cli.manuals import pages
-from harness.cli.progress import RichProgress
 from harness.results import contents
 from tests.support import chart_files
-from tests.support.fake_engine import FakeEngine
 
 STUDY = "cs244-one-to-one"
 RUN = ("run", STUDY, "--engine", "fake", "--k", "4", "--subflows", "1,2")
@@ -142,33 +137,3 @@ def test_a_report_compares_two_folders(stored: Path) -> None:
     assert "name one experiment" in run("report").stderr
     Path("comparison.html").write_text("mine")
     assert "is not a report of refabric" in run("report", "--compare", str(stored), "other").stderr
-
-
-def test_a_pipe_has_one_line_per_point_and_per_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(registry.ENGINES, "fake", FakeEngine)
-    done = CliRunner().invoke(main, [*RUN, "--results", str(tmp_path)])
-    lines = done.stdout.splitlines()
-    assert sum(line.startswith("[") for line in lines) == 3
-    assert lines[-1] == f"Open {tmp_path}/{STUDY}/report.html"
-    assert "\x1b" not in done.stdout
-
-
-def test_the_trials_of_a_calibration_are_seen() -> None:
-    stream = StringIO()
-    progress = RichProgress(Console(file=stream, force_terminal=True, width=80))
-    progress.phase("trying 10 Mb/s", 12.0)
-    progress.note("link rate at k=4: 10 Mb/s")
-    progress.end()
-    assert "trying 10 Mb/s 0 s of 12 s" in stream.getvalue()
-    assert "note: link rate at k=4" in stream.getvalue()
-
-
-def test_a_wheel_names_no_script_that_it_lacks(tmp_path: Path) -> None:
-    steps = next_steps(tmp_path)
-    assert "run_mptcp.sh" not in steps
-    commands = [line.split("  ")[1].split() for line in steps.splitlines()[1:]]
-    assert commands
-    for command in commands:
-        assert CliRunner().invoke(main, [*command[1:2], "--help"]).exit_code == 0

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UsageError
-from engines.emulation import calibrate
 from experiments.command import main
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from experiments.registry import EXPERIMENTS
@@ -30,7 +29,6 @@ from harness.options.fields import (
 )
 from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.parsers import ints, sweep_workloads
-from harness.options.profiles import PROFILES
 from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
 from harness.plan import jobs, session
 from harness.plan.machines import TO_BE_MEASURED, ThisMachine
@@ -74,40 +72,36 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ({"k": "5"}, "even k from 4"), ({"k": "2"}, "even k from 4"), ({"k": "0"}, "even k from 4"),
+        ({"k": "5"}, "even k from 4"), ({"k": "2"}, "even k from 4"), ({"k": "82"}, "even k from 4 to 80"),
         ({"k": "4-8"}, "list the sizes"), ({"k": "four"}, "not a number"),
-        ({"k": "82"}, "even k from 4 to 80"),
-        ({"workload": "all_to_none"}, "choose from: one_to_one"), ({"workload": "reference"}, "choose from"),
+        ({"workload": "reference"}, "choose from"), ({"workload": "all_to_none"}, "choose from"),
         ({"subflows": "0"}, "outside 1..32"), ({"subflows": "33"}, "outside 1..32"),
-        ({"subflows": "1-40"}, "outside 1..32"), ({"subflows": "8-1"}, "empty or too long"),
-        ({"subflows": "1-99999"}, "empty or too long"), ({"subflows": "1,,2"}, "not a number"),
+        ({"subflows": "8-1"}, "empty or too long"), ({"subflows": "1-99999"}, "empty or too long"),
+        ({"subflows": "1,,2"}, "not a number"),
         ({"loss": -0.1}, "at least 0"), ({"loss": 51.0}, "at most 50"), ({"ecn": -1}, "at least 0"),
         ({"write": 1 << 25}, "at most"), ({"sysctl": ("kernel.panic=1",)}, "a name of net."),
         ({"sysctl": ("net.ipv4.tcp_sack",)}, "NAME=VALUE"), ({"sysctl": ("net.ipv4/x=1",)}, "NAME=VALUE"),
         ({"sysctl": ("net..ipv4=1",)}, "NAME=VALUE"), ({"cc": "vegas"}, "choose from: reno"),
-        ({"cc": ",lia"}, "a name is missing"), ({"cc": ""}, "a name is missing"),
-        ({"ecn": 100}, "drops before it marks"),
+        ({"cc": ",lia"}, "a name is missing"), ({"ecn": 100}, "drops before it marks"),
         ({"queue_bytes": 100}, "at least 1514"), ({"queue": 10, "queue_bytes": 15000}, "choose one"),
         ({"random_drop": -1}, "at least 0"), ({"random_drop": 101}, "the queue holds 100 packets"),
         ({"random_drop": 9, "queue": 0}, "the queue has no limit"),
         ({"random_drop": 9, "queue_bytes": 8 * 1514}, "holds 8 packets"),
         ({"discipline": "fair"}, "choose from: fifo, priority"),
-        ({"event": ("c0-p0a0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("10:c0:0",)}, "SECONDS:NODE-NODE"),
-        ({"event": ("10:c0-a-b:0",)}, "SECONDS:NODE-NODE"),
+        ({"event": ("c0-p0a0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("10:c0-a-b:0",)}, "SECONDS:NODE-NODE"),
         ({"event": ("1:c0-p0a0:x",)}, "for half the rate"),
         ({"sysctl": ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack=1")}, "give it once"),
-        ({"rate": "0"}, "above 0"), ({"rate": "-5"}, "above 0"), ({"rate": "nan"}, "above 0"),
-        ({"rate": "inf"}, "above 0"), ({"rate": "fast"}, "--rate auto"),
+        ({"rate": "-5"}, "above 0"), ({"rate": "nan"}, "above 0"), ({"rate": "inf"}, "above 0"),
+        ({"rate": "0"}, "above 0"), ({"rate": "fast"}, "--rate auto"),
         ({"rate": "1e-7"}, "at least 0.01 Mb/s"), ({"rate": "1e13"}, "at most 400000 Mb/s"),
         ({"queue": 2**32}, "at most 1000000 packet"), ({"delay": 1e9}, "at most 10000000 us"),
         ({"queue": -1}, "at least 0 packets (0: unbounded)"),
         ({"delay": -1.0}, "at least 0 us"), ({"seconds": 0.0}, "at least 1e-06 s"),
         ({"seconds": float("nan")}, "at least 1e-06 s"),
         ({"warmup": -0.5}, "at least 0 s"), ({"seed": -1}, "at least 0"), ({"seeds": 0}, "1..1000"),
-        ({"cc": "vegas"}, "choose from: reno, cubic, bbr"),
-        ({"engine": "ns3"}, "choose from: mininet, linux, simulator, flow-level"),
-        ({"dataplane": "copper"}, "choose from: fabric"), ({"traffic": "netperf"}, "choose from: iperf3"),
-        ({"routing": "rip"}, "choose from: hashed, ecmp"), ({"profile": "huge"}, "smoke, quick, paper"),
+        ({"engine": "ns3"}, "choose from"), ({"dataplane": "copper"}, "choose from"),
+        ({"traffic": "netperf"}, "choose from"), ({"routing": "rip"}, "hashed"),
+        ({"profile": "huge"}, "smoke, quick, paper"),
     ],
 )  # fmt: skip
 def test_refusals_name_the_option_and_what_to_do(typed: dict[str, Any], words: str) -> None:
@@ -128,26 +122,11 @@ def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     own = options_of(
         profile="smoke", k="6", subflows="4", seconds=2.5, rate="auto", warmup=0.0, seeds=2, seed=7
     )
-    assert (own.ks, own.subflows, own.base.seconds, own.rate_mbps, own.base.warmup_s) == (
-        (6,),
-        (4,),
-        2.5,
-        None,
-        0.0,
-    )
-    assert own.seeds == (7, 8)
+    assert (own.ks, own.subflows, own.seeds) == ((6,), (4,), (7, 8))
+    assert (own.base.seconds, own.rate_mbps, own.base.warmup_s) == (2.5, None, 0.0)
     quick = options_of()
     assert (quick.ks, quick.subflows, quick.seeds) == ((8,), tuple(range(1, 9)), (1,))
     assert len(options_of(profile="paper").seeds) == 6
-
-
-def test_smoke_takes_three_and_a_half_minutes() -> None:
-    profile = PROFILES["smoke"]
-    points = 1 + len(profile.subflows or ())
-    traffic_s = points * (profile.seconds + profile.warmup_s)
-    trial_s = calibrate.WARMUP_S + calibrate.SECONDS
-    starts_s = 2.2 * (points + 1)
-    assert traffic_s + trial_s + calibrate.NOISE_S + starts_s < 205, "charts take the rest"
 
 
 def test_points_share_seeds_queues_and_a_baseline() -> None:
@@ -189,13 +168,6 @@ def test_numbers_hash_alike_however_they_were_typed() -> None:
     assert specs_of(delay=0)[0].content_hash() == specs_of()[0].content_hash()
 
 
-def test_a_spec_survives_its_json() -> None:
-    for spec in specs_of(k="4", seeds=2):
-        again = RunSpec.from_json(spec.to_json())
-        assert again == spec
-        assert again.content_hash() == spec.content_hash()
-
-
 class TestScript:
     """run_mptcp.sh refuses before it installs anything."""
 
@@ -230,7 +202,6 @@ class TestScript:
             (("all",), "--k 4,6,8 --workload one_to_one"),
             (("6", "all"), "--k 6 --workload all"),
             (("qmon", "--seconds", "5"), "--k 4 --workload one_to_one --qmon --seconds 5"),
-            (("one_to_one", "--rate", "5"), "--k 4 --workload one_to_one --rate 5"),
             (("8", "stride:4", "qmon"), "--k 8 --workload stride:4 --qmon"),
             (("010", "--results", "a b"), "--k 10 --workload one_to_one --results a b"),
         ],
@@ -354,14 +325,10 @@ def test_five_minutes_are_the_most_and_a_cut_is_reported() -> None:
     slow = point(0.8)
     assert durations(slow) == (250.0, MAX_S)
     (line,) = BOTH.capped([slow, slow, point(10.0)])
-    assert line == (
-        "links of 0.8 Mb/s with 100-packet queues need a window of 375 s, cut at 300 s; choose a higher "
-        "--rate, or give --seconds"
-    )
+    assert "375 s, cut at 300 s" in line and "--rate" in line and "--seconds" in line
     assert Window(warmup=True).capped([slow]) == [], "the window was given by hand"
     (both,) = BOTH.capped([point(0.4)])
-    assert "need 500 s of warm-up and a window of 750 s, cut at 300 s" in both
-    assert "give --warmup and --seconds" in both
+    assert "500 s of warm-up" in both and "750 s, cut at 300 s" in both and "--warmup and --seconds" in both
     assert AS_CHOSEN.capped([slow]) == []
 
 
@@ -405,21 +372,9 @@ class TestPlans:
         assert self.durations(engine="simulator", rate="1") == {(20.0, 40.0)}
         assert self.durations(engine="simulator", profile="smoke") == {(3.0, 8.0)}
 
-    def test_a_plan_takes_the_time_that_its_points_do(self) -> None:
-        plans = [
-            session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
-            for given in (UserOptions.of(rate="5"), UserOptions.of(rate="2"))
-        ]
-        quick, slow = ({job.spec.seconds for job in plan.jobs} for plan in plans)
-        assert max(slow) > max(quick)
-
     def test_a_rate_not_yet_known_is_taken_for_a_usual_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        unknown = RateChoice(None, TO_BE_MEASURED)
-        monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: unknown)
-        assert self.durations(k="4") == {(20.0, 40.0)}
-
-    def test_the_placeholder_of_a_rate_is_never_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
+        assert self.durations(k="4") == {(20.0, 40.0)}
         given = UserOptions.of(queue=2000)
         plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
         assert plan.left_out() == []
@@ -435,20 +390,8 @@ def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool
     assert (options.window != AS_CHOSEN) == grow
 
 
-SMALL = (
-    "--engine",
-    "simulator",
-    "--k",
-    "4",
-    "--subflows",
-    "1,2",
-    "--rate",
-    "10",
-    "--seconds",
-    "0.5",
-    "--warmup",
-    "0.2",
-)
+SMALL = ("--engine", "simulator", "--k", "4", "--subflows", "1,2", "--rate", "10", "--seconds", "0.5",
+         "--warmup", "0.2")  # fmt: skip
 
 
 def refabric(*arguments: str) -> Result:
@@ -472,12 +415,7 @@ def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
 
 @pytest.mark.parametrize(
     "stack",
-    [
-        LINUX,
-        dataclasses.replace(LINUX, ack_gaps=False),
-        StackSpec(acks="at_once"),
-        StackSpec(min_rto_ms=10.0),
-    ],
+    [LINUX, dataclasses.replace(LINUX, ack_gaps=False), StackSpec(acks="at_once", min_rto_ms=10.0)],
 )
 @pytest.mark.parametrize("figures_own", [StackSpec(), LINUX])
 def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figures_own: StackSpec) -> None:
@@ -487,12 +425,7 @@ def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figur
 
 
 @pytest.mark.parametrize(
-    ("typed", "chosen"),
-    [
-        ("acks=at_once", {"acks": "at_once"}),
-        ("ack_gaps=off", {"ack_gaps": False}),
-        ("recovery=rfc", {"recovery": "rfc"}),
-    ],
+    ("typed", "chosen"), [("ack_gaps=off", {"ack_gaps": False}), ("recovery=rfc", {"recovery": "rfc"})]
 )
 def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chosen: dict[str, Any]) -> None:
     """Also to the value that is the usual one elsewhere."""
@@ -507,7 +440,6 @@ def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chose
     [
         ({"stack": ("acks",)}, "write NAME=VALUE; names are: payload_bytes"),
         ({"stack": ("colour=red",)}, "names are: payload_bytes"),
-        ({"stack": ("acks=magic",)}, "unknown; choose from: routed, at_once"),
         ({"stack": ("scheduler=lottery",)}, "unknown; choose from: min_rtt"),
         ({"stack": ("sack=maybe",)}, "write sack=on or sack=off"),
         ({"stack": ("initial_window=2.5",)}, "a whole number of segments"),
@@ -517,13 +449,9 @@ def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chose
         ({"stack": ("payload_bytes=70000",)}, "must be at most 9000 bytes"),
         ({"stack": ("sack=on", "sack=off")}, "sack is given already"),
         ({"stack": ("sack=off",), "engine": "mininet"}, "the stacks of mininet's hosts are their own"),
-        (
-            {"sysctl": ("net.ipv4.tcp_sack=0",)},
-            "--sysctl net.ipv4.tcp_sack=0: simulated hosts have no kernel",
-        ),
+        ({"sysctl": ("net.ipv4.tcp_sack=0",)}, "--sysctl net.ipv4.tcp_sack=0: simulated hosts have no"),
         ({"write": 4096}, "--write 4096: simulated hosts have no kernel"),
         ({"traffic": "native"}, "--traffic native: simulated hosts have no kernel"),
-        ({"traffic": "iperf3"}, "--traffic iperf3: simulated hosts have no kernel"),
         ({"dataplane": "ovs"}, "--dataplane ovs: simulated hosts have no kernel"),
     ],
 )
@@ -534,17 +462,12 @@ def test_each_refusal_says_what_to_do(typed: dict[str, Any], words: str) -> None
 
 def test_durations_suit_virtual_time() -> None:
     """A tenth at the paper's rate and above, the usual length where queues delay as long as timers."""
-    assert [
-        (o.base.warmup_s, o.base.seconds) for o in (simulated_options(), simulated_options(rate="1000"))
-    ] == [(2.0, 4.0)] * 2
-    slow = simulated_options(rate="1")
-    assert (slow.base.warmup_s, slow.base.seconds) == (20.0, 40.0)
-    middle = simulated_options(rate="20")
-    assert (middle.base.warmup_s, middle.base.seconds) == (10.0, 20.0)
-    chosen = simulated_options(seconds=7.0, warmup=0.0)
-    assert (chosen.base.warmup_s, chosen.base.seconds) == (0.0, 7.0)
-    real = simulated_options(engine="mininet")
-    assert (real.base.warmup_s, real.base.seconds) == (20.0, 40.0)
+    for typed, warmup_s, seconds in (
+        ({}, 2.0, 4.0), ({"rate": "1000"}, 2.0, 4.0), ({"rate": "20"}, 10.0, 20.0), ({"rate": "1"}, 20, 40),
+        ({"seconds": 7.0, "warmup": 0.0}, 0.0, 7.0), ({"engine": "mininet"}, 20.0, 40.0),
+    ):  # fmt: skip
+        base = simulated_options(**typed).base
+        assert (base.warmup_s, base.seconds) == (warmup_s, seconds), typed
 
 
 def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
@@ -564,24 +487,14 @@ def test_networks_of_real_hosts_are_not_divided(engine: str, tmp_path: Path) -> 
     assert refabric("plan", "cs244-one-to-one", *options, "--parts", "1").exit_code == 0
 
 
-@pytest.mark.parametrize("engine", ["simulator", "linux"])
-def test_only_real_time_saturates_a_machine(engine: str, tmp_path: Path) -> None:
-    done = refabric("plan", "cs244-fig5", "--engine", engine, "--results", str(tmp_path))
-    assert done.exit_code == 2
-    assert "cs244-fig5: " in done.stderr
-    assert jobs.NO_CPU_TO_SATURATE in done.stderr
-
-
-def test_a_sweep_leaves_out_figures_of_a_saturated_machine(tmp_path: Path) -> None:
+def test_only_real_time_saturates_a_machine(tmp_path: Path) -> None:
+    for engine in ("simulator", "linux"):
+        done = refabric("plan", "cs244-fig5", "--engine", engine, "--results", str(tmp_path))
+        assert done.exit_code == 2
+        assert f"cs244-fig5: {jobs.NO_CPU_TO_SATURATE}" in done.stderr
     whole = refabric("plan", "cs244", "--engine", "simulator", "--results", str(tmp_path))
     assert whole.exit_code == 0
     assert "cs244-fig5, cs244-fig6, cs244-fig7, cs244-fig8: " in whole.stdout
-
-
-def test_a_figure_of_simulated_hosts_says_so_where_real_ones_were_asked_for(tmp_path: Path) -> None:
-    done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
-    assert done.exit_code == 2
-    assert f"pfabric-overall: {jobs.NO_LINUX_HOSTS}" in done.stderr
 
 
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
@@ -604,8 +517,7 @@ def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
     (chart,) = (tmp_path / "cs244-one-to-one" / "charts").glob("throughput-*.svg")
     assert "simulated" in words_of(chart)
     page = (tmp_path / "cs244-one-to-one" / "report.html").read_text()
-    for words in ("simulated, refabric", "--stack min_rto_ms=10", "g++"):
-        assert words in page.replace("</span> <span>", " "), words
+    assert "--stack min_rto_ms=10" in page.replace("</span> <span>", " ")
     assert "sudo .venv/bin/refabric run cs244-one-to-one" not in page
     (tmp_path / "cs244-one-to-one" / points[0].name / "origin.json").unlink()
     resumed = refabric(

@@ -223,13 +223,6 @@ def test_the_flows_are_those_of_the_file(tmp_path: Path) -> None:
     assert read_trace(tmp_path, turned) == (Flow("p1e0h0", "p0e0h0", 1000),)
 
 
-def test_labels_name_the_file_and_not_its_flows(tmp_path: Path) -> None:
-    read_trace(tmp_path, GOOD)
-    spec = trace_of(str(tmp_path / "flows.csv"))
-    assert matrices.label(spec.matrix, spec.params) == "trace:flows.csv"
-    assert matrices.words(spec.matrix, spec.params) == "trace flows.csv"
-
-
 def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
     read_trace(tmp_path, GOOD)
     text = f"trace:{tmp_path / 'flows.csv'}"

@@ -234,13 +234,6 @@ def test_finished_points_are_not_checked_again(tmp_path: Path) -> None:
     assert {point.name for point in ready.found.points} == set(names(ready.jobs))
 
 
-def test_a_figure_that_overloads_the_machine_says_so_in_virtual_time() -> None:
-    done = CliRunner().invoke(main, ["plan", "cs244-fig5", "--engine", "linux"])
-    assert done.exit_code == 2
-    assert "an overloaded machine show only in real time" in done.stderr
-    assert "simulated" not in done.stderr
-
-
 def test_a_figure_without_points_for_an_engine_says_so() -> None:
     done = CliRunner().invoke(main, ["plan", "pfabric-overall", "--engine", "flow-level"])
     assert done.exit_code == 2

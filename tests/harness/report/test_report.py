@@ -10,14 +10,12 @@ import shlex
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from analysis.plausibility import OVER_CARRIED_PCT
 from engines import registry as engines
-from engines.emulation.measure.verdict import CpuLoad, Evidence, judge
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
@@ -25,7 +23,6 @@ from harness.load import ExperimentResults, FigureResults
 from harness.options.options import UserOptions, resolve
 from harness.report import report, sentences
 from harness.report.tables import commands, missing
-from harness.results import point_results
 from harness.results.cache import ResultsCache
 from harness.results.provenance import collect
 from harness.results.store import Scan, StoredPoint, load
@@ -35,7 +32,7 @@ from tests.support import chart_files
 from tests.support.fake_engine import FakeEngine
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
 from tests.support.reasons import of_text
-from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
+from tests.support.stored_points import EXPERIMENT, spec_of
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -126,17 +123,12 @@ def test_charts_are_in_it_with_their_reading(written: str) -> None:
 
 def test_published_stands_beside_measured_and_gaps_are_listed(written: str) -> None:
     text = html.unescape(re.sub(r"<[^>]*>", " ", written))
-    assert "mean goodput of TCP is below 50 % of optimal" in text
     assert "not measured" in text, "the paper's k is 8"
-    assert 'href="#open"' in written
     judged, opened = written.split('id="open"')
     assert "no point of this figure has been run" in opened
     assert "no point of this figure has been run" not in judged
-    assert "about one_to_one at k=8" in text
-    assert "Usually part of this figure and not run: k=8, subflows 2, 3, 4, 5, 6, 7." in text
-    assert "Nothing was run yet for cs244-fig2, cs244-fig4" in text
-    assert "no point of this figure has been run" in text
-    assert "It has the same points as cs244-fig1" in re.sub(r"\s+", " ", text)
+    assert "not run: k=8, subflows 2, 3, 4, 5, 6, 7." in text
+    assert "cs244-fig2, cs244-fig4" in text
 
 
 def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -> None:
@@ -146,16 +138,6 @@ def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -
     plan = refabric("plan", *command[2:], "--results", results, "--json")
     jobs = [json.loads(line) for line in plan.stdout.splitlines()]
     assert {j["point"] for j in jobs if j["event"] == "job"} == {p.name for p in load(results / "cs244")}
-
-
-def test_a_run_ends_with_its_report(tmp_path: Path) -> None:
-    run = ("run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1", "--results", tmp_path)
-    page = tmp_path / EXPERIMENT / "report.html"
-    assert f"Open {page}" in refabric(*run).stdout.splitlines()
-    page.unlink()
-    last = json.loads(refabric(*run, "--json").stdout.splitlines()[-1])
-    assert last["report"] == str(page)
-    assert page.read_text().endswith("</html>")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -208,10 +190,8 @@ def test_suspect_failed_and_damaged_points_are_listed(
     assert done.exit_code == 1, "as plot does where a point is damaged"
     assert "flows.csv" in done.stderr
     text = (tmp_path / EXPERIMENT / "report.html").read_text()
-    for words_ in (
-        "this point is set to be suspect", "is set to fail", "flows.csv", "1 suspect",
-                   "1 failed", "1 point cannot be read", "What to do"):  # fmt: skip
-        assert words_ in text, words_
+    for words in ("is set to be suspect", "is set to fail", "flows.csv", "1 suspect", "1 failed"):
+        assert words in text, words
 
 
 def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> ExperimentResults:
@@ -236,55 +216,6 @@ def test_nothing_stored_can_become_markup() -> None:
     assert Page(text).open == []
 
 
-def evidence(**changes: Any) -> Evidence:
-    flow = dataclasses.replace(flow_row(0, 1.0, 8), cc="reno")
-    good = Evidence(late_p99_us=10.0, queue_us=242_000.0, lost={}, load=CpuLoad([50.0] * 40), flows=[flow],
-                    fallbacks=0, cc_asked=["reno"])  # fmt: skip
-    return dataclasses.replace(good, **changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "title"),
-    [
-        ({"late_p99_us": 242_000.0}, "Frames were delivered late"),
-        ({"lost": {"the ring": 3}}, "Frames were lost outside the network's queues"),
-        ({"load": CpuLoad([99.0] * 40), "elastic": False}, "The CPU was saturated"),
-        ({"stretch_pct": 90.0}, "The fabric's clock was paused too long"),
-        ({"over_carried_pct": 90.0}, "Delivered data differs from carried data"),
-        ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),
-        ({"warmup_s": 2.0, "round_trip_s": 0.14}, "The window began before subflows had settled"),
-        ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
-        ({"fallbacks": 1}, "MPTCP fell back to TCP"),
-        ({"cc_asked": ["cubic"]}, "Another congestion control was in force"),
-    ],
-)
-def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], title: str) -> None:
-    verdict = judge(evidence(**changes))
-    assert verdict.status is Status.SUSPECT
-    point = dataclasses.replace(stored(spec_of(), [1.0], Status.SUSPECT), reasons=verdict.reasons)
-    assert [doubt.kind.title for doubt in sentences.doubts(judged([point]))] == [title]
-
-
-def test_a_suspect_baseline_and_unknown_reasons_are_explained_too() -> None:
-    point = dataclasses.replace(
-        stored(spec_of(), [1.0], Status.SUSPECT), reasons=(point_results.BASELINE_SUSPECT, of_text("odd"))
-    )
-    titles = [doubt.kind.title for doubt in sentences.doubts(judged([point]))]
-    assert titles == ["The baseline is suspect", "Another reason"]
-
-
-def test_what_a_figure_means_to_happen_is_summed_up() -> None:
-    spec = [spec_of(n) for n in (1, 2, 8)]
-    points = [stored(s, [1.0], Status.SUSPECT) for s in spec]
-    bound = point_results.judge(points, {p.name for p in points[:2]})
-    (doubt,) = sentences.doubts(bound)
-    (line,) = doubt.points
-    assert line.startswith(
-        "k=4 one_to_one, MPTCP 8 uncoupled (reno), seed 1, 5 Mb/s, 100-packet queues, 40 s: CPU"
-    )
-    assert doubt.intended.startswith("As intended at 2 points of figures that overload the machine")
-
-
 def test_a_summary_claims_what_verdicts_say() -> None:
     at_8 = [stored(spec_of(n, k=8), [level * BASELINE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))]
     text = " ".join(sentences.summary(loaded(at_8)))
@@ -292,32 +223,6 @@ def test_a_summary_claims_what_verdicts_say() -> None:
     assert "one seed" in text
     findings = sentences.findings(loaded(at_8))
     assert [word for word, _ in findings].count("agrees") == 1
-    assert any("Measured 40.0\xa0% of optimal (1 seed), published < 50\xa0% of optimal: agrees." in sentence
-               for _, sentence in findings)  # fmt: skip
-
-
-def test_of_many_statements_the_summary_lists_those_that_differ() -> None:
-    figure = CATALOGUE.find(EXPERIMENT).figures[0]
-    low = [
-        dataclasses.replace(figure.published[0], words=f"statement {n}")
-        for n in range(sentences.MANY_STATEMENTS)
-    ]
-    high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
-    at_8 = [stored(spec_of(k=8), [2.0])]
-    few = loaded(at_8, dataclasses.replace(figure, published=tuple(low)))
-    many = loaded(at_8, dataclasses.replace(figure, published=(*low, high)))
-    assert len(sentences.findings(few)) == sentences.MANY_STATEMENTS
-    ((word, sentence),) = sentences.findings(many)
-    assert word == "differs"
-    assert "the one that differs" in sentence
-
-
-def test_no_point_no_claim() -> None:
-    text = " ".join(sentences.summary(loaded([stored(spec_of(), [])])))
-    assert "There is no number here to rely on." in text
-    assert "5 published statements about other sizes" in text
-    assert "1 failed" in text
-    assert sentences.findings(loaded([stored(spec_of(), [])])) == []
 
 
 def test_commands_are_split_where_one_would_run_more() -> None:
@@ -358,18 +263,13 @@ def test_holes_in_a_sweep_are_named() -> None:
 
 
 def test_provenance_shows_what_differs_and_what_is_dirty() -> None:
-    here = {
-        "kernel": "6.1",
-        "revision": "abc+",
-        "counters": {"before": {"dropped": 1}, "after": {"dropped": 4}},
-    }
-    there = {"kernel": "6.18", "revision": "abc+", "kernel_counters": {"Tcp.RetransSegs": 7},
-             "stalled_attempts": ["twice"]}  # fmt: skip
+    counters = {"before": {"dropped": 1}, "after": {"dropped": 4}}
+    here = {"kernel": "6.1", "revision": "abc+", "counters": counters}
+    there = {"kernel": "6.18", "revision": "abc+", "kernel_counters": {"Tcp.RetransSegs": 7}}
     found = collect(judged([stored(spec_of(), [1.0], provenance=here)])[:1]
                     + judged([stored(spec_of(8), [1.0], provenance=there)])[-1:])  # fmt: skip
     assert [name for name, _ in found.varying] == ["kernel"]
     assert any("abc+" in note for note in found.notes)
-    assert any("1 attempt at 1 point was stopped" in note for note in found.notes)
     assert [section.rows for section in found.counted] == [(("dropped", "3"),), (("Tcp.RetransSegs", "7"),)]
 
 
@@ -378,12 +278,6 @@ def test_a_window_that_is_off_is_reported() -> None:
                  for pct in (101.0, 108.0))  # fmt: skip
     assert not any("subflows carried" in note for note in collect(judged([even])).notes)
     assert any("MPTCP 8" in note and "8 % more" in note for note in collect(judged([off])).notes)
-
-
-def test_points_of_before_the_kernel_was_recorded_say_so() -> None:
-    """Counters once took the kernel's name in the provenance."""
-    found = collect(judged([stored(spec_of(), [1.0], provenance={"kernel": {"Tcp.InSegs": 5}})]))
-    assert found.notes == ("The kernel release was not recorded with these points.",)
 
 
 @pytest.mark.parametrize("name", ["star", "dctcp"])

@@ -6,14 +6,12 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
-from harness.metrics.metrics import Metric
-from harness.report import figures, report
+from harness.report import report
 from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
@@ -48,27 +46,6 @@ def test_nothing_is_made_again_and_the_same_is_printed(folder: Path) -> None:
     charts = json.loads(said.splitlines()[-1])["charts"]
     assert charts and all(Path(name).is_file() for name in charts)
     assert again() == said
-
-
-@pytest.mark.usefixtures("folder")
-def test_nothing_is_drawn_and_nothing_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[str] = []
-    drawn, page, measure = figures.draw, report.page, Metric.measure
-
-    def noted(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            called.append(name)
-            return really(*given)
-
-        return call
-
-    monkeypatch.setattr(figures, "draw", noted("draw", drawn))
-    monkeypatch.setattr(report, "page", noted("page", page))
-    monkeypatch.setattr(Metric, "measure", noted("measure", measure))
-    again()
-    assert called == []
-    again("--subflows", "1,2,3")
-    assert {"draw", "page"} <= set(called)
 
 
 def spoil_chart(folder: Path) -> None:

@@ -117,15 +117,6 @@ def test_after_a_change_the_flows_are_read(
     assert len(found.points) + len(found.broken) == len(SEEDS)
 
 
-def test_damage_is_found_although_there_are_notes(store: Store) -> None:
-    point, *_ = sweep(store)
-    scan(store.directory).write_cache()
-    (point.path / "flows.csv").write_text("")
-    found = scan(store.directory)
-    assert len(found.points) == len(SEEDS) - 1
-    assert "flows.csv" in str(found.broken[0])
-
-
 def test_a_file_that_is_changed_while_it_is_shown(store: Store) -> None:
     sweep(store)
     scan(store.directory).write_cache()

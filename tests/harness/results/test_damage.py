@@ -15,7 +15,7 @@ import pytest
 from common.errors import StoreError, UsageError
 from harness.results import tables
 from harness.results.store import MAX_NAMED, Store, load_point, sample_path, scan
-from model.result import SAMPLE_COLUMNS, FlowRow, Status, Table
+from model.result import SAMPLE_COLUMNS, Status, Table
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 
 NUMBERS = Table(
@@ -159,6 +159,7 @@ def test_a_point_whose_file_is_cut_off_anywhere(victim: Path, file: str) -> None
 
 FOREIGN: list[Callable[[dict[str, Any]], object]] = [
     lambda run: run.pop("hash"),
+    *[lambda run, number=number: run.update(schema=number) for number in (0, 2, 4, None)],
     lambda run: run.update(hash="0" * 12),
     lambda run: run["spec"].update(seed=99),
     lambda run: run["spec"].update(colour="red"),
@@ -187,7 +188,10 @@ def test_a_run_json_of_other_contents(victim: Path, edit: Callable[[dict[str, An
     assert [point.spec for point in scan(victim.parent).points] == [spec_of(2)]
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"schema": NaN}', "\ufeff{}", '"refabric-run"', "null"])
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"schema": NaN}', "\ufeff{}", '"refabric-run"', "null", "{}", '{"format": "flent"}'],
+)
 def test_json_that_is_no_run(victim: Path, text: str) -> None:
     (victim / "run.json").write_text(text)
     only_damage(victim, "run.json")
@@ -206,11 +210,18 @@ def test_a_failed_point_may_lack_goodput(store: Store) -> None:
     assert [point.status for point in store.read().points] == [Status.FAILED]
 
 
-@pytest.mark.parametrize("file", ["run.json", "flows.csv", "samples/goodput.csv.gz"])
-def test_a_folder_in_the_place_of_a_file(victim: Path, file: str) -> None:
+@pytest.mark.parametrize("file", ["run.json", "flows.csv", "ports.csv", "samples/goodput.csv.gz"])
+def test_a_missing_file_and_a_folder_in_its_place(victim: Path, file: str) -> None:
     (victim / file).unlink()
+    assert f"{victim / file}: No such file" in str(scan(victim.parent).broken[0])
     (victim / file).mkdir()
     assert str(victim / file) in str(scan(victim.parent).broken[0])
+
+
+def test_columns_of_another_version(victim: Path) -> None:
+    text = (victim / "ports.csv").read_text()
+    (victim / "ports.csv").write_text(text.replace("drops", "lost", 1))
+    assert "columns" in only_damage(victim, "ports.csv")
 
 
 def test_a_missing_sample_is_named_and_the_point_usable_and_run_again(victim: Path) -> None:
@@ -230,6 +241,8 @@ def test_a_damaged_sample_costs_itself_alone(victim: Path) -> None:
     assert len(point.sample("remarks")) == 1
     with pytest.raises(StoreError, match=re.escape(str(file))):
         point.sample("goodput")
+    with pytest.raises(StoreError, match="no samples called queues; it has: goodput, remarks"):
+        point.sample("queues")
 
 
 @pytest.mark.parametrize("column", SAMPLE_COLUMNS["goodput"])
@@ -270,10 +283,3 @@ def test_a_folder_that_is_a_file_is_the_users_choice(tmp_path: Path) -> None:
     for path in (tmp_path / "results", tmp_path / "results" / EXPERIMENT):
         with pytest.raises(UsageError, match=r"reading .*: Not a directory; .*--results DIR"):
             scan(path)
-
-
-def test_rows_of_another_kind(tmp_path: Path) -> None:
-    file = tmp_path / "flows.csv"
-    file.write_bytes(tables.csv_bytes(("a", "b"), [(1, 2)]))
-    with pytest.raises(StoreError, match="its columns are a,b, not flow,src"):
-        tables.read_rows(file, FlowRow, 1)

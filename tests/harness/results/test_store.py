@@ -17,25 +17,9 @@ import pytest
 
 from common import files
 from common.errors import StoreError, UsageError
-from harness.results import run_json
 from harness.results import store as stored_results
-from harness.results.store import (
-    Store,
-    StoredPoint,
-    finite,
-    index,
-    load,
-    load_point,
-    point_name,
-    scan,
-)
-from model.reasons import (
-    COMPLETION,
-    LATE,
-    RTT,
-    Fault,
-    Reason,
-)
+from harness.results.store import Store, StoredPoint, finite, index, load, load_point, point_name
+from model.reasons import COMPLETION, LATE, RTT, Fault, Reason
 from model.result import Status
 from model.spec import TopologySpec, WorkloadSpec
 from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
@@ -55,13 +39,8 @@ def test_a_point_comes_back_as_it_was(store: Store) -> None:
     assert (point.metrics, point.provenance) == (result.metrics, result.provenance)
     for name, table in result.samples.items():
         assert point.sample(name) == table
-    assert sorted(p.name for p in point.path.iterdir()) == [
-        "flows.csv",
-        "ports.csv",
-        "raw",
-        "run.json",
-        "samples",
-    ]
+    files_of_it = ["flows.csv", "ports.csv", "raw", "run.json", "samples"]
+    assert sorted(p.name for p in point.path.iterdir()) == files_of_it
     assert (point.path / "raw" / "iperf3.json").exists()
 
 
@@ -72,9 +51,6 @@ def test_the_name_says_what_the_point_is() -> None:
     )
     star = dataclasses.replace(spec_of(), topology=TopologySpec("star", {"n": 3}), engine="fake")
     assert point_name(star).startswith("fake-star3-one_to_one-tcp-")
-
-
-def test_the_name_has_the_parameters_of_the_workload() -> None:
     stride = dataclasses.replace(spec_of(), workload=WorkloadSpec("stride", {"i": 4}))
     assert point_name(stride).startswith("k4-stride_4-tcp-reno-")
 
@@ -158,80 +134,10 @@ def test_a_full_disk_leaves_nothing_half_written(
     assert leftovers(store.directory) == []
 
 
-def test_a_results_folder_that_is_a_file_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "results").write_text("")
-    with pytest.raises(UsageError, match=r"results.*(Not a directory|File exists).*--results"):
-        Store.open(tmp_path / "results", EXPERIMENT)
-
-
-class TestDamage:
-    """One point is damaged; the error names the file, the other point stays usable."""
-
-    @pytest.fixture
-    def victim(self, store: Store) -> Path:
-        put(store, spec_of(2), result_of([1.0]))
-        return put(store, spec_of(1), result_of([1.0, 2.0])).path
-
-    def check(self, victim: Path, file: str, words: str) -> None:
-        found = scan(victim.parent)
-        assert [p.spec for p in found.points] == [spec_of(2)]
-        (error,) = found.broken
-        assert str(victim / file) in str(error)
-        assert re.search(words, str(error)), str(error)
-        assert "\n" not in str(error)
-        with pytest.raises(StoreError):
-            load(victim.parent)
-
-    @pytest.mark.parametrize("file", ["run.json", "flows.csv", "ports.csv"])
-    def test_missing_file(self, victim: Path, file: str) -> None:
-        (victim / file).unlink()
-        self.check(victim, file, "No such file")
-
-    def test_truncated_json(self, victim: Path) -> None:
-        text = (victim / "run.json").read_text()
-        (victim / "run.json").write_text(text[: len(text) // 2])
-        self.check(victim, "run.json", "truncated")
-
-    @pytest.mark.parametrize("keep", [0, 10, 250, -20, -75])
-    def test_truncated_csv(self, victim: Path, keep: int) -> None:
-        data = (victim / "flows.csv").read_bytes()
-        (victim / "flows.csv").write_bytes(data[:keep])
-        self.check(victim, "flows.csv", "truncated|columns|enough values|empty")
-
-    @pytest.mark.parametrize("schema", [0, 2, 4, None])
-    def test_other_schema(self, victim: Path, schema: int | None) -> None:
-        data = json.loads((victim / "run.json").read_text())
-        (victim / "run.json").write_text(json.dumps({**data, "schema": schema}))
-        self.check(victim, "run.json", rf"format is number {schema}, this refabric reads 3")
-
-    @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "flent"}'])
-    def test_foreign_json(self, victim: Path, text: str) -> None:
-        (victim / "run.json").write_text(text)
-        self.check(victim, "run.json", "not written by refabric")
-
-    @pytest.mark.parametrize("key", ["rows", "spec", "status", "metrics"])
-    def test_a_field_of_another_shape(self, victim: Path, key: str) -> None:
-        data = json.loads((victim / "run.json").read_text())
-        (victim / "run.json").write_text(json.dumps({**data, key: ["no", "such"]}))
-        self.check(victim, "run.json", run_json.ANOTHER_REVISION)
-
-    def test_columns_of_another_version(self, victim: Path) -> None:
-        text = (victim / "ports.csv").read_text()
-        (victim / "ports.csv").write_text(text.replace("drops", "lost", 1))
-        self.check(victim, "ports.csv", "columns")
-
-    def test_damaged_samples_are_reported_when_read(self, victim: Path) -> None:
-        file = victim / "samples" / "goodput.csv.gz"
-        file.write_bytes(file.read_bytes()[:-9])
-        point = load_point(victim)
-        with pytest.raises(StoreError, match=re.escape(str(file))):
-            point.sample("goodput")
-        with pytest.raises(StoreError, match="no samples called queues; it has: goodput, remarks"):
-            point.sample("queues")
-
-
 def test_the_index_knows_what_is_finished_without_reading_tables(store: Store) -> None:
     put(store, spec_of(1), result_of([1.0]))
+    (store.directory / "charts").mkdir()
+    (store.directory / "notes.txt").write_text("mine")
     put(store, spec_of(2), result_of([], Status.FAILED, "no flow came up"))
     damaged = put(store, spec_of(8), result_of([1.0])).path
     (damaged / "run.json").write_text("{")
@@ -242,14 +148,6 @@ def test_the_index_knows_what_is_finished_without_reading_tables(store: Store) -
         table.unlink()
     assert len(index(store.directory)) == 2
     assert index(store.directory / "nothing-here") == ()
-
-
-def test_what_is_no_point_is_left_alone(store: Store) -> None:
-    put(store, spec_of(), result_of([1.0]))
-    (store.directory / "charts").mkdir()
-    (store.directory / "notes.txt").write_text("mine")
-    assert len(load(store.directory)) == 1
-    assert load(store.directory.parent / "nothing-here") == []
 
 
 def test_numbers_that_json_lacks_become_null(store: Store) -> None:

@@ -13,15 +13,7 @@ import pytest
 from common.errors import StoreError
 from engines.engine import Observer, Silent, follower
 from harness.results.store import Store, point_name
-from harness.watch.feed import (
-    FEED,
-    MAX_BYTES,
-    Feed,
-    FeedWriter,
-    followed,
-    names_of_feeds,
-    open_feed,
-)
+from harness.watch.feed import FEED, MAX_BYTES, Feed, FeedWriter, followed, names_of_feeds, open_feed
 from model.result import Instant
 from model.spec import WorkloadSpec
 from tests.support.recorded_progress import Recorder

@@ -139,14 +139,6 @@ def test_time_moves_by_keys_slider_and_play_button(page: Chromium) -> None:
 
 
 @needs_chromium
-def test_both_points_move_in_step(page: Chromium) -> None:
-    for key in ("Home", "ArrowRight", "End"):
-        page.press(key)
-        times = page.value(f"{PANELS}.map(p => p.querySelector('.numbers').textContent.split(/[,:] /)[1])")
-        assert times[0] == times[1]
-
-
-@needs_chromium
 def test_a_flow_shows_its_subflows_with_windows_and_rates(page: Chromium) -> None:
     assert count(page, "path.path") == 0
     page.click("#list li:nth-child(3)")
@@ -160,15 +152,6 @@ def test_a_flow_shows_its_subflows_with_windows_and_rates(page: Chromium) -> Non
     assert {(0, 114, 178), (230, 159, 0), (0, 158, 115)} <= colours
     page.press("Escape")
     assert count(page, "path.path") == 0 and count(page, ".details figure") == 0
-
-
-@needs_chromium
-def test_bars_and_switches_have_names(page: Chromium) -> None:
-    key = page.value("document.getElementById('bars').textContent")
-    assert re.search(r"Upper bar: .*TCP.*Lower bar: .*MPTCP 8", key), key
-    assert count(page, "#bars .swatch") == 2
-    names = page.value("[...document.querySelectorAll('.spot-name')].map(t => t.textContent)")
-    assert len(names) == 2 * 20 and {"p0e0", "p0a1", "c2"} <= set(names)
 
 
 @needs_chromium
@@ -222,30 +205,6 @@ def test_drops_and_failures_are_marked(page: Chromium, points: list[StoredPoint]
         page.value("getComputedStyle(document.querySelector('.drops .drop, .key .drop')).stroke")
         == "rgb(194, 65, 12)"
     )
-
-
-@needs_chromium
-def test_another_point_can_be_chosen(page: Chromium) -> None:
-    page.value(
-        "(() => { const s = document.querySelector('.panel select'); s.selectedIndex = 1;"
-        "s.dispatchEvent(new Event('change')); })()"
-    )
-    page.wait("document.querySelector('.numbers').textContent.startsWith('MPTCP 8')")
-    assert count(page, "svg.network") == 2
-
-
-@needs_chromium
-def test_small_dark_and_printed_pages_fit(page: Chromium) -> None:
-    paper = pixels(page, "svg.network")
-    assert paper[-2:, -2:].mean() > 200
-    page.size(400, 900)
-    assert page.value("document.documentElement.scrollWidth") <= 400
-    page.size(1280, 1000, dark=True)
-    page.wait("matchMedia('(prefers-color-scheme: dark)').matches")
-    assert pixels(page, "svg.network").mean() < 80
-    page.size(1120, 780, dark=True, media="print")
-    assert not page.value("document.getElementById('play').offsetParent")
-    assert pixels(page, "svg.network")[-2:, -2:].mean() > 200
 
 
 @needs_chromium
