@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
-from tests.soak import kills
-from tests.soak.points import Footprint, findings
 from tests.soak.shape import broken, differences, shape
+from tests.soak.soak import Footprint, findings_of_kills, findings_of_points
 from tests.support import leftovers
 from tests.support.stored_points import EXPERIMENT
 
@@ -31,7 +30,7 @@ def footprints(count: int, **growth: int) -> list[Footprint]:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
 def test_what_does_not_grow_is_no_fault(count: int) -> None:
-    found = findings(footprints(count, kernel_kb=50))
+    found = findings_of_points(footprints(count, kernel_kb=50))
     assert found["faults"] == []
     assert (found["points"], found["status"]["ok"], found["rss_kb_a_point"]) == (count, count, 0)
 
@@ -45,13 +44,13 @@ def test_what_does_not_grow_is_no_fault(count: int) -> None:
     ],
 )
 def test_what_grows_is_a_fault(growth: dict[str, int], words: str) -> None:
-    (fault,) = findings(footprints(30, **growth))["faults"]
+    (fault,) = findings_of_points(footprints(30, **growth))["faults"]
     assert words in fault
 
 
 def test_growth_while_things_settle_is_none() -> None:
     early = [dataclasses.replace(CALM, rss_kb=20_000 + 2000 * n, fds=3 + n // 3) for n in range(9)]
-    assert findings([*early, *footprints(30)])["faults"] == []
+    assert findings_of_points([*early, *footprints(30)])["faults"] == []
 
 
 @pytest.mark.parametrize("left", [["congestion controls", "BPF links"], ["BPF links", "processes"]])
@@ -67,13 +66,13 @@ def test_another_runs_congestion_control_is_waited_for(
 def test_leftovers_and_failures_are_faults() -> None:
     left = dataclasses.replace(CALM, left=["interfaces: h0-eth0"])
     failed = dataclasses.replace(CALM, status="failed", reasons=["no flow has data"])
-    assert len(findings([CALM, left, failed])["faults"]) == 2
+    assert len(findings_of_points([CALM, left, failed])["faults"]) == 2
 
 
 def test_kills_are_summed_up() -> None:
     kill = {"ended": False, "at_s": 3.5, "points": 1, "faults": ["left behind: processes: 7 iperf3"]}
     done = {"ended": True, "faults": []}
-    found = kills.findings([{"length_s": 20.0}, kill, done, {**kill, "faults": []}, done])
+    found = findings_of_kills([{"length_s": 20.0}, kill, done, {**kill, "faults": []}, done])
     assert (found["kills"], found["sweeps_completed"], found["sweeps_equal_in_shape"]) == (2, 2, 2)
     assert found["faults"] == ["left behind: processes: 7 iperf3"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -16,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engines.emulation.sandbox.inside import Inside
+from tests.soak.kill_matrix import Attempt
 from tests.support.leftovers import snapshot, wait_until_gone
-from tests.support.scenarios.kills import children, command
 
 WORKLOAD = "sip:40:registrations=20:scale=20:arrivals=constant"
 NETWORK, MEASURE = "network", "measure"
-CHAIN = ("parent", "unshare", "init", "inner")
-PROGRAMS = {"kamailio": "/kamailio", "sipp": "/sipp", "redis": "/redis-server"}
+PROGRAMS = {"kamailio": "SIP server", "sipp": "users", "redis": "HSS"}
+"""The kill matrix's names for them."""
 CELLS = (
     ("inner", NETWORK), ("kamailio", NETWORK),
     *((role, MEASURE) for role in ("parent", "inner", *PROGRAMS)),
@@ -42,52 +41,23 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def until(process: subprocess.Popen[bytes], phase: str) -> None:
-    """Wait for the phase. Raises AssertionError if the command ends before."""
-    assert process.stdout is not None
-    text, end_s = b"", time.monotonic() + ENDS_S
-    while f'"{phase}"'.encode() not in text:
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end_s - time.monotonic()))
-        chunk = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
-        assert chunk, f"no phase {phase}: {text.decode()[-300:]}"
-        text += chunk
-
-
-def find(process: subprocess.Popen[bytes], role: str) -> int:
-    """Return the process of the role, as soon as there is one."""
-    end_s = time.monotonic() + GONE_S
-    while time.monotonic() < end_s:
-        pids = [process.pid]
-        if role in CHAIN:
-            for _ in range(CHAIN.index(role)):
-                pids = [child for pid in pids[:1] for child in children(pid)]
-        else:
-            every = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
-            pids = sorted(pid for pid in every if PROGRAMS[role] in command(pid).partition(" ")[0])
-        if pids:
-            return pids[0]
-        time.sleep(0.01)
-    raise AssertionError(f"no process {role}")
-
-
 def kill(folder: Path, role: str, phase: str) -> list[str]:
     """Kill the role in the phase; return what was wrong afterwards."""
     before = snapshot()
-    process = start(folder)
-    until(process, phase)
+    attempt = Attempt(start(folder), folder / "log")
+    assert attempt.until(phase, ENDS_S), attempt.words()
     if phase == MEASURE:
         time.sleep(0.7)
-    os.kill(find(process, role), signal.SIGKILL)
-    try:
-        process.communicate(timeout=ENDS_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+    pid = attempt.role(PROGRAMS.get(role, role))
+    assert pid, f"no process {role}: {attempt.words()}"
+    os.kill(pid, signal.SIGKILL)
+    code = attempt.finish(ENDS_S)
+    if code is None:
         return [f"{role} at {phase}: did not end"]
     words = (folder / "log").read_text(errors="replace")
     faults = ["a traceback"] if "Traceback" in words else []
-    if role != "parent" and process.returncode != 1:
-        faults.append(f"exit code {process.returncode}: {words[-300:]}")
+    if role != "parent" and code != 1:
+        faults.append(f"exit code {code}: {words[-300:]}")
     faults += [f"left behind: {line}" for line in wait_until_gone(before, GONE_S)]
     return [f"{role} at {phase}: {fault}" for fault in faults]
 
