@@ -3,19 +3,22 @@ which tests/live/test_engine_points.py checks the links that real hosts' frames 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 import topos
+from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, FiveTuple
-from controllers.routing import path
+from controllers.routing import DIGITS, path
+from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import core_flows, stack_of
 from fabric._core import Simulation
 from model.flows import STRIDE, planned_flows
-from model.network_plan import plan_for, port_names
+from model.network_plan import plan_for, port_names, ports_along
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 
 
@@ -47,6 +50,25 @@ def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
             different.add(tuple(taken))
     least = 0.4 * subflows if routing != "spanning-tree" else 1
     assert len(different) >= least * len(flows)
+
+
+BCUBE = RunSpec(
+    LinkSpec(100.0), TopologySpec("bcube", {"n": 3, "k": 2}), TransportSpec(1, "reno"), routing=DIGITS,
+    engine="simulator",
+)  # fmt: skip
+
+
+def test_the_core_sends_where_the_policy_digits_says() -> None:
+    """BCube's plain TCP takes one path per pair of servers."""
+    topology = topos.build(BCUBE.topology.kind, BCUBE.topology.params)
+    tables, flows = ecmp_groups(topology), planned_flows(BCUBE, topology)
+    simulation = Simulation(plan_of(BCUBE, topology), stack_of(BCUBE), core_flows(BCUBE, topology, flows))
+    for flow in flows:
+        five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, PROTO_TCP, flow.cport, flow.port)
+        nodes = path(topology, tables, DIGITS, 1, five_tuple)
+        assert list(simulation.path(flow.flow)) == list(ports_along(topology, nodes))
+    with pytest.raises(UsageError, match="fat_tree has none"):
+        check_paths(replace(BCUBE, topology=TopologySpec("fat_tree", {"k": 4})), topos.build("ft", {"k": 4}))
 
 
 def test_networks_differ_in_hosts_queues_alone() -> None:

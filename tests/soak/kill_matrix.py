@@ -111,11 +111,8 @@ class Attempt:
             return next(iter(children(self.process.pid)), None)
         if name == "agent":
             inner = self._find("inner")
-            return (
-                next((pid for pid in children(inner) if command(pid) == command(inner)), None)
-                if inner
-                else None
-            )
+            forks = children(inner) if inner else []
+            return next((pid for pid in forks if inner and command(pid) == command(inner)), None)
         found = [pid for pid in _pids() if WORDS[name] in command(pid)]
         return found[-1 if name == "SIP worker" else 0] if found else None
 
@@ -218,16 +215,18 @@ class Matrix:
             return [f"ended with {code} because of a program that only watches: {attempt.words()}"]
         return []
 
-    def complete(self, run: str) -> list[str]:
-        """Run the same command again, undisturbed."""
+    def complete(self, run: str) -> dict[str, Any]:
+        """Run the same command again, undisturbed; report what was wrong."""
+        faults = [f"{run}: {fault}" for fault in self._completion_faults(run)]
+        return {"run": run, "faults": faults, "line": f"{run} completes: {faults or 'yes'}"}
+
+    def _completion_faults(self, run: str) -> list[str]:
         with self._beside[run].running(RUNS[run].beside):
             attempt = self.start(run)
             code = attempt.finish(RUN_S)
             faults = self._broken(run) + self._beside[run].faults("")
         if code == 3 and "does not sustain" in attempt.words():
-            return (
-                faults  # calibration says so where other programs keep the CPUs busy: an answer, not a fault
-            )
+            return faults  # calibration says so where other programs keep the CPUs busy: an answer, no fault
         if code not in (0, 1):  # 1: suspect points, on a machine with other things to do
             faults.append(f"does not complete: exit code {code}: {attempt.words()}")
         if not self._is_complete(run):
@@ -236,7 +235,7 @@ class Matrix:
         if not faults and RUNS[run].repeats and not lost_its_agent(self._stored(run)):
             found = differences(self._expected(run), shape(self._stored(run), rows=False))
             faults += [f"unlike an undisturbed run: {line}" for line in found]
-        return [f"{run}: {fault}" for fault in faults]
+        return faults
 
     def _expected(self, run: str) -> dict[str, Any]:
         if run not in self._undisturbed:
@@ -280,10 +279,8 @@ def _pids() -> list[int]:
 def _lab(home: Path, needed: bool) -> Iterator[Lab]:
     lab = Lab(home)
     try:
-        if not needed:
-            yield lab
-            return
-        lab.have(WORKER)
+        if needed:
+            lab.have(WORKER)
         yield lab
     finally:
         lab.stop()
@@ -307,13 +304,9 @@ def inside(inside: Inside) -> int:
             state = "; ".join(report["faults"]) or ("nothing left" if report["hit"] else "came too late")
             inside.report({**report, "line": f"kill {hits}/{request['kills']}: {cell}: {state}"})
             if cell.phase == "publishing" or tried % 10 == 0:
-                faults = matrix.complete(cell.run)
-                inside.report(
-                    {"run": cell.run, "faults": faults, "line": f"{cell.run} completes: {faults or 'yes'}"}
-                )
+                inside.report(matrix.complete(cell.run))
         for run in sorted({cell.run for cell in matrix.killed}):
-            faults = matrix.complete(run)
-            inside.report({"run": run, "faults": faults, "line": f"{run} completes: {faults or 'yes'}"})
+            inside.report(matrix.complete(run))
     return 0
 
 
@@ -339,9 +332,7 @@ def go_through(
         click.echo(report.pop("line"), err=True)
         seen.append(report)
 
-    request = {
-        "kills": kills, "seed": seed, "only": only, "skip": skip, "patience": patience
-    }  # fmt: skip
+    request = {"kills": kills, "seed": seed, "only": only, "skip": skip, "patience": patience}
     spawn_inside("tests.soak.kill_matrix:inside", request, deadline_s=600 + 120 * kills, on_report=hear)
     return findings(seen)
 
@@ -351,12 +342,7 @@ def go_through(
 @click.option("--seed", default=1, show_default=True)
 @click.option("--skip", default=0, show_default=True, help="Leave out this many cells at the beginning.")
 @click.option("--only", default="", metavar="PATTERN", help="Run only cells whose name contains PATTERN.")
-@click.option(
-    "--patience",
-    default=PATIENCE_S,
-    show_default=True,
-    help="Seconds until a command is killed after SIGSTOP.",
-)
+@click.option("--patience", default=PATIENCE_S, show_default=True, help="Seconds from SIGSTOP to a kill.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(kills: int, seed: int, skip: int, only: str, patience: float, as_json: bool) -> None:
     """Go through the matrix and print what was found."""

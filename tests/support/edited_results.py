@@ -56,60 +56,37 @@ def edit_rows(path: Path, change: Callable[[dict[str, str]], Mapping[str, str]])
         writer.writerows({**row, **change(row)} for row in rows)
 
 
-def all_goodputs_95(point: Path) -> None:
-    edit_rows(point / "flows.csv", lambda _: {"goodput_mbps": "95.0"})
+Damage = Callable[[Path], None]
 
 
-def one_goodput(point: Path) -> None:
-    edit_rows(point / "flows.csv", lambda row: {"goodput_mbps": "95.0"} if row["flow"] == "7" else {})
+def _rows(name: str, change: Callable[[dict[str, str]], Mapping[str, str]]) -> Damage:
+    return lambda point: edit_rows(point / name, change)
 
 
-def all_goodputs_and_bytes(point: Path) -> None:
-    """Contradicts only the mean goodput that the run recorded."""
-    edit_rows(
-        point / "flows.csv", lambda _: {"goodput_mbps": "80.0", "bytes_received": str(80 * 500_000 // 8)}
-    )
+def _run(**fields: object) -> Damage:
+    return lambda point: edit_json(point / "run.json", lambda run: run.update(fields))
 
 
-def retransmits(point: Path) -> None:
-    edit_rows(point / "flows.csv", lambda _: {"retransmits": "100"})
-
-
-def drops(point: Path) -> None:
-    edit_rows(point / "ports.csv", lambda _: {"drops": "100"})
-
-
-def cut(point: Path) -> None:
+def _cut(point: Path) -> None:
     text = (point / "flows.csv").read_text()
     (point / "flows.csv").write_text("".join(text.splitlines(keepends=True)[:5]))
 
 
-def without_run_json(point: Path) -> None:
-    (point / "run.json").unlink()
-
-
-def failed(point: Path) -> None:
-    edit_json(point / "run.json", lambda run: run.update(status="failed"))
-
-
-def suspect_with_a_reason(point: Path) -> None:
-    edit_json(point / "run.json", lambda run: run.update(status="suspect", reasons=["late"]))
-
-
-def ok_with_a_reason(point: Path) -> None:
-    edit_json(point / "run.json", lambda run: run.update(reasons=["late"]))
-
-
-DAMAGE: Mapping[str, tuple[Callable[[Path], None], str]] = {
-    "all goodputs 95": (all_goodputs_95, "flows.csv"),
-    "one goodput": (one_goodput, "flows.csv"),
-    "goodputs and bytes": (all_goodputs_and_bytes, "flows.csv"),
-    "retransmits": (retransmits, "flows.csv"),
-    "drops": (drops, "ports.csv"),
-    "cut": (cut, "flows.csv"),
-    "no run.json": (without_run_json, "run.json"),
-    "status failed": (failed, "run.json"),
-    "status suspect": (suspect_with_a_reason, "run.json"),
-    "ok with a reason": (ok_with_a_reason, "run.json"),
+_80_MBPS = {"goodput_mbps": "80.0", "bytes_received": str(80 * 500_000 // 8)}
+"""Contradicts only the mean goodput that the run recorded."""
+DAMAGE: Mapping[str, tuple[Damage, str]] = {
+    "all goodputs 95": (_rows("flows.csv", lambda _: {"goodput_mbps": "95.0"}), "flows.csv"),
+    "one goodput": (
+        _rows("flows.csv", lambda row: {"goodput_mbps": "95.0"} if row["flow"] == "7" else {}),
+        "flows.csv",
+    ),
+    "goodputs and bytes": (_rows("flows.csv", lambda _: _80_MBPS), "flows.csv"),
+    "retransmits": (_rows("flows.csv", lambda _: {"retransmits": "100"}), "flows.csv"),
+    "drops": (_rows("ports.csv", lambda _: {"drops": "100"}), "ports.csv"),
+    "cut": (_cut, "flows.csv"),
+    "no run.json": (lambda point: (point / "run.json").unlink(), "run.json"),
+    "status failed": (_run(status="failed"), "run.json"),
+    "status suspect": (_run(status="suspect", reasons=["late"]), "run.json"),
+    "ok with a reason": (_run(reasons=["late"]), "run.json"),
 }
 """How a point is damaged, and the file that the error names."""

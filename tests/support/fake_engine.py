@@ -25,15 +25,7 @@ from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.flows import drawn_flows
 from model.reasons import OTHER, Reason
-from model.result import (
-    NO_VALUE,
-    SAMPLE_COLUMNS,
-    FlowRow,
-    PortRow,
-    RunResult,
-    Status,
-    Table,
-)
+from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from model.spec import RunSpec, check_limits, sub_seed
 from topos import Topology
 from workloads.flow import Flow
@@ -95,12 +87,10 @@ class FakeEngine:
         drawn_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """Return `each_mb`."""
         del spec
         return self.each_mb
 
     def cpus(self, spec: RunSpec) -> int:
-        """Return 1."""
         del spec
         return 1
 

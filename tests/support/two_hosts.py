@@ -12,13 +12,13 @@ import inspect
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -61,11 +61,7 @@ def pairs(count: int, rate_mbit: int = 0) -> list[Pair]:
 
 
 def eventually(condition: Callable[[], bool], what: str, deadline_s: float = 10) -> None:
-    """Poll until `condition` holds."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
-        time.sleep(0.01)
+    until(condition, deadline_s, what)
 
 
 def _host(name: str) -> HostRef:

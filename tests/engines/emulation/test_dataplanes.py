@@ -25,7 +25,7 @@ from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, 
 from engines.emulation.sandbox.inside import NOBODY
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from fabric.plan import FRAME_BITS
-from harness.options.options import UserOptions, openflow_of, resolve
+from harness.options.options import UserOptions, resolve
 from model.spec import (
     CONTROLLERS,
     ELASTIC,
@@ -158,32 +158,33 @@ def test_points_from_before_there_was_openflow_are_found_again() -> None:
     assert RunSpec.from_json(hybrid.to_json()) == hybrid
 
 
-def test_openflow_options_need_open_vswitch() -> None:
-    assert openflow_of(UserOptions()) == OpenFlowSpec()
-    chosen = openflow_of(UserOptions.of(dataplane="ovs", mode="proactive"))
-    assert chosen == OpenFlowSpec(mode="proactive")
-    with pytest.raises(UsageError, match="--mode proactive: only Open vSwitch has one: add --dataplane ovs"):
-        openflow_of(UserOptions.of(mode="proactive"))
-    with pytest.raises(UsageError, match=f"choose from: {', '.join(CONTROLLERS)}"):
-        openflow_of(UserOptions.of(dataplane="ovs", controller="ryu"))
+DEFAULTS = CS244_ONE_TO_ONE.figures[0].defaults
+ON_OVS = {"dataplane": "ovs", "rate": "1"}
 
 
-def test_auto_is_the_fabrics_rate() -> None:
-    (figure,) = CS244_ONE_TO_ONE.figures
-    with pytest.raises(UsageError, match="--dataplane ovs: --rate auto is what the fabric carries here"):
-        resolve(UserOptions.of(dataplane="ovs"), figure.defaults)
-    assert resolve(UserOptions.of(dataplane="ovs", rate="1"), figure.defaults).base.dataplane == "ovs"
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"mode": "proactive"}, "--mode proactive: only Open vSwitch has one: add --dataplane ovs"),
+        ({**ON_OVS, "controller": "ryu"}, f"choose from: {', '.join(CONTROLLERS)}"),
+        ({"dataplane": "ovs"}, "--dataplane ovs: --rate auto is what the fabric carries here"),
+        ({**ON_OVS, "host_queue": PORT}, "--host-queue port is the fabric's: leave it out"),
+        ({"engine": "simulator", "host_queue": QDISC}, "simulated hosts have no kernel"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(asked: dict[str, str], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        resolve(UserOptions.of(**asked), DEFAULTS)
 
 
-def test_hosts_queues_are_the_fabrics_unless_asked_and_the_kernels_under_open_vswitch() -> None:
-    defaults = CS244_ONE_TO_ONE.figures[0].defaults
-    assert resolve(UserOptions(), defaults).base.link.host_queue == PORT
-    assert resolve(UserOptions.of(host_queue=QDISC), defaults).base.link.host_queue == QDISC
-    assert resolve(UserOptions.of(dataplane="ovs", rate="1"), defaults).base.link.host_queue == QDISC
-    with pytest.raises(UsageError, match="--host-queue port is the fabric's: leave it out"):
-        resolve(UserOptions.of(dataplane="ovs", rate="1", host_queue=PORT), defaults)
-    with pytest.raises(UsageError, match="simulated hosts have no kernel"):
-        resolve(UserOptions.of(engine="simulator", host_queue=QDISC), defaults)
+def test_openflow_and_hosts_queues_follow_the_data_plane() -> None:
+    """Hosts' queues are the fabric's unless asked, and the kernel's under Open vSwitch."""
+    chosen = resolve(UserOptions.of(**ON_OVS, mode="proactive"), DEFAULTS).base
+    assert (chosen.dataplane, chosen.openflow) == ("ovs", OpenFlowSpec(mode="proactive"))
+    assert chosen.link.host_queue == QDISC
+    usual = resolve(UserOptions(), DEFAULTS).base
+    assert (usual.openflow, usual.link.host_queue) == (OpenFlowSpec(), PORT)
+    assert resolve(UserOptions.of(host_queue=QDISC), DEFAULTS).base.link.host_queue == QDISC
 
 
 def test_a_socket_that_is_bound_and_does_not_listen_yet_is_not_an_answer(tmp_path: Path) -> None:

@@ -8,15 +8,7 @@ from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import Task, run_task
 from harness.results.store import Store, StoredPoint
-from model.spec import (
-    LinkEvent,
-    LinkSpec,
-    RunSpec,
-    SamplingSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.spec import LinkEvent, LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 EXPERIMENT = "cs244-one-to-one"
 
