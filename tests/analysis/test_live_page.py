@@ -9,19 +9,15 @@ import numpy as np
 import pytest
 
 import topos
-from analysis.live_page import MAX_NODES, Drawing, View, between, draw, encode, pods_of, short_floats, stored
+from analysis.live_page import MAX_NODES, Drawing, View, between, draw, encode, short_floats, stored
 from model.result import SAMPLE_COLUMNS, Instant, Table, Windows
-from topos.topology import Layer, Topology
+from topos.topology import Topology
 
 SMALL = ["ft,4", "ft,8", "dhft,4", "ls,4", "star,6", "db,3", "vl2,4", "bcube,4", "two,4"]
 
 
-def network(text: str) -> Topology:
-    return topos.build(*topos.parse(text))
-
-
 def drawn(text: str) -> tuple[Topology, Drawing]:
-    topology = network(text)
+    topology = topos.build(*topos.parse(text))
     return topology, draw(topology)
 
 
@@ -33,33 +29,6 @@ def test_every_node_has_a_place_of_its_own(text: str) -> None:
     assert len(places) == len(topology.nodes)
     assert all(0 <= spot.x <= 1 and 0 <= spot.y <= 1 for spot in drawing.spots)
     assert np.array_equal(drawing.half_of, np.arange(2 * len(topology.links)))
-
-
-@pytest.mark.parametrize("text", ["ft,4", "ft,8"])
-def test_layers_are_above_each_other(text: str) -> None:
-    _, drawing = drawn(text)
-    heights = {layer: [spot.y for spot in drawing.spots if spot.layer is layer] for layer in Layer}
-    assert max(heights[Layer.CORE]) < min(heights[Layer.AGG])
-    assert max(heights[Layer.AGG]) < min(heights[Layer.EDGE])
-    assert max(heights[Layer.EDGE]) < min(heights[Layer.HOST])
-
-
-def test_pods_of_a_fat_tree_stand_side_by_side() -> None:
-    topology, drawing = drawn("ft,8")
-    assert [pod.name for pod in drawing.pods] == [f"pod {i}" for i in range(8)]
-    assert all(left.right < right.left for left, right in zip(drawing.pods, drawing.pods[1:], strict=False))
-    for node, pod in enumerate(pods_of(topology)):
-        if pod >= 0:
-            assert topology.nodes[node].name.startswith(f"p{pod}")
-            assert drawing.pods[pod].left <= drawing.spots[node].x <= drawing.pods[pod].right
-
-
-def test_hosts_stand_below_their_switches() -> None:
-    topology, drawing = drawn("ft,8")
-    order = sorted(topology.hosts, key=lambda host: drawing.spots[host].x)
-    assert [topology.nics_of(host)[0].switch for host in order] == sorted(
-        topology.nics_of(host)[0].switch for host in topology.hosts
-    )
 
 
 def test_a_large_network_is_drawn_by_pod() -> None:
@@ -85,11 +54,6 @@ SHOWN = View(np.arange(4), 4, np.full(4, 8_000_000), 2, np.array([0, 2, 3]))
 """Two lines of 8 Mb/s; flow 0 has two subflows, flow 1 has one."""
 
 
-def decoded(text: str) -> np.ndarray:
-    upper = np.frombuffer(base64.b64decode(text), "<u2").astype(np.uint32) << 16
-    return upper.view(np.float32)
-
-
 def instant(t_s: float, sent: int, drops: int, acked: int, delivered: int = 0) -> Instant:
     windows = Windows(
         np.array([0, 0, 1, 9]),
@@ -105,7 +69,8 @@ def instant(t_s: float, sent: int, drops: int, acked: int, delivered: int = 0) -
 
 def test_numbers_keep_three_digits() -> None:
     values = np.array([0.0, 1.0, 99.7, 1e-5, 123456.0, np.nan])
-    read = decoded(short_floats(values))
+    upper = np.frombuffer(base64.b64decode(short_floats(values)), "<u2").astype(np.uint32) << 16
+    read = upper.view(np.float32)
     assert np.allclose(read[:-1], values[:-1], rtol=2**-8) and np.isnan(read[-1])
 
 
@@ -128,14 +93,14 @@ def test_instants_survive_the_way_out_of_the_namespaces() -> None:
 
 
 def tables(times: list[float]) -> dict[str, Table]:
-    ports = [(t, 1, 3, 2) for t in times]
     sockets = [(t, 0, 1, 10.0 + t, 1.0, 0.1, 0, round(125_000 * t), 1, 0, 0.0, 0.0) for t in times if t >= 1]
-    return {
-        "links": Table.from_rows(SAMPLE_COLUMNS["links"], [(t, 0, 40.0) for t in times]),
-        "goodput": Table.from_rows(SAMPLE_COLUMNS["goodput"], [(t, 0, 2.0 * t) for t in times]),
-        "ports": Table.from_rows(SAMPLE_COLUMNS["ports"], ports),
-        "sockets": Table.from_rows(SAMPLE_COLUMNS["sockets"], sockets),
+    rows: dict[str, list[tuple[float, ...]]] = {
+        "links": [(t, 0, 40.0) for t in times],
+        "goodput": [(t, 0, 2.0 * t) for t in times],
+        "ports": [(t, 1, 3, 2) for t in times],
+        "sockets": sockets,
     }
+    return {name: Table.from_rows(SAMPLE_COLUMNS[name], these) for name, these in rows.items()}
 
 
 def test_a_stored_point_has_a_step_for_each_second() -> None:

@@ -78,33 +78,25 @@ def test_a_flow_that_began_in_the_window_may_have_little() -> None:
 
 @pytest.mark.parametrize(
     ("halves_pct", "doubted"),
-    [((50.0, 53.9), False), ((50.0, 54.1), True), ((500.0, 504.0), False), ((500.0, 525.0), True)],
+    [
+        (None, False),
+        ((50.0, 53.9), False),
+        ((50.0, 54.1), True),
+        ((500.0, 504.0), False),
+        ((500.0, 525.0), True),
+    ],
 )
 def test_halves_are_compared_by_the_goodput_where_that_is_above_the_slowest_link(
-    halves_pct: tuple[float, float], doubted: bool
+    halves_pct: tuple[float, float] | None, doubted: bool
 ) -> None:
-    assert bool(drift_reasons(halves_pct)) is doubted
+    assert [reason.kind for reason in drift_reasons(halves_pct)] == [DRIFT] * doubted
 
 
-@pytest.mark.parametrize(
-    ("pct", "word"),
-    [(108.4, "8 % more was delivered"), (91.0, "9 % less was delivered"), (104.9, ""), (95.1, "")],
-)
+@pytest.mark.parametrize(("pct", "word"), [(108.4, "more"), (91.0, "less"), (104.9, ""), (95.1, "")])
 def test_a_window_that_delivers_more_or_less_than_it_carried_is_reported(pct: float, word: str) -> None:
     text = unsteady({OVER_CARRIED_PCT: pct})
-    assert text.startswith(word)
-    assert bool(text) == bool(word)
-
-
-def test_without_the_metric_nothing_is_reported() -> None:
+    assert word in text and bool(text) == bool(word)
     assert unsteady({}) == ""
-
-
-def test_halves_that_differ_by_more_than_the_tolerance_are_reported() -> None:
-    (reason,) = drift_reasons((80.0, 90.0))
-    assert reason.kind == DRIFT
-    assert "80.0 % of the link rate in the first half, then 90.0 %" in reason.text
-    assert drift_reasons((80.0, 83.9)) == () == drift_reasons(None)
 
 
 def test_a_warm_up_of_too_few_round_trips_is_reported_with_a_sufficient_one() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from ccp.loading import load
 from ccp.names import OwnAlgorithm
 from model.result import Status
-from tests.engines.simulation.congestion.test_agents import RATE_MBPS, goodput, mine, run
+from tests.engines.simulation.congestion.test_agents import RATE_MBPS, goodput, mine
+from tests.support.simulated_networks import result_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/ccp.md").read_text()
 (_, TWO) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
@@ -16,7 +17,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/ccp.md").read_text()
 
 def test_the_example_with_two_programs_fills_the_link(tmp_path: Path) -> None:
     assert load(OwnAlgorithm("mine.py", TWO), TWO).programs.names == ("start", "steady")
-    result = run(mine(TWO, tmp_path))
+    result = result_of(mine(TWO, tmp_path))
     assert result.status is Status.OK
     assert goodput(result) > 0.8 * RATE_MBPS
     assert result.metrics["agent_errors"] == 0

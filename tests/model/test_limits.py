@@ -15,13 +15,10 @@ from engines.simulation.engine import SimulatorEngine
 from harness.options.fields import SPEC_FIELDS, changed
 from harness.options.parsers import limited
 from model.spec import LIMITS, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, check_limits
+from tests.support.simulated_networks import result_of
 
 SPEC = RunSpec(
-    LinkSpec(10.0, 100.0),
-    TopologySpec("star", {"n": 2}),
-    engine="simulator",
-    warmup_s=0.01,
-    seconds=0.02,
+    LinkSpec(10.0, 100.0), TopologySpec("star", {"n": 2}), engine="simulator", warmup_s=0.01, seconds=0.02
 )
 
 
@@ -87,12 +84,9 @@ def test_a_window_that_the_clock_cannot_count_is_refused(seconds: str) -> None:
     ("part", "words"),
     [
         ({"transport": TransportSpec(0, "lia")}, "transport.subflows of 0"),
-        ({"transport": TransportSpec(33, "lia")}, "transport.subflows of 33"),
         ({"stack": StackSpec(header_bytes=0, ack_bytes=0)}, "stack.ack_bytes of 0"),
         ({"stack": StackSpec(mptcp_bytes=1448)}, "leaves no payload of 1448 bytes"),
         ({"stack": StackSpec(min_rto_ms=1e15)}, "stack.min_rto_ms of 1e[+]15: must be at most 120000 ms"),
-        ({"stack": StackSpec(send_buffer=1 << 40)}, "stack.send_buffer of 1099511627776"),
-        ({"seconds": 1e-13}, "seconds of 1e-13: must be at least 1e-06 s"),
         ({"link": LinkSpec(math.inf)}, "link.rate_mbps of inf"),
     ],
 )
@@ -118,8 +112,5 @@ def test_the_simulator_runs_at_both_ends_of_every_range_of_its_stack(path: str, 
         spec = changed(spec, {"seconds": 0.1})
     if path == "stack.processing_frames" and end == "most":
         spec = changed(spec, {"seconds": 1.0})
-    engine = SimulatorEngine()
-    engine.check(spec)
-    flows = engine.run(spec, Silent(), Path("/nowhere")).flows
     a_segment_mbps = spec.stack.payload_bytes * 8e-6 / spec.seconds
-    assert all(flow.goodput_mbps <= 10.0 + a_segment_mbps for flow in flows)
+    assert all(flow.goodput_mbps <= 10.0 + a_segment_mbps for flow in result_of(spec).flows)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from common.errors import UsageError
-from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from model.result import RunResult
-from model.spec import (
-    LinkEvent,
-    LinkSpec,
-    RunSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.result import PortRow
+from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.simulated_networks import result_of
 
 WIRE = 1514 / 1448
 """Bytes on the wire per byte of payload."""
@@ -39,14 +31,13 @@ HOMES = replace(
 )
 
 
-def run(spec: RunSpec) -> RunResult:
-    SimulatorEngine().check(spec)
-    return SimulatorEngine().run(spec, Silent(), Path())
-
-
 def mbps(spec: RunSpec) -> float:
-    (flow,) = run(spec).flows
+    (flow,) = result_of(spec).flows
     return flow.goodput_mbps
+
+
+def port_of(spec: RunSpec) -> PortRow:
+    return next(port for port in result_of(spec).ports if (port.node, port.peer) == ("l0", "r0"))
 
 
 def test_a_cut_stops_tcp_and_a_repair_lets_it_go_on() -> None:
@@ -64,7 +55,7 @@ def test_the_cut_happens_at_its_instant() -> None:
     """What crosses the link is what it carries until then, to the packet."""
     for t_s in (2.0, 2.5):
         spec = replace(BELL, warmup_s=1.0, seconds=3.0, events=(LinkEvent(t_s, "l0", "r0"),))
-        port = next(p for p in run(spec).ports if (p.node, p.peer) == ("l0", "r0"))
+        port = port_of(spec)
         assert port.tx_packets == pytest.approx((t_s - 1.0) * 10e6 / 8 / 1514, abs=1)
         assert port.drops > 0
 
@@ -74,8 +65,7 @@ def test_a_degraded_link_carries_its_share(share: float) -> None:
     link = replace(BELL.link, queue_pkts=0)
     degraded = replace(BELL, link=link, events=(LinkEvent(0.0, "l0", "r0", share),))
     assert mbps(degraded) == pytest.approx(share * 10 / WIRE, rel=0.005)
-    port = next(p for p in run(degraded).ports if (p.node, p.peer) == ("l0", "r0"))
-    assert port.tx_packets == pytest.approx(share * 10e6 / 8 / 1514 * 4, abs=1)
+    assert port_of(degraded).tx_packets == pytest.approx(share * 10e6 / 8 / 1514 * 4, abs=1)
 
 
 def test_mptcp_goes_on_over_the_other_link_of_its_host() -> None:

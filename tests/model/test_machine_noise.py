@@ -1,4 +1,4 @@
-"""Noise as a record: what a reader sees, what counts as changed, and what a damaged file gives."""
+"""Noise as a record: what counts as changed, and what a damaged file gives."""
 
 from __future__ import annotations
 
@@ -21,19 +21,6 @@ def late(p99_us: float) -> MachineNoise:
     return dataclasses.replace(QUIET, late_p99_us=p99_us)
 
 
-def test_words() -> None:
-    assert str(QUIET) == "CPU 0 and 1 woke up 0.07 ms late at the 99th percentile, 0.30 ms at most: quiet"
-    assert str(NOISY).endswith(
-        "4.1 ms late at the 99th percentile, 9.3 ms at most: "
-        "the hypervisor takes CPU time away for milliseconds"
-    )
-    assert "5.0 % of CPU time stolen" in str(dataclasses.replace(QUIET, steal_pct=5.0))
-    assert not dataclasses.replace(QUIET, steal_pct=5.0).quiet
-    assert "other processes or the hypervisor" in str(dataclasses.replace(NOISY, realtime=False))
-    many = dataclasses.replace(QUIET, by_cpu=tuple((cpu, 1.0, 2.0) for cpu in range(8)))
-    assert str(many).startswith("CPU 0 to 7 woke up")
-
-
 @given(MICROSECONDS, MICROSECONDS)
 def test_what_differs_changed_by_a_factor_of_two_above_the_floor(one: float, other: float) -> None:
     changed = differs(late(one), late(other))
@@ -45,6 +32,7 @@ def test_what_differs_changed_by_a_factor_of_two_above_the_floor(one: float, oth
 
 
 def test_stolen_time_and_priority_count_too() -> None:
+    assert QUIET.quiet and not NOISY.quiet and not dataclasses.replace(QUIET, steal_pct=5.0).quiet
     assert differs(QUIET, dataclasses.replace(QUIET, steal_pct=10.0))
     assert not differs(QUIET, dataclasses.replace(QUIET, steal_pct=3.0))
     assert differs(QUIET, dataclasses.replace(QUIET, realtime=False))

@@ -14,37 +14,28 @@ from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
 from controllers.routing import path
 from fabric import _core
+from fabric.plan import NetworkPlan
 from model.links import downlink, uplink
-from model.network_plan import (
-    NO_PORT,
-    network_plan,
-    plan_for,
-    port_names,
-)
+from model.network_plan import NO_PORT, network_plan, plan_for, port_names
 from model.spec import LinkSpec, RunSpec, TopologySpec
 from topos.topology import Builder, Layer, Topology
 
 TCP = 6
 SEED = 4242
+K4, K8 = (topos.build("fat_tree", {"k": k}) for k in (4, 8))
 
 
 def number(ip: str) -> int:
     return int(ipaddress.IPv4Address(ip))
 
 
-def walked(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> list[int]:
-    """Return the nodes that one packet visits in the core, read off the ports' counters."""
-    hops = dict(sent_on(topology, policy, flow, nic).keys())
-    nodes = [topology.nics[nic].host]
-    while nodes[-1] in hops:
-        nodes.append(hops[nodes[-1]])
-    return nodes
+def plan_of(topology: Topology, link: LinkSpec, policy: str = "hashed", seed: int = SEED) -> NetworkPlan:
+    return network_plan(topology, ecmp_groups(topology), link, policy, seed)
 
 
 def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Counter[tuple[int, int]]:
     """Return the hops (from node, to node) of one packet in the core, and how often it takes each."""
-    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
-    fabric = _core.VirtualFabric(plan)
+    fabric = _core.VirtualFabric(plan_of(topology, LinkSpec(10.0), policy))
     fabric.inject(0, nic, 1500, (number(flow.src), number(flow.dst), TCP, flow.sport, flow.dport))
     fabric.run_until(10**14)
     sent: Counter[tuple[int, int]] = Counter()
@@ -80,36 +71,25 @@ def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int],
         assert sent_on(topology, policy, flow, source) == expected
 
 
-def scattered(seed: int, packets: int = 4000) -> tuple[Topology, list[int]]:
-    """Send packets of one flow across a k=8 tree; return the tree and how many each port sent."""
-    topology = topos.build("fat_tree", {"k": 8})
-    plan = network_plan(
-        topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", seed
-    )
+def scattered(topology: Topology, seed: int = SEED, packets: int = 4000) -> list[int]:
+    """Send packets of one flow from the first to the last host; return how many each port sent."""
+    plan = plan_of(topology, LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", seed)
     fabric = _core.VirtualFabric(plan)
     source, target = topology.nics[0], topology.nics[-1]
     for _ in range(packets):
         fabric.inject(0, 0, 1500, (number(source.ip), number(target.ip), TCP, 1000, 80))
     fabric.run_until(10**15)
     assert fabric.counters()["delivered"] == packets
-    return topology, fabric.counters()["tx_packets"].tolist()
+    return [int(sent) for sent in fabric.counters()["tx_packets"]]
 
 
 def test_scattered_packets_of_one_flow_use_all_paths_evenly() -> None:
-    topology, sent = scattered(SEED)
     by_layer: dict[str, list[int]] = {}
-    for (_, _, layer), packets in zip(port_names(topology), sent, strict=True):
+    for (_, _, layer), packets in zip(port_names(K8), scattered(K8), strict=True):
         if packets:
             by_layer.setdefault(layer, []).append(packets)
-    used = {layer: len(counts) for layer, counts in by_layer.items()}
-    assert used == {
-        "host-edge": 1,
-        "edge-agg": 4,
-        "agg-core": 16,
-        "core-agg": 16,
-        "agg-edge": 4,
-        "edge-host": 1,
-    }
+    ways = {"host-edge": 1, "edge-agg": 4, "agg-core": 16, "core-agg": 16, "agg-edge": 4, "edge-host": 1}
+    assert {layer: len(counts) for layer, counts in by_layer.items()} == ways
     for counts in by_layer.values():
         assert sum(counts) == 4000
         assert max(abs(count - 4000 / len(counts)) for count in counts) < 5 * (4000 / len(counts)) ** 0.5
@@ -128,51 +108,35 @@ def test_scattering_is_uniform_over_whole_paths_where_next_hops_have_different_n
     for m in middle:
         net.link(m, b)
     topology = net.build()
-    plan = network_plan(
-        topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", SEED
-    )
-    fabric = _core.VirtualFabric(plan)
-    for _ in range(4000):
-        fabric.inject(0, 0, 1500, (number("10.0.0.1"), number("10.0.0.2"), TCP, 1000, 80))
-    fabric.run_until(10**15)
-    sent = dict(
-        zip(
-            ((a, b) for a, b, _ in port_names(topology)),
-            fabric.counters()["tx_packets"].tolist(),
-            strict=True,
-        )
-    )
+    ends = [(one, other) for one, other, _ in port_names(topology)]
+    sent = dict(zip(ends, scattered(topology), strict=True))
     assert sent["a", "t"] + sent["a", "f"] == 4000
     assert abs(sent["a", "t"] - 1000) < 5 * 750**0.5
     assert all(abs(sent[name, "b"] - 1000) < 5 * 750**0.5 for name in ("m0", "m1", "m2", "n"))
 
 
 def test_scattering_follows_from_the_seed() -> None:
-    assert scattered(1, 200)[1] == scattered(1, 200)[1] != scattered(2, 200)[1]
+    assert scattered(K8, 1, 200) == scattered(K8, 1, 200) != scattered(K8, 2, 200)
 
 
 def test_ports_have_the_speed_of_their_link() -> None:
     topology = topos.build("vl2", {"da": 4, "di": 4, "servers": 2})
-    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(5.0, clock_ppm=0.0), "hashed", SEED)
+    plan = plan_of(topology, LinkSpec(5.0, clock_ppm=0.0))
     for (_, _, layer), rate_bps in zip(port_names(topology), plan.rate_bps.tolist(), strict=True):
         assert rate_bps == (5_000_000 if "host" in layer else 50_000_000)
 
 
 def test_ports_of_hosts_that_forward_are_a_switchs() -> None:
     topology = topos.build("bcube", {"n": 3, "k": 1})
-    link = LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70, loss=0.25)
-    plan = network_plan(topology, ecmp_groups(topology), link, "hashed", SEED)
+    plan = plan_of(topology, LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70, loss=0.25))
     assert set(plan.queue_pkts.tolist()) == {30} and set(plan.loss.tolist()) == {0.25}
     assert set(plan.nic_uplink.tolist()) == set(plan.nic_downlink.tolist()) == {NO_PORT}
     assert plan.nic_attach_node.tolist() == [nic.host for nic in topology.nics]
 
 
 def test_hosts_links_lose_nothing_and_all_ports_mark() -> None:
-    topology = topos.build("fat_tree", {"k": 4})
-    plan = network_plan(
-        topology, ecmp_groups(topology), LinkSpec(10.0, loss=0.25, ecn_pkts=20), "hashed", SEED
-    )
-    for (_, _, layer), loss in zip(port_names(topology), plan.loss.tolist(), strict=True):
+    plan = plan_of(K4, LinkSpec(10.0, loss=0.25, ecn_pkts=20))
+    for (_, _, layer), loss in zip(port_names(K4), plan.loss.tolist(), strict=True):
         assert loss == (0.0 if "host" in layer else 0.25)
     assert set(plan.admission["ecn_pkts"].tolist()) == {20}
 
@@ -189,23 +153,20 @@ def test_hashes_are_the_same_in_both_languages() -> None:
 
 
 def test_host_queues_have_a_capacity_of_their_own() -> None:
-    topology = topos.build("fat_tree", {"k": 4})
     spec = RunSpec(LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70), TopologySpec("fat_tree", {"k": 4}))
-    plan = plan_for(spec, topology)
-    nic_ports = {uplink(nic.link) for nic in topology.nics}
+    plan = plan_for(spec, K4)
+    nic_ports = {uplink(nic.link) for nic in K4.nics}
     for port, capacity in enumerate(plan.queue_pkts.tolist()):
         assert capacity == (70 if port in nic_ports else 30)
     assert plan.max_packets >= plan.queue_pkts.sum()
 
 
 def test_ports_are_named_by_their_ends() -> None:
-    topology = topos.build("fat_tree", {"k": 4})
-    names = port_names(topology)
-    nic = topology.nics[0]
-    host, edge = topology.nodes[nic.host].name, topology.nodes[nic.switch].name
+    names, nic = port_names(K4), K4.nics[0]
+    host, edge = K4.nodes[nic.host].name, K4.nodes[nic.switch].name
     assert names[uplink(nic.link)] == (host, edge, "host-edge")
     assert names[downlink(nic.link)] == (edge, host, "edge-host")
-    assert len(names) == 2 * len(topology.links)
+    assert len(names) == 2 * len(K4.links)
 
 
 def test_a_dual_homed_tree_forwards_within_each_plane() -> None:
@@ -214,16 +175,14 @@ def test_a_dual_homed_tree_forwards_within_each_plane() -> None:
     tables = ecmp_groups(topology)
     for a, b in zip(topology.nics_of(first), topology.nics_of(last), strict=True):
         flow = FiveTuple(a.ip, b.ip, TCP, 1000, 80)
-        nodes = walked(topology, "hashed", flow, topology.nics.index(a))
-        assert nodes == list(path(topology, tables, "hashed", SEED, flow))
-        assert all(topology.link_between(x, y) >= 0 for x, y in pairwise(nodes))
+        hops = pairwise(path(topology, tables, "hashed", SEED, flow))
+        assert sent_on(topology, "hashed", flow, topology.nics.index(a)) == Counter(hops)
 
 
 @pytest.mark.parametrize("policy", ["hashed", "ecmp", "scatter"])
 def test_a_packet_to_a_plane_that_is_not_joined_is_dropped_and_the_core_goes_on(policy: str) -> None:
     topology = topos.build("dual_homed_fat_tree", {"k": 4})
-    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
-    fabric = _core.VirtualFabric(plan)
+    fabric = _core.VirtualFabric(plan_of(topology, LinkSpec(10.0), policy))
     here, there = (topology.nics_of(topology.hosts[end]) for end in (0, -1))
     for nic in there:
         fabric.inject(0, topology.nics.index(here[0]), 1500, (number(here[0].ip), number(nic.ip), TCP, 1, 2))

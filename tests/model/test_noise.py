@@ -69,11 +69,6 @@ def test_lateness_inverts_the_share_and_never_falls() -> None:
         assert late_share(noise, lateness_ms(noise, quantile)) == pytest.approx(1 - quantile)
 
 
-def test_no_stalls_no_lateness() -> None:
-    assert lateness_ms(NoiseSpec(), 0.999) == 0.0
-    assert stalled_share(NoiseSpec()) == 0.0
-
-
 def test_a_full_queue_is_most_of_the_delay() -> None:
     """10 Mb/s, 100 packets of 1514 bytes: 121.1 ms; six links beside it: 7.3 ms, and 1 ms each to cross."""
     spec = RunSpec(LinkSpec(10, 1000.0, 100))
@@ -87,9 +82,10 @@ def test_words_are_what_is_typed(text: str) -> None:
     assert stalls_words(parse_stalls(text)) == text
 
 
-def test_none_is_none() -> None:
-    assert parse_stalls("none") == NoiseSpec()
-    assert not stalls_words(NoiseSpec())
+def test_none_is_no_stalls_and_no_lateness() -> None:
+    none = parse_stalls("none")
+    assert none == NoiseSpec() and not stalls_words(none)
+    assert lateness_ms(none, 0.999) == stalled_share(none) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,9 @@ STAR = TopologySpec("star", {"n": 2})
 
 def spec(matrix: str, **params: int | str) -> RunSpec:
     return RunSpec(
-        LinkSpec(100.0),
-        STAR,
-        TransportSpec(8, "lia"),
-        WorkloadSpec(matrix, params),
-        traffic="native",
-        warmup_s=1,
-        seconds=3,
-    )
+        LinkSpec(100.0), STAR, TransportSpec(8, "lia"), WorkloadSpec(matrix, params),
+        traffic="native", warmup_s=1, seconds=3,
+    )  # fmt: skip
 
 
 def planned(of: RunSpec) -> tuple[PlannedFlow, ...]:
@@ -51,13 +46,6 @@ def test_real_hosts_have_no_more_ports() -> None:
 def test_iperf3_has_no_sizes(matrix: str, params: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="--traffic native"):
         MininetEngine().check(dataclasses.replace(spec(matrix, **params), traffic="iperf3"))
-
-
-def test_short_flows_are_plain_whatever_the_long_ones_are() -> None:
-    of = dataclasses.replace(spec("short_and_long"), topology=TopologySpec("star", {"n": 12}))
-    flows = planned(of)
-    assert {(flow.subflows, flow.cc) for flow in flows if flow.size_bytes} == {(1, "reno")}
-    assert {(flow.subflows, flow.cc) for flow in flows if not flow.size_bytes} == {(8, "lia")}
 
 
 def test_a_spec_with_texts_survives_json_and_has_a_hash_of_its_own() -> None:

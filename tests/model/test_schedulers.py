@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from common.errors import UsageError
-from engines.engine import Silent
 from engines.flow_level.engine import check_steady
 from engines.simulation.engine import SimulatorEngine
 from model.result import RunResult
-from model.schedulers import parse_scheduler, scheduler_title, scheduler_words
+from model.schedulers import parse_scheduler, scheduler_words
 from model.spec import (
     LinkEvent,
     LinkSpec,
@@ -22,6 +20,7 @@ from model.spec import (
     TransportSpec,
     WorkloadSpec,
 )
+from tests.support.simulated_networks import result_of
 
 TREE = RunSpec(
     LinkSpec(20.0, 10.0),
@@ -35,12 +34,6 @@ TREE = RunSpec(
 LOOP = replace(TREE, workload=WorkloadSpec("permuted_loop", {"sizes": "uniform-200000-4000000"}), seconds=6.0)
 
 
-def run(spec: RunSpec) -> RunResult:
-    engine = SimulatorEngine()
-    engine.check(spec)
-    return engine.run(spec, Silent(), Path())
-
-
 def total_mbps(result: RunResult) -> float:
     return sum(flow.goodput_mbps for flow in result.flows)
 
@@ -50,17 +43,17 @@ def with_scheduler(spec: RunSpec, text: str) -> RunSpec:
 
 
 @pytest.mark.parametrize(
-    ("text", "chosen", "words", "title"),
+    ("text", "chosen", "words"),
     [
-        ("none", SchedulerSpec(), "", ""),
-        ("first_fit", SchedulerSpec("first_fit", 100), "first_fit:100", "first fit every 100 ms"),
-        ("annealing:2.5", SchedulerSpec("annealing", 2.5), "annealing:2.5", "annealing every 2.5 ms"),
-        ("first_fit:ideal", SchedulerSpec("first_fit"), "first_fit:ideal", "ideal first fit"),
+        ("none", SchedulerSpec(), ""),
+        ("first_fit", SchedulerSpec("first_fit", 100), "first_fit:100"),
+        ("annealing:2.5", SchedulerSpec("annealing", 2.5), "annealing:2.5"),
+        ("first_fit:ideal", SchedulerSpec("first_fit"), "first_fit:ideal"),
     ],
 )
-def test_what_is_typed(text: str, chosen: SchedulerSpec, words: str, title: str) -> None:
+def test_what_is_typed(text: str, chosen: SchedulerSpec, words: str) -> None:
     assert parse_scheduler(text) == chosen
-    assert (scheduler_words(chosen), scheduler_title(chosen)) == (words, title)
+    assert scheduler_words(chosen) == words
 
 
 @pytest.mark.parametrize(
@@ -90,7 +83,7 @@ def test_a_spec_without_a_scheduler_is_the_one_from_before_there_were_any() -> N
 @pytest.mark.parametrize("name", ["first_fit", "annealing"])
 def test_an_ideal_scheduler_gives_each_flow_of_a_stride_links_of_its_own(name: str) -> None:
     """All 16 flows cross the core, which has room for them; hashed they collide."""
-    hashed, scheduled = run(TREE), run(with_scheduler(TREE, f"{name}:ideal"))
+    hashed, scheduled = result_of(TREE), result_of(with_scheduler(TREE, f"{name}:ideal"))
     assert total_mbps(scheduled) > 0.9 * 16 * 20 * 1448 / 1514 > 1.2 * total_mbps(hashed)
     assert scheduled.metrics["scheduler_ticks"] == 1
     assert 1 <= scheduled.metrics["scheduler_moves"] <= 16
@@ -100,7 +93,7 @@ def test_an_ideal_scheduler_gives_each_flow_of_a_stride_links_of_its_own(name: s
 
 def test_polling_every_switch_is_counted() -> None:
     """20 switches are asked and answer; each of 16 flows is reported once; 5 switches per path get rules."""
-    counts = run(with_scheduler(TREE, "annealing:ideal")).metrics
+    counts = result_of(with_scheduler(TREE, "annealing:ideal")).metrics
     rules = 5 * counts["scheduler_moves"]
     assert counts["scheduler_messages"] == 2 * 20 + rules
     assert counts["scheduler_octets"] == 20 * (122 + 82) + 16 * 120 + rules * 186
@@ -109,30 +102,30 @@ def test_polling_every_switch_is_counted() -> None:
 def test_a_frequent_scheduler_carries_more_of_flows_that_come_and_go_than_a_rare_one() -> None:
     """A flow lasts a second or so: between two looks ten seconds apart no flow lasts that could be moved."""
     loop = replace(LOOP, seed=3)
-    never = total_mbps(run(loop))
-    often = run(with_scheduler(loop, "first_fit:20"))
+    never = total_mbps(result_of(loop))
+    often = result_of(with_scheduler(loop, "first_fit:20"))
     assert often.metrics["scheduler_ticks"] == 400
     assert total_mbps(often) > 1.1 * never
-    seldom = run(with_scheduler(loop, "first_fit:8000"))
+    seldom = result_of(with_scheduler(loop, "first_fit:8000"))
     assert seldom.metrics["scheduler_ticks"] == 1
     assert total_mbps(seldom) == pytest.approx(never, rel=0.01)
 
 
 def test_ticks_are_at_exact_times_whatever_else_is_looked_at() -> None:
     """300 ms do not divide the second at which links are read."""
-    assert run(with_scheduler(TREE, "first_fit:300")).metrics["scheduler_ticks"] == 16
+    assert result_of(with_scheduler(TREE, "first_fit:300")).metrics["scheduler_ticks"] == 16
 
 
 def test_the_same_spec_gives_the_same_twice() -> None:
     spec = with_scheduler(LOOP, "annealing:100")
-    one, other = run(spec), run(spec)
+    one, other = result_of(spec), result_of(spec)
     assert repr((one.flows, one.ports, one.metrics)) == repr((other.flows, other.ports, other.metrics))
     assert one.samples == other.samples
 
 
 def test_the_seed_decides_how_annealing_goes() -> None:
     tree = replace(TREE, seconds=0.2, warmup_s=0.1)
-    moves = [run(with_scheduler(replace(tree, seed=n), "annealing:ideal")).metrics for n in (1, 2, 3)]
+    moves = [result_of(with_scheduler(replace(tree, seed=n), "annealing:ideal")).metrics for n in (1, 2, 3)]
     assert len({each["scheduler_moves"] for each in moves}) > 1
 
 

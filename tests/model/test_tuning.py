@@ -11,15 +11,7 @@ import topos
 from model import tuning
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from model.tuning import (
-    CAPPED_RESERVE,
-    KERNELS_OWN,
-    RESERVE,
-    RMEM,
-    ROOM_FROM_THE_START,
-    WMEM,
-    words,
-)
+from model.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, RMEM, ROOM_FROM_THE_START, WMEM, words
 
 
 def default(spec: RunSpec) -> Mapping[str, str]:
@@ -34,15 +26,7 @@ def default(spec: RunSpec) -> Mapping[str, str]:
     [
         (TransportSpec(8), "default"),
         (TransportSpec(8, sysctls=KERNELS_OWN), "kernel's own"),
-        (TransportSpec(8, sysctls=KERNELS_OWN, write_bytes=4096), "writes of 4K"),
-        (TransportSpec(8, sysctls=RESERVE), "tcp_wmem 4M 16K 4M"),
-        (TransportSpec(8, write_bytes=4096), "writes of 4K"),
-        (
-            TransportSpec(
-                8, sysctls={"net.mptcp.scheduler": "default", "net.ipv4.tcp_notsent_lowat": "1000"}
-            ),
-            "tcp_notsent_lowat 1000, scheduler default",
-        ),
+        (TransportSpec(8, sysctls={"net.mptcp.scheduler": "default"}), "scheduler default"),
         (TransportSpec(8, sysctls=RESERVE, write_bytes=1000), "tcp_wmem 4M 16K 4M, writes of 1000"),
     ],
 )
@@ -51,7 +35,6 @@ def test_words(transport: TransportSpec, expected: str) -> None:
 
 
 MPTCP = TransportSpec(8)
-FOUR_TO_ONE = {"k": 4, "oversubscription": 4}
 CAPPED = {**CAPPED_RESERVE, RMEM: "4096 25165824 33554432"}
 """Four bytes of buffer for each of the 4 MB and 8 times 256 kB that a sender may have in flight."""
 
@@ -99,36 +82,18 @@ def test_plain_tcp_receives_beside_mptcp_as_it_does_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "workload", "sharing", "reserve", "cap"),
+    ("oversubscription", "workload", "sharing", "reserve", "cap"),
     [
-        ({"k": 4}, WorkloadSpec("one_to_one"), 8, 4 << 20, 256 << 10),
-        ({"k": 4}, WorkloadSpec("one_to_several", {"clients": 4}), 32, 1 << 20, 64 << 10),
-        (
-            FOUR_TO_ONE,
-            WorkloadSpec("connections", {"percent": 25}),
-            8,
-            4 << 20,
-            256 << 10,
-        ),
-        (
-            FOUR_TO_ONE,
-            WorkloadSpec("connections", {"percent": 200}),
-            64,
-            1 << 20,
-            32 << 10,
-        ),
-        (
-            FOUR_TO_ONE,
-            WorkloadSpec("connections", {"percent": 400}),
-            128,
-            1 << 20,
-            32 << 10,
-        ),
+        (1, WorkloadSpec("one_to_one"), 8, 4 << 20, 256 << 10),
+        (1, WorkloadSpec("one_to_several", {"clients": 4}), 32, 1 << 20, 64 << 10),
+        (4, WorkloadSpec("connections", {"percent": 200}), 64, 1 << 20, 32 << 10),
+        (4, WorkloadSpec("connections", {"percent": 400}), 128, 1 << 20, 32 << 10),
     ],
 )
 def test_the_more_subflows_share_a_link_the_less_each_may_hold(
-    params: dict[str, int], workload: WorkloadSpec, sharing: float, reserve: int, cap: int
+    oversubscription: int, workload: WorkloadSpec, sharing: float, reserve: int, cap: int
 ) -> None:
+    params = {"k": 4, "oversubscription": oversubscription}
     spec = RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", params), MPTCP, workload)
     topology = topos.build("fat_tree", params)
     assert tuning.sharing(topology, planned_flows(spec, topology)) == sharing

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 import topos
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import core_flows, stack_of
+from engines.engine import Silent
+from engines.simulation.engine import SimulatorEngine
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow
+from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, WorkloadSpec
 from topos.topology import Topology
 
@@ -65,6 +69,13 @@ def simulate(spec: RunSpec, flows: Sequence[PlannedFlow], slow_ports: Sequence[i
         stack_of(spec),
         core_flows(spec, topology, flows),
     )
+
+
+def result_of(spec: RunSpec) -> RunResult:
+    """Check and simulate a point as the engine does, without an observer or a folder."""
+    engine = SimulatorEngine()
+    engine.check(spec)
+    return engine.run(spec, Silent(), Path("/nowhere"))
 
 
 def build(spec: RunSpec) -> Topology:

@@ -7,22 +7,13 @@ import dataclasses
 
 import pytest
 
-import topos
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_flows, stack_of
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import planned_flows
 from model.links import downlink, uplink
-from model.spec import (
-    LINUX,
-    LinkSpec,
-    RunSpec,
-    StackSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.spec import LINUX, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support import simulated_networks as lab
+from tests.support.scenarios.divided_networks import made, run
 
 BURST_PKTS = 46
 """Packets that may have arrived on one subflow while another is in the middle of its 64 kB."""
@@ -30,23 +21,13 @@ ONE_FLOW = WorkloadSpec("reference")
 
 
 def simulate(spec: RunSpec, seconds: float = 2.0) -> tuple[Simulation, SimulatedCounters]:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
-    tuples = core_flows(spec, topology, planned_flows(spec, topology))
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), tuples)
-    simulation.run_until(round(seconds * PS_PER_S))
+    simulation = run(made(spec), seconds)
     return simulation, simulation.ports()
 
 
 def star(subflows: int, stack: StackSpec, nic_queue_pkts: int = 100) -> RunSpec:
-    link = LinkSpec(10.0, nic_queue_pkts=nic_queue_pkts)
-    return RunSpec(
-        link,
-        TopologySpec("star", {"n": 2}),
-        TransportSpec(subflows),
-        ONE_FLOW,
-        engine="simulator",
-        stack=stack,
-    )
+    link, network = LinkSpec(10.0, nic_queue_pkts=nic_queue_pkts), TopologySpec("star", {"n": 2})
+    return RunSpec(link, network, TransportSpec(subflows), ONE_FLOW, engine="simulator", stack=stack)
 
 
 @pytest.mark.parametrize(("subflows", "payload", "ack"), [(1, 1448, 66), (2, 1424, 78)])
@@ -63,11 +44,9 @@ def test_frames_have_the_sizes_captured_on_linux(subflows: int, payload: int, ac
 
 def test_a_sized_flow_over_mptcp_is_delivered_to_the_byte() -> None:
     spec = star(2, dataclasses.replace(LINUX, nic_waits=True))
-    topology = topos.build(spec.topology.kind, spec.topology.params)
-    (flow,) = planned_flows(spec, topology)
-    sized = dataclasses.replace(flow, size_bytes=100_001)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, [sized]))
-    simulation.run_until(PS_PER_S)
+    (flow,) = planned_flows(spec, lab.build(spec))
+    simulation = lab.simulate(spec, [dataclasses.replace(flow, size_bytes=100_001)])
+    simulation.run_until(lab.S)
     assert int(simulation.flows()["delivered_bytes"][0]) == 100_001
     assert int(simulation.ports()["tx_packets"][downlink(1)]) == -(-100_001 // 1424)
 

@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import topos
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_flows, stack_of
 from fabric._core import Simulation
-from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from tests.support.core_networks import with_setting
+from tests.support.scenarios.divided_networks import made
 from tests.support.simulated_hosts import (
     ACK_PS,
     MS,
@@ -127,16 +124,10 @@ def test_a_mark_and_a_loss_in_one_window_reduce_it_once() -> None:
 def scattered(stack_spec: StackSpec, routing: str) -> float:
     """Mean goodput of TCP on FatTree k=4, percent of the link rate."""
     spec = RunSpec(
-        LinkSpec(100.0, 10.0),
-        TopologySpec("fat_tree", {"k": 4}),
-        TransportSpec(1, "reno"),
-        routing=routing,
-        engine="simulator",
-        stack=stack_spec,
-    )
-    topology = topos.build("fat_tree", {"k": 4})
-    flows = core_flows(spec, topology, planned_flows(spec, topology))
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), flows)
+        LinkSpec(100.0, 10.0), TopologySpec("fat_tree", {"k": 4}), TransportSpec(1, "reno"),
+        routing=routing, engine="simulator", stack=stack_spec,
+    )  # fmt: skip
+    simulation = made(spec)
     simulation.run_until(S)
     warm = simulation.flows()["delivered_bytes"].astype(float)
     simulation.run_until(2 * S)

@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import topos
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
 from model.network_plan import plan_for, port_rates_bps
-from model.result import FlowRow
 from model.spec import LINUX, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.simulated_networks import result_of
 from workloads.flow import Flow
 from workloads.trace import NAME as TRACE
 from workloads.trace import written
@@ -31,11 +28,7 @@ def to_one(senders: list[str], sink: str) -> WorkloadSpec:
 
 
 def spec(
-    network: TopologySpec,
-    workload: WorkloadSpec,
-    rate_mbps: float = 100.0,
-    seconds: float = 10.0,
-    **more: object,
+    network: TopologySpec, workload: WorkloadSpec, rate_mbps: float = 100, seconds: float = 10, **more: object
 ) -> RunSpec:
     base = RunSpec(
         LinkSpec(rate_mbps), network, TransportSpec(1, "reno"), workload,
@@ -44,14 +37,8 @@ def spec(
     return dataclasses.replace(base, **more)  # type: ignore[arg-type]
 
 
-def flows_of(of: RunSpec) -> list[FlowRow]:
-    engine = SimulatorEngine()
-    engine.check(of)
-    return list(engine.run(of, Silent(), Path()).flows)
-
-
 def goodputs(of: RunSpec) -> list[float]:
-    return [flow.goodput_mbps for flow in flows_of(of)]
+    return [flow.goodput_mbps for flow in result_of(of).flows]
 
 
 @pytest.mark.parametrize("senders", [2, 3, 10])
@@ -68,13 +55,8 @@ def test_each_of_several_senders_to_one_host_gets_a_share(senders: int, subflows
 def test_without_either_remedy_one_takes_all() -> None:
     """What the remedies are for: should this fail one day, they may be needless."""
     star = TopologySpec("star", {"n": 3})
-    bare = spec(
-        star,
-        to_one(["s1h0", "s1h1"], "s1h2"),
-        link=LinkSpec(100.0, clock_ppm=0.0),
-        stack=StackSpec(processing_frames=0.0),
-    )
-    got = goodputs(bare)
+    link, stack = LinkSpec(100.0, clock_ppm=0.0), StackSpec(processing_frames=0.0)
+    got = goodputs(spec(star, to_one(["s1h0", "s1h1"], "s1h2"), link=link, stack=stack))
     assert min(got) < 0.01 * max(got)
 
 

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-import topos
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, stack_of
-from fabric._core import Simulation
-from model.flows import planned_flows
-from model.spec import (
-    LinkSpec,
-    RunSpec,
-    StackSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from engines.core_setup.stack import PS_PER_S
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.scenarios.divided_networks import all_bytes, made
 
 STEPS_PS = [round(step * 0.02 * PS_PER_S) for step in range(1, 26)]
 MPTCP = RunSpec(
@@ -40,47 +29,30 @@ SCATTERED = RunSpec(
 )
 
 
-def made(spec: RunSpec) -> Simulation:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
-    flows = planned_flows(spec, topology)
-    tuples = core_flows(spec, topology, flows), core_datagrams(topology, flows)
-    return Simulation(plan_of(spec, topology), stack_of(spec), *tuples)
-
-
-def readings_of(simulation: Simulation) -> list[tuple[str, bytes]]:
-    readings: Sequence[Mapping[str, Any]] = (
-        simulation.ports(),
-        simulation.flows(),
-        simulation.subflows(),
-        simulation.datagrams(),
-    )
-    return [(name, np.asarray(value).tobytes()) for one in readings for name, value in one.items()]
-
-
-def alone(spec: RunSpec) -> list[list[tuple[str, bytes]]]:
+def alone(spec: RunSpec) -> list[dict[str, bytes]]:
     simulation, found = made(spec), []
     for t_ps in STEPS_PS:
         simulation.run_until(t_ps)
-        found.append(readings_of(simulation))
+        found.append(all_bytes(simulation))
     return found
 
 
 def test_in_turns() -> None:
     specs = (MPTCP, SCATTERED, MPTCP)
     simulations = [made(spec) for spec in specs]
-    found: list[list[list[tuple[str, bytes]]]] = [[], [], []]
+    found: list[list[dict[str, bytes]]] = [[], [], []]
     for t_ps in STEPS_PS:
         for simulation, steps in zip(simulations, found, strict=True):
             simulation.run_until(t_ps)
-            steps.append(readings_of(simulation))
+            steps.append(all_bytes(simulation))
     assert found == [alone(spec) for spec in specs]
     assert found[0][-1] != found[1][-1]
-    assert all(int(np.frombuffer(dict(steps[-1])["hops"], np.int64)[0]) > 10_000 for steps in found)
+    assert all(int(np.frombuffer(steps[-1]["hops"], np.int64)[0]) > 10_000 for steps in found)
 
 
 def test_in_threads() -> None:
     """The core releases Python's lock while it simulates: both run at once where there are two CPUs."""
-    found: dict[int, list[list[tuple[str, bytes]]]] = {}
+    found: dict[int, list[dict[str, bytes]]] = {}
 
     def in_thread(number: int, spec: RunSpec) -> Callable[[], None]:
         return lambda: found.__setitem__(number, alone(spec))

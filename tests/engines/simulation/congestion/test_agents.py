@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from ccp import Flow, Report
 from ccp.loading import load
 from ccp.names import PREFIX, SHIPPED
 from common.errors import UsageError
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
 from harness.options import parsers
 from model.congestion import CONGESTION_CONTROLS
 from model.reasons import AGENT
@@ -24,11 +21,12 @@ from model.spec import (
     LinkSpec,
     RunSpec,
     SamplingSpec,
-    StackSpec,
     TopologySpec,
     TransportSpec,
     WorkloadSpec,
 )
+from tests.support.agents.faults import SWITCHES, check_switches, unknown_program
+from tests.support.simulated_networks import result_of
 
 RATE_MBPS, RTT_MS, QUEUE_PKTS = 48.0, 21.0, 80
 MINE = '''
@@ -65,12 +63,6 @@ def point(cc: str, *, subflows: int = 1, **changes: object) -> RunSpec:
     return dataclasses.replace(spec, **changes)  # type: ignore[arg-type]
 
 
-def run(spec: RunSpec) -> RunResult:
-    engine = SimulatorEngine()
-    engine.check(spec)
-    return engine.run(spec, Silent(), Path())
-
-
 def mine(text: str, tmp_path: Path) -> RunSpec:
     path = tmp_path / "mine.py"
     path.write_text(text)
@@ -88,7 +80,7 @@ def goodput(result: RunResult) -> float:
 
 
 def test_reno_in_an_agent_tracks_reno() -> None:
-    agents, core = run(point("ccp:reno")), run(point("reno"))
+    agents, core = result_of(point("ccp:reno")), result_of(point("reno"))
     assert agents.status is Status.OK
     assert goodput(agents) == pytest.approx(goodput(core), rel=0.03)
     assert mean_window(agents) == pytest.approx(mean_window(core), rel=0.1)
@@ -97,7 +89,7 @@ def test_reno_in_an_agent_tracks_reno() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_algorithm_fills_the_link(name: str) -> None:
-    result = run(point(PREFIX + name))
+    result = result_of(point(PREFIX + name))
     assert result.status is Status.OK
     assert 0.8 * RATE_MBPS < goodput(result) < RATE_MBPS
 
@@ -106,7 +98,7 @@ def test_every_algorithm_fills_the_link(name: str) -> None:
 def test_a_window_of_two_packets_grows_again(name: str) -> None:
     """Their one acknowledgement leaves nothing in flight, although the whole window was in use."""
     cut = (LinkEvent(6.0, "l0", "r0", 0.0), LinkEvent(7.5, "l0", "r0", 1.0))
-    result = run(point(PREFIX + name, seconds=10.0, events=cut))
+    result = result_of(point(PREFIX + name, seconds=10.0, events=cut))
     assert 0.6 * RATE_MBPS < goodput(result) < 0.9 * RATE_MBPS
 
 
@@ -126,21 +118,21 @@ def test_further_timeouts_leave_renos_threshold() -> None:
 @pytest.mark.parametrize("name", ["copa", "vegas"])
 def test_delay_based_algorithms_keep_the_queue_short(name: str) -> None:
     bdp_pkts = RATE_MBPS * RTT_MS * 1000 / 8 / 1514
-    assert mean_window(run(point(PREFIX + name))) < bdp_pkts + QUEUE_PKTS / 2
+    assert mean_window(result_of(point(PREFIX + name))) < bdp_pkts + QUEUE_PKTS / 2
 
 
 def test_two_runs_are_the_same_and_another_delay_is_not() -> None:
     spec = point("ccp:cubic", seconds=5.0)
-    first, second = run(spec), run(spec)
+    first, second = result_of(spec), result_of(spec)
     assert first.flows == second.flows
     late = dataclasses.replace(spec, agent=AgentSpec(delay_us=50_000))
-    assert run(late).flows != first.flows
+    assert result_of(late).flows != first.flows
     assert late.content_hash() != spec.content_hash()
 
 
 def test_a_stale_agent_loses_more() -> None:
     def drops(delay_us: float) -> float:
-        return run(point("ccp:reno", agent=AgentSpec(delay_us=delay_us))).metrics["drops"]
+        return result_of(point("ccp:reno", agent=AgentSpec(delay_us=delay_us))).metrics["drops"]
 
     assert drops(100_000) > drops(100)
 
@@ -148,13 +140,13 @@ def test_a_stale_agent_loses_more() -> None:
 def test_fewer_reports_with_a_longer_interval() -> None:
     def reports(report_us: int) -> float:
         spec = point("ccp:reno", seconds=5.0, agent=AgentSpec(report_us=report_us))
-        return run(spec).metrics["agent_reports"]
+        return result_of(spec).metrics["agent_reports"]
 
     assert 8 * reports(100_000) < reports(10_000) < 1.5 * 10_000_000 / 10_000
 
 
 def test_subflows_of_mptcp_are_flows_of_the_agent() -> None:
-    result = run(point("ccp:reno", subflows=2, seconds=5.0))
+    result = result_of(point("ccp:reno", subflows=2, seconds=5.0))
     assert result.flows[0].cc == "ccp:reno"
     assert result.metrics["agent_reports"] > 0
     assert goodput(result) > 0.8 * RATE_MBPS
@@ -163,13 +155,13 @@ def test_subflows_of_mptcp_are_flows_of_the_agent() -> None:
 def test_a_users_file_sets_the_window(tmp_path: Path) -> None:
     spec = mine(MINE.format(act="flow.set(cwnd_bytes=20 * flow.mss)"), tmp_path)
     assert (spec.transport.cc, "20 * flow.mss" in spec.transport.algorithm) == ("mine.py", True)
-    result = run(RunSpec.from_json(spec.to_json()))
+    result = result_of(RunSpec.from_json(spec.to_json()))
     assert goodput(result) == pytest.approx(20 * 1448 * 8 / (RTT_MS * 1000), rel=0.05)  # window per RTT
 
 
 def test_a_users_file_sets_the_rate(tmp_path: Path) -> None:
     act = "flow.set(cwnd_bytes=10**6, rate_bps=10_000_000)"
-    result = run(mine(MINE.format(act=act), tmp_path))
+    result = result_of(mine(MINE.format(act=act), tmp_path))
     assert goodput(result) == pytest.approx(10.0, rel=0.03)
 
 
@@ -194,7 +186,7 @@ def test_another_text_is_another_point(tmp_path: Path) -> None:
 def test_an_algorithm_that_raises_leaves_reno_and_makes_the_point_suspect(
     act: str, error: str, tmp_path: Path
 ) -> None:
-    result = run(mine(MINE.format(act=act), tmp_path))
+    result = result_of(mine(MINE.format(act=act), tmp_path))
     assert result.status is Status.SUSPECT
     assert [reason.kind for reason in result.reasons] == [AGENT]
     assert error in result.reasons[0].text
@@ -204,7 +196,7 @@ def test_an_algorithm_that_raises_leaves_reno_and_makes_the_point_suspect(
 
 @pytest.mark.parametrize(("value", "packets"), [("0", 2), ("2**63 - 1", None)])
 def test_windows_out_of_range_are_clipped(value: str, packets: int | None, tmp_path: Path) -> None:
-    result = run(mine(MINE.format(act=f"flow.set(cwnd_bytes={value})"), tmp_path))
+    result = result_of(mine(MINE.format(act=f"flow.set(cwnd_bytes={value})"), tmp_path))
     windows = result.samples["sockets"].columns["cwnd_pkts"]
     assert (windows == (packets or 2**20)).mean() > 0.5
 
@@ -235,19 +227,31 @@ def test_files_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
 
 
 def test_short_flows_end_and_leave_nothing() -> None:
-    params: Mapping[str, int] = {"n": 4}
-    spec = point("ccp:aggregate", topology=TopologySpec("star", params), stack=StackSpec(), seconds=3.0)
-    spec = dataclasses.replace(spec, workload=WorkloadSpec("poisson"))
-    result = run(spec)
+    star, workload = TopologySpec("star", {"n": 4}), WorkloadSpec("poisson")
+    result = result_of(point("ccp:aggregate", topology=star, workload=workload, seconds=3.0))
     assert result.status is Status.OK
     assert sum(flow.completed_s > 0 for flow in result.flows) > 10
+
+
+def test_a_flow_changes_between_programs(tmp_path: Path) -> None:
+    spec = mine(SWITCHES, tmp_path)
+    result = result_of(spec)
+    assert result.status is Status.OK
+    check_switches(result)
+    assert result_of(spec).flows == result.flows
+
+
+def test_an_unknown_program_leaves_reno_and_makes_the_point_suspect(tmp_path: Path) -> None:
+    result = result_of(mine(unknown_program().text, tmp_path))
+    assert result.status is Status.SUSPECT
+    assert "there is no program 'nope'" in result.reasons[0].text
 
 
 def test_each_algorithm_has_a_record() -> None:
     assert {name for name, cc in CONGESTION_CONTROLS.items() if cc.agent} == {PREFIX + n for n in SHIPPED}
 
 
-def test_reno_in_an_agent_follows_a_cellular_link_as_reno_does(tmp_path: Path) -> None:
+def test_reno_in_an_agent_follows_a_cellular_link_as_reno_does() -> None:
     """Acknowledgements come in bursts there. The maximum in flight since the last report shows whether the
     window was used; the amount in flight at the instant of the report does not."""
     mbps = {}
@@ -256,6 +260,6 @@ def test_reno_in_an_agent_follows_a_cellular_link_as_reno_does(tmp_path: Path) -
             LinkSpec(96.0, 20_000 / 6, trace="lte:4"), TopologySpec("dumbbell", {"n": 1, "access": 4}),
             TransportSpec(1, cc), WorkloadSpec("against_tcp"), engine="simulator", warmup_s=5.0, seconds=20.0,
         )  # fmt: skip
-        (flow,) = SimulatorEngine().run(spec, Silent(), tmp_path).flows
+        (flow,) = result_of(spec).flows
         mbps[cc] = flow.goodput_mbps
     assert mbps["ccp:reno"] > 0.95 * mbps["reno"] > 2.0
