@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_instants_survive_the_way_out_of_the_namespaces() -> None:
 
 def tables(times: list[float]) -> dict[str, Table]:
     sockets = [(t, 0, 1, 10.0 + t, 1.0, 0.1, 0, round(125_000 * t), 1, 0, 0.0, 0.0) for t in times if t >= 1]
-    rows: dict[str, list[tuple[float, ...]]] = {
+    rows: dict[str, Sequence[Sequence[float]]] = {
         "links": [(t, 0, 40.0) for t in times],
         "goodput": [(t, 0, 2.0 * t) for t in times],
         "ports": [(t, 1, 3, 2) for t in times],
