@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from fabric._core import VirtualFabric
 from tests.support.core_networks import TCP, ip, one_switch, with_setting
@@ -20,28 +21,29 @@ MARGIN = 5
 """Standard deviations."""
 
 
-def arrived_fields(
-    count: int, ecn: int, ecn_pkts: int = 5, queue_pkts: int = 100
-) -> tuple[list[int], VirtualFabric]:
-    """Return the ECN fields with which packets arrive that were all injected at once, and the fabric."""
-    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts))
+@pytest.mark.parametrize(
+    ("count", "ecn", "limits", "marked", "dropped"),
+    [
+        (12, ECT0, (5, 100), 7, 0),
+        (12, ECT1, (5, 100), 7, 0),
+        (5, ECT0, (5, 100), 0, 0),
+        (90, ECT0, (0, 100), 0, 0),  # no threshold
+        (12, CE, (5, 100), 0, 0),  # marked already, and not counted again
+        (13, ECT0, (5, 10), 5, 3),  # marking makes no room
+        (13, NOT_ECT, (5, 10), 0, 3),  # nothing to mark, and drop-tail as ever
+    ],
+)
+def test_packets_that_find_the_threshold_queued_are_marked(
+    count: int, ecn: int, limits: tuple[int, int], marked: int, dropped: int
+) -> None:
+    """At the sender's port: the switch's queue never holds two, since packets come one by one."""
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, ecn_pkts=limits[0], queue_pkts=limits[1]))
     for _ in range(count):
         fabric.inject(0, 0, 125, (A, B, TCP, 1000, 80), ecn)
-    return [departure[4] for departure in fabric.run_until(FOREVER) if not departure[3]], fabric
-
-
-def test_the_packet_that_finds_the_threshold_queued_is_the_first_marked() -> None:
-    for ect in (ECT0, ECT1):
-        fields, fabric = arrived_fields(12, ect)
-        assert fields == [ect] * 5 + [CE] * 7
-        # The switch's queue never holds two: its packets come one transmission time apart.
-        assert fabric.counters()["marks"].tolist() == [7, 0, 0, 0]
-
-
-def test_a_queue_below_the_threshold_marks_nothing() -> None:
-    fields, fabric = arrived_fields(5, ECT0)
-    assert set(fields) == {ECT0}
-    assert not fabric.counters()["marks"].any()
+    fields = [departure[4] for departure in fabric.run_until(FOREVER) if not departure[3]]
+    assert fields == [ecn] * (count - dropped - marked) + [CE] * marked
+    assert fabric.counters()["marks"].tolist() == [marked, 0, 0, 0]
+    assert fabric.counters()["drops"].tolist() == [dropped, 0, 0, 0]
 
 
 def test_a_threshold_of_one_spares_only_packets_that_find_the_port_idle() -> None:
@@ -49,32 +51,6 @@ def test_a_threshold_of_one_spares_only_packets_that_find_the_port_idle() -> Non
     for when in (0, MS - 1, 2 * MS):  # the second finds the first in transmission, the third nothing
         fabric.inject(when, 0, 125, (A, B, TCP, 1000, 80), ECT0)
     assert [departure[4] for departure in fabric.run_until(FOREVER)] == [ECT0, CE, ECT0]
-
-
-def test_packets_without_ecn_are_not_marked_and_meet_drop_tail() -> None:
-    fields, fabric = arrived_fields(13, NOT_ECT, ecn_pkts=5, queue_pkts=10)
-    counters = fabric.counters()
-    assert fields == [NOT_ECT] * 10
-    assert (counters["drops"][0], counters["marks"].sum()) == (3, 0)
-
-
-def test_marking_makes_no_room() -> None:
-    fields, fabric = arrived_fields(13, ECT0, ecn_pkts=5, queue_pkts=10)
-    counters = fabric.counters()
-    assert fields == [ECT0] * 5 + [CE] * 5
-    assert (counters["drops"][0], counters["marks"][0]) == (3, 5)
-
-
-def test_what_is_marked_already_is_not_counted_again() -> None:
-    fields, fabric = arrived_fields(12, CE)
-    assert set(fields) == {CE}
-    assert not fabric.counters()["marks"].any()
-
-
-def test_no_threshold_marks_nothing() -> None:
-    fields, fabric = arrived_fields(90, ECT0, ecn_pkts=0)
-    assert set(fields) == {ECT0}
-    assert not fabric.counters()["marks"].any()
 
 
 def test_the_switch_marks_where_two_senders_meet() -> None:
@@ -103,7 +79,7 @@ def test_the_ith_of_the_last_n_places_is_refused_with_i_of_n_plus_1() -> None:
     for burst in range(300):
         queued, drops = 0, int(fabric.counters()["drops"][0])
         for _ in range(LIMIT + 20):
-            fabric.inject(burst * 30 * FRAME_PS, 0, 1500, (ip("10.0.0.1"), ip("10.0.0.2"), TCP, 1, 2))
+            fabric.inject(burst * 30 * FRAME_PS, 0, 1500, (A, B, TCP, 1, 2))
             lost = int(fabric.counters()["drops"][0]) - drops
             tried[queued] += 1
             refused[queued] += lost
@@ -124,8 +100,7 @@ def arrived(places: int, turns: int = 1500) -> Counter[int]:
     sizes = {1: 1500, 2: 1499}
     for turn in range(turns):
         for nic, size in sizes.items():
-            flow = (ip("10.0.0.1") + nic, ip("10.0.0.1"), TCP, 1, 2)
-            fabric.inject(turn * FRAME_PS, nic, size, flow)
+            fabric.inject(turn * FRAME_PS, nic, size, (A + nic, A, TCP, 1, 2))
     fabric.run_until(3 * turns * FRAME_PS)
     packets, octets = (int(fabric.counters()[name][1]) for name in ("tx_packets", "tx_bytes"))
     second = packets * 1500 - octets

@@ -42,15 +42,14 @@ def test_chosen_subflows_keep_their_paths_and_order(paths: list[list[int]], rand
 
 def test_values_that_do_not_fit_are_refused() -> None:
     crossings = Crossings([[0, 3], [1]])
-    with pytest.raises(ValueError, match="not one value"):
-        crossings.sums(np.zeros(3))
-    with pytest.raises(ValueError, match="not one value"):
-        crossings.load(np.zeros(3), 4)
-    with pytest.raises(ValueError, match="not one value"):
-        crossings.load(np.zeros(2), 3)
-    with pytest.raises(ValueError, match="not one value"):
-        crossings.only(np.zeros(1, bool))
-    with pytest.raises(ValueError, match="not one value"):
-        crossings.path(2)
+    for wrong in (
+        lambda: crossings.sums(np.zeros(3)),
+        lambda: crossings.load(np.zeros(3), 4),
+        lambda: crossings.load(np.zeros(2), 3),
+        lambda: crossings.only(np.zeros(1, bool)),
+        lambda: crossings.path(2),
+    ):
+        with pytest.raises(ValueError, match="not one value"):
+            wrong()
     with pytest.raises(ValueError, match="crosses no port"):
         Crossings([[0], []])

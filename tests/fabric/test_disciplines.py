@@ -7,13 +7,12 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from fabric._core import VirtualFabric, disciplines
 from fabric.plan import NetworkPlan
 from fabric.readings import Departure
-from tests.support.core_networks import TCP, chain, ip, one_switch, with_setting
+from tests.support.core_networks import BOTTLENECK, TCP, bottleneck, chain, ip
 
 MS, FOREVER = 1_000_000_000, 10**17
 BYTE_PS = 8_000_000
@@ -22,22 +21,10 @@ LOW, HIGH = 0, 46
 """DSCP: best effort, and expedited forwarding, whose precedence is 5."""
 ANY_TO_LAST = (ip("10.0.0.1"), ip("10.0.0.3"), TCP, 1000, 80)
 SENDERS = 2
-BOTTLENECK = 2 * SENDERS + 1
-"""The downlink of the last of three hosts on one switch."""
 
 
-def switch(discipline: str, queue_pkts: int = 100, queue_bytes: int = 0, **admission: int) -> NetworkPlan:
-    """Two hosts of 1 Gb/s send to a third of 1 Mb/s, whose port has the discipline and the limits."""
-    plan = one_switch(hosts=3, queue_pkts=0, rate_bps=1_000_000_000)
-    for name, number in admission.items():
-        plan = with_setting(plan, name, BOTTLENECK, number)
-    columns = {"queue_pkts": queue_pkts, "queue_bytes": queue_bytes, "rate_bps": 1_000_000}
-    changed = {name: getattr(plan, name).copy() for name in columns}
-    for name, value in columns.items():
-        changed[name][BOTTLENECK] = value
-    orders = np.zeros_like(plan.discipline)
-    orders[BOTTLENECK] = disciplines().index(discipline)
-    return replace(plan, discipline=orders, **changed)
+def switch(discipline: str, **limits: int) -> NetworkPlan:
+    return bottleneck(discipline, (1_000_000_000, 1_000_000), **{"queue_pkts": 100, **limits})
 
 
 Sent = tuple[int, int, int, int, int]
@@ -70,11 +57,6 @@ def played(plan: NetworkPlan, sent: list[Sent]) -> tuple[dict[int, Departure], V
 def arrival_ps(packet: Sent) -> int:
     """Return when a packet reaches the bottleneck, if its host's link was idle."""
     return packet[0] + packet[2] * 8 * 1000
-
-
-def test_the_fifo_is_first_and_the_others_have_names() -> None:
-    assert disciplines()[0] == "fifo" and len(set(disciplines())) == len(disciplines())
-    assert "priority" in disciplines()
 
 
 def test_what_is_urgent_waits_for_the_transmission_under_way_and_nothing_else() -> None:
@@ -129,15 +111,13 @@ def test_the_port_works_whenever_it_has_work(seed: int) -> None:
 @pytest.mark.parametrize(
     "admission",
     [
-        {"queue_pkts": 12},
-        {"queue_pkts": 0, "queue_bytes": 9000},
-        {"queue_pkts": 12, "ecn_pkts": 5},
-        {"queue_pkts": 12, "random_pkts": 6},
+        {"queue_bytes": 9000, "queue_pkts": 0},
+        *({"queue_pkts": 12, name: 6} for name in ("ecn_pkts", "random_pkts")),
     ],
 )
 def test_with_one_class_it_is_a_fifo_to_the_picosecond(admission: dict[str, int]) -> None:
     sent = mixture(600, 5, (HIGH,), load=1.3)
-    results = [played(switch(name, **admission), sent) for name in ("fifo", "priority")]
+    results = [played(switch(name, **{"queue_pkts": 12, **admission}), sent) for name in ("fifo", "priority")]
     outcomes = [{place: end[1:] for place, end in ended.items()} for ended, _ in results]
     assert outcomes[0] == outcomes[1]
     counters = [fabric.counters() for _, fabric in results]
@@ -169,8 +149,7 @@ def test_the_latest_of_the_lowest_class_gives_way_and_never_what_is_on_its_way_o
 
 
 def test_a_cut_loses_what_waits_and_what_is_sent_and_the_link_works_again() -> None:
-    plan = switch("priority")
-    fabric = VirtualFabric(plan)
+    fabric = VirtualFabric(switch("priority"))
     for _ in range(5):
         fabric.inject(0, 0, 1250, ANY_TO_LAST, 0, LOW)  # 10 ms each
     fabric.set_port_up(BOTTLENECK, False, 25 * MS)

@@ -34,12 +34,6 @@ def test_a_pause_takes_no_fabric_time() -> None:
     assert c.pauses() == (1, 10 * MS, 10 * MS)
 
 
-def test_instants_before_within_and_after_a_pause() -> None:
-    c = clock()
-    c.pause(1100 * MS, 1110 * MS)
-    assert [c.of_past(ms * MS) // MS for ms in (1090, 1100, 1105, 1110, 1115)] == [90, 100, 100, 100, 105]
-
-
 def test_time_that_has_passed_is_not_taken_back() -> None:
     c = clock()
     c.lived(1108 * MS)

@@ -41,21 +41,20 @@ def run(made: Ims, calls: float, registrations: float, seconds: int) -> Ims:
     return made
 
 
-def test_a_call_is_13_messages_at_p_and_7_at_s() -> None:
-    made = run(core(), 10, 0, 10)
+@pytest.mark.parametrize(
+    ("rates", "done", "offered", "at_p", "at_s"),
+    [((10, 0), "completed", "offered", 13, 7), ((0, 10), "registered", "registrations", 4, 2)],
+)
+def test_messages_of_a_call_and_of_a_registration(
+    rates: tuple[int, int], done: str, offered: str, at_p: int, at_s: int
+) -> None:
+    made = run(core(), *rates, 10)
     p, s = made.servers()
-    calls = made.counts()["completed"]
-    assert calls == made.counts()["offered"] >= 99
-    assert p["served"] == 13 * calls and s["served"] == 7 * calls and s["lookups"] == calls
-    assert made.counts()["retransmissions"] == 0
-
-
-def test_a_registration_is_4_messages_at_p_and_2_at_s() -> None:
-    made = run(core(), 0, 10, 10)
-    p, s = made.servers()
-    done = made.counts()["registered"]
-    assert done == made.counts()["registrations"] >= 99
-    assert p["served"] == 4 * done and s["served"] == 2 * done and s["lookups"] == done
+    counts: Any = made.counts()
+    ended = counts[done]
+    assert ended == counts[offered] >= 99
+    assert (p["served"], s["served"], s["lookups"]) == (at_p * ended, at_s * ended, ended)
+    assert counts["retransmissions"] == 0
 
 
 def test_setup_time_of_an_idle_network_is_its_parts() -> None:

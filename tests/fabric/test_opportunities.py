@@ -58,16 +58,8 @@ def model(at_ms: Sequence[int], period_ms: int, packets: Sequence[tuple[int, int
     return left
 
 
-def test_each_opportunity_carries_one_frame_and_the_trace_repeats() -> None:
-    plan = traced([2, 2, 5], 10)
-    assert leaves_ms(plan, [(0, FRAME)] * 5) == [2, 2, 5, 12, 12]
-
-
-def test_unused_opportunities_are_lost() -> None:
-    assert leaves_ms(traced([1, 2, 9], 10), [(4, FRAME), (9, FRAME)]) == [9, 11]
-
-
-def test_small_packets_share_an_opportunity_and_large_ones_take_several() -> None:
+def test_small_packets_share_an_opportunity_and_large_ones_take_several_as_the_trace_repeats() -> None:
+    assert leaves_ms(traced([2, 2, 5], 10), [(0, FRAME)] * 5) == [2, 2, 5, 12, 12]
     assert leaves_ms(traced([3, 6], 6), [(0, 500)] * 4) == [3, 3, 3, 6]
     assert leaves_ms(traced([3, 6], 6), [(0, 4000), (0, 500)]) == [9, 9]
 

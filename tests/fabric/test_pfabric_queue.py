@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
-from fabric._core import VirtualFabric, disciplines
+from fabric._core import VirtualFabric
 from fabric.plan import NetworkPlan
-from tests.support.core_networks import TCP, ip, one_switch
+from tests.support.core_networks import BOTTLENECK, TCP, bottleneck, ip
 
 BYTE_PS = 8_000
 """At 1 Gb/s."""
 FOREVER = 10**17
-SENDERS = 2
-BOTTLENECK = 2 * SENDERS + 1
 NAMES = {"pfabric": (True, True), "pfabric_scheduling": (True, False), "pfabric_dropping": (False, True)}
 """Whether each discipline sends by rank, and drops by rank."""
 LARGEST = 20_000 * 1460
@@ -35,15 +32,9 @@ class Sent:
 
 
 def switch(discipline: str, queue_pkts: int = 0, queue_bytes: int = 0) -> NetworkPlan:
-    """Two hosts on links with a negligible transmission time, a third at 1 Gb/s."""
-    plan = one_switch(hosts=SENDERS + 1, queue_pkts=0, rate_bps=8_000_000_000_000)
-    columns = {"queue_pkts": queue_pkts, "queue_bytes": queue_bytes, "rate_bps": 1_000_000_000}
-    changed = {name: getattr(plan, name).copy() for name in columns}
-    for name, value in columns.items():
-        changed[name][BOTTLENECK] = value
-    orders = np.zeros_like(plan.discipline)
-    orders[BOTTLENECK] = disciplines().index(discipline)
-    return replace(plan, discipline=orders, **changed)
+    """The senders' links have a negligible transmission time, the bottleneck 1 Gb/s."""
+    limits = {"queue_pkts": queue_pkts, "queue_bytes": queue_bytes}
+    return bottleneck(discipline, (8_000_000_000_000, 1_000_000_000), **limits)
 
 
 def traffic(seed: int, packets: int = 300, load: float = 1.5, flows: int = 6, ranks: int = 8) -> list[Sent]:
@@ -121,12 +112,15 @@ class Model:
     def _begin(self, at_ps: int) -> None:
         if not self.waiting:
             return
-        first = self.waiting[0]
-        if self.schedules:
-            flow = min(self.waiting, key=lambda one: (one[1].rank, one[0]))[1].flow
-            first = next(one for one in self.waiting if one[1].flow == flow)
+        first = self._next()
         self.waiting.remove(first)
         self.sending = (*first, at_ps + first[1].size * BYTE_PS)
+
+    def _next(self) -> tuple[int, Sent]:
+        if not self.schedules:
+            return self.waiting[0]
+        flow = min(self.waiting, key=lambda one: (one[1].rank, one[0]))[1].flow
+        return next(one for one in self.waiting if one[1].flow == flow)
 
 
 def modelled(model: Model, sent: Sequence[Sent]) -> Model:
@@ -153,29 +147,6 @@ def test_each_packet_leaves_or_is_dropped_as_in_the_slow_model(
     assert bool(dropped) == (limits != (0, 0))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_drained_queue_is_in_order_within_each_flow(seed: int) -> None:
-    sent = traffic(seed, load=3.0)
-    left, _, _ = played(switch("pfabric", queue_pkts=24), sent)
-    for flow in {each.flow for each in sent}:
-        places = [place for place in sorted(left, key=left.__getitem__) if sent[place].flow == flow]
-        assert places == sorted(places)
-
-
-def test_a_flow_is_chosen_by_its_smallest_rank_and_sends_its_earliest_packet() -> None:
-    busy = Sent(10_000, 1500, 0, 9)
-    waiting = [Sent(20_000 + i, 100, rank, flow) for i, (rank, flow) in enumerate(((7, 1), (5, 2), (3, 1)))]
-    left, _, _ = played(switch("pfabric"), [busy, *waiting])
-    assert sorted(left, key=left.__getitem__) == [0, 1, 3, 2]
-
-
-def test_among_equal_ranks_the_newcomer_is_dropped() -> None:
-    sent = [Sent(10_000 + i, 100, 5, i) for i in range(4)]
-    _, dropped, fabric = played(switch("pfabric", queue_pkts=3), sent)
-    assert dropped == {3}
-    assert int(fabric.counters()["pushed_out"][BOTTLENECK]) == 0
-
-
 def test_packets_without_a_rank_go_last() -> None:
     fabric = VirtualFabric(switch("pfabric"))
     flows = [(ip("10.0.0.1"), ip("10.0.0.3"), TCP, port, 80) for port in (1, 2, 3)]
@@ -192,12 +163,8 @@ def band(packet: Sent) -> int:
 class Bands(Model):
     """The earliest packet of the first band that has one goes next."""
 
-    def _begin(self, at_ps: int) -> None:
-        if not self.waiting:
-            return
-        first = min(self.waiting, key=lambda one: (band(one[1]), one[0]))
-        self.waiting.remove(first)
-        self.sending = (*first, at_ps + first[1].size * BYTE_PS)
+    def _next(self) -> tuple[int, Sent]:
+        return min(self.waiting, key=lambda one: (band(one[1]), one[0]))
 
 
 @pytest.mark.parametrize("limits", [(0, 0), (8, 0), (0, 9_000)])

@@ -16,21 +16,18 @@ def ends(flows: list[Flow], hosts: int = 8, limit: int = NEVER - 1) -> list[int]
     return [int(end) for end in srpt_ends(flows, hosts, limit)]
 
 
-def test_a_smaller_flow_interrupts_a_larger_one() -> None:
-    assert ends([(0, 100, 0, 2), (30, 20, 1, 2)]) == [120, 50]
-
-
-def test_what_remains_counts_and_not_the_size() -> None:
-    assert ends([(0, 100, 0, 2), (90, 20, 1, 2)]) == [100, 120]
-
-
-def test_flows_between_other_hosts_do_not_wait() -> None:
-    assert ends([(0, 100, 0, 1), (0, 100, 2, 3), (0, 100, 1, 0)]) == [100, 100, 100]
-
-
-def test_a_flow_whose_one_end_is_taken_leaves_the_other_to_larger_flows() -> None:
-    # The second waits for host 0 to send, so the third may use receiver 2.
-    assert ends([(0, 10, 0, 1), (0, 20, 0, 2), (0, 30, 3, 2)]) == [10, 30, 50]
+@pytest.mark.parametrize(
+    ("flows", "expected"),
+    [
+        ([(0, 100, 0, 2), (30, 20, 1, 2)], [120, 50]),  # a smaller flow interrupts a larger one
+        ([(0, 100, 0, 2), (90, 20, 1, 2)], [100, 120]),  # what remains counts, and not the size
+        ([(0, 100, 0, 1), (0, 100, 2, 3), (0, 100, 1, 0)], [100, 100, 100]),  # other hosts do not wait
+        # The second waits for host 0 to send, so the third may use receiver 2.
+        ([(0, 10, 0, 1), (0, 20, 0, 2), (0, 30, 3, 2)], [10, 30, 50]),
+    ],
+)
+def test_flows_end_as_by_hand(flows: list[Flow], expected: list[int]) -> None:
+    assert ends(flows) == expected
 
 
 def test_what_has_not_ended_by_the_limit_never_does() -> None:

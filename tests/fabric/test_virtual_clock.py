@@ -103,18 +103,6 @@ def test_a_queue_without_limit_keeps_all_sizes(queued: int) -> None:
     assert fabric.counters()["tx_bytes"][0] == sizes
 
 
-def test_two_senders_share_the_receivers_downlink_in_order_of_arrival() -> None:
-    fabric = VirtualFabric(one_switch(hosts=3, rate_bps=1_000_000))
-    first = fabric.inject(0, 0, 125, flow(A, C))
-    second = fabric.inject(10 * US, 1, 125, flow(B, C))
-    third = fabric.inject(20 * US, 0, 125, flow(A, C))
-    assert [(d[0], d[2]) for d in fabric.run_until(FOREVER)] == [
-        (first, 2 * MS),
-        (second, 3 * MS),
-        (third, 4 * MS),
-    ]
-
-
 def test_a_cut_link_loses_what_is_queued_and_on_the_wire_and_heals() -> None:
     fabric = VirtualFabric(one_switch(rate_bps=1_000_000, delay_ps=100 * MS))
     for _ in range(3):

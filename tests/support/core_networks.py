@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from fabric._core import disciplines
 from fabric.plan import NetworkPlan
 
 TCP = 6
+BOTTLENECK = 5
+"""The downlink of the last of three hosts on one switch."""
 
 
 def ip(text: str) -> int:
@@ -99,3 +102,19 @@ def chain(rates_bps: Sequence[int], delays_ps: Sequence[int], queue_pkts: int = 
         seed=1,
         max_packets=4096,
     )
+
+
+def bottleneck(discipline: str, rates_bps: tuple[int, int], **limits: int) -> NetworkPlan:
+    """Two hosts on links of the first rate send to a third on one of the second. Its port, number
+    `BOTTLENECK`, has the discipline and these limits and settings; other queues have no limit."""
+    plan = one_switch(hosts=3, queue_pkts=0, rate_bps=rates_bps[0])
+    changed = {"rate_bps": rates_bps[1], "discipline": disciplines().index(discipline)}
+    for name, number in limits.items():
+        if name in ("queue_pkts", "queue_bytes"):
+            changed[name] = number
+        else:
+            plan = with_setting(plan, name, BOTTLENECK, number)
+    columns = {name: getattr(plan, name).copy() for name in changed}
+    for name, number in changed.items():
+        columns[name][BOTTLENECK] = number
+    return replace(plan, **columns)
