@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from experiments import coupled
-from experiments.command import main
 from experiments.coupled import SHARE_LOSS, SHIFT
 from harness.experiment import Figure
 from harness.metrics.published import Source
-from harness.options.options import UserOptions, resolve
 from model.spec import StackSpec
+from tests.support.figures import events_of, points_of, refabric
 
 SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]
 
 
-def refabric(tmp_path: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(main, [*arguments, "--results", str(tmp_path)])
+def run(tmp_path: Path, *arguments: str) -> Result:
+    return refabric("run", *arguments, "--results", tmp_path)
 
 
 def test_a_plan_has_every_algorithm_and_little_time() -> None:
-    done = CliRunner().invoke(main, ["plan", "coupled-fairness", "--engine", "fake", "--json"])
-    assert done.exit_code == 0, done.output
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = events_of(refabric("plan", "coupled-fairness", "--engine", "fake", "--json"))
     specs = [row["spec"] for row in rows if "spec" in row]
     tested = [spec for spec in specs if spec["workload"]["matrix"] == "against_tcp"]
     assert len(tested) == 30
@@ -41,39 +37,26 @@ def test_a_plan_has_every_algorithm_and_little_time() -> None:
 
 
 def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
-    done = refabric(tmp_path, "run", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
+    done = run(tmp_path, "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
     assert done.exit_code == 0, done.output
     assert "theory" in done.output and "published  " not in done.output
     folder = tmp_path / "coupled-fairness"
     assert any((folder / "charts" / "coupled-fairness-loss").iterdir())
     page = (folder / "report.html").read_text()
-    assert "Theory and measured" in page
-    assert "published statement" not in page
-    assert "(95 %, 6 repetitions)" in page
+    assert "Theory and measured" in page and "(95 %, 6 repetitions)" in page
     assert "--k " not in page, "its network does not depend on k"
-    again = refabric(tmp_path, "status", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
-    assert again.exit_code == 0, again.output
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_page_shows_commands_that_exist(tmp_path: Path) -> None:
-    done = refabric(tmp_path, "run", "coupled-fairness-queue", *SHORT, "--cc", "lia", "--subflows", "2")
+    done = run(tmp_path, "coupled-fairness-queue", *SHORT, "--cc", "lia", "--subflows", "2")
     assert done.exit_code == 0, done.output
     page = (tmp_path / "coupled-fairness" / "report-coupled-fairness-queue.html").read_text()
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
-    (command,) = re.findall(r"refabric (run coupled-fairness-queue --subflows .*)", text)
-    again = refabric(tmp_path, *shlex.split(command))
+    (command,) = re.findall(r"refabric run (coupled-fairness-queue --subflows .*)", text)
+    again = run(tmp_path, *shlex.split(command))
     assert again.exit_code == 0, again.output
     assert "1 of 1" not in again.output and len(list((tmp_path / "coupled-fairness").glob("fake-*"))) == 2
-
-
-def test_shift_compares_and_draws(tmp_path: Path) -> None:
-    done = refabric(tmp_path, "run", "coupled-shift", *SHORT)
-    assert done.exit_code == 0, done.output
-    assert list((tmp_path / "coupled-shift" / "charts").glob("shift-*.svg"))
-    same = str(tmp_path / "coupled-shift")
-    compared = CliRunner().invoke(main, ["compare", same, same])
-    assert compared.exit_code in {0, 2}, compared.output
 
 
 @pytest.mark.parametrize(
@@ -84,7 +67,7 @@ def test_shift_compares_and_draws(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[str], error: str) -> None:
-    done = refabric(tmp_path, "run", "coupled-shift", *SHORT, *options)
+    done = run(tmp_path, "coupled-shift", *SHORT, *options)
     assert done.exit_code == 2
     assert error in done.output
     assert not (tmp_path / "coupled-shift").exists()
@@ -98,9 +81,6 @@ def test_statements_are_theory_and_about_one_algorithm_each() -> None:
 
 @pytest.mark.parametrize("figure", [*coupled.FAIRNESS.figures, *coupled.SHIFTED.figures])
 def test_only_simulated_replicas_are_kept_out_of_step(figure: Figure) -> None:
-    specs = {
-        engine: figure.points(resolve(UserOptions.of(engine=engine), figure.defaults), lambda _topology: 10.0)
-        for engine in ("simulator", "mininet")
-    }
+    specs = {engine: points_of(figure, engine=engine) for engine in ("simulator", "mininet")}
     assert {(s.stack.start_spread_ms, s.link.random_pkts) for s in specs["simulator"]} == {(1000.0, 5)}
     assert {(s.stack, s.link.random_pkts) for s in specs["mininet"]} == {(StackSpec(), 0)}

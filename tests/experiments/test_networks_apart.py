@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.registry import EXPERIMENTS
-from harness import labels
-from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
+from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, verdicts
 from harness.compare.compare import conditions, match
 from harness.experiment import Figure
 from harness.metrics import published, summary_csv
@@ -62,13 +61,6 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[PointResult]
     assert given.is_on(TopologySpec("fat_tree", {"k": 4}))
     (verdict,) = verdicts(dataclasses.replace(FIGURE, published=(given,)), points)
     assert verdict.word == AGREES
-
-
-def test_labels_name_the_network(points: list[PointResult]) -> None:
-    assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
-    assert labels.network(spec(4).topology) == "FatTree k=4, 4:1"
-    of = panels(map(figures.loaded, points))
-    assert [style.network(panel.spec) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
 
 
 def test_a_level_is_drawn_on_its_own_network(points: list[PointResult]) -> None:

@@ -10,15 +10,13 @@ import pytest
 
 from analysis.completion import mean_job_s
 from common.errors import UsageError
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
 from experiments.responsive_mptcp.figures import FIGURES, SCHEMES
 from experiments.responsive_mptcp.statements import STACK, TABLE, scheme_of
 from harness.labels import workload_label
-from harness.options.options import UserOptions, resolve
-from model.result import FlowRow, RunResult, Status
+from model.result import FlowRow, Status
 from model.schedulers import check_scheduler, parse_scheduler, scheduler_words
 from model.spec import LinkEvent, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.figures import points_of, simulate
 from topos import build
 
 POINT = RunSpec(
@@ -34,40 +32,32 @@ POINT = RunSpec(
 )
 
 
-def run(spec: RunSpec, raw: Path) -> RunResult:
-    engine = SimulatorEngine()
-    engine.check(spec)
-    return engine.run(spec, Silent(), raw)
-
-
 def test_every_scheme_of_the_table_runs_on_every_workload() -> None:
     for figure in FIGURES[:2]:
-        specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 1000.0)
+        specs = points_of(figure)
         workloads = {workload_label(spec) for spec in specs}
         assert len(specs) == len(TABLE) * 6 * len(workloads)
         assert {scheme_of(spec) for spec in specs} == set(TABLE)
         assert {row.workload for row in figure.published} == workloads
-    assert len({spec.content_hash() for spec in specs}) == len(specs)
 
 
 def test_assumptions_change_one_thing_of_a_scheme() -> None:
     """Seven changes of all four schemes; four more of the two with monitors, two more of Hedera."""
     figure = next(each for each in FIGURES if each.name == "responsive-mptcp-assumptions")
-    specs = figure.points(resolve(UserOptions(seeds=1), figure.defaults), lambda _: 1000.0)
+    specs = points_of(figure, seeds=1)
     assert len(specs) == 4 * (1 + 7) + 2 * 4 + 2
-    assert len({spec.content_hash() for spec in specs}) == len(specs)
     usual = [spec for spec in specs if scheme_of(spec) in SCHEMES and spec.stack == STACK]
     assert len([spec for spec in usual if (spec.link.queue_pkts, spec.link.delay_us) == (100, 10)]) == 4
     assert all(spec.link.queue_pkts == spec.link.nic_queue_pkts for spec in specs)
 
 
 def test_controller_opens_what_the_subflows_count_says(tmp_path: Path) -> None:
-    result = run(POINT, tmp_path)
+    result = simulate(POINT, tmp_path)
     assert result.status is Status.OK
     joined = [flow.subflows_joined for flow in result.flows]
     assert sum(joined) == len(joined) + result.metrics["subflows_opened"]
     assert min(joined) >= 1 and 2 <= max(joined) <= 4
-    alone = run(dataclasses.replace(POINT, scheduler=SchedulerSpec("responsive", 10.0, 1.0)), tmp_path)
+    alone = simulate(dataclasses.replace(POINT, scheduler=SchedulerSpec("responsive", 10.0, 1.0)), tmp_path)
     assert {flow.subflows_joined for flow in alone.flows} == {1}
     assert alone.metrics["subflow_requests"] == 0
 
@@ -80,7 +70,7 @@ def test_falling_demands_close_subflows_and_rising_ones_open_them(tmp_path: Path
     """Without the option nothing is closed. With it the first flows carry the same within 10 %."""
     spec = dataclasses.replace(POINT, workload=JOINED, seconds=0.6)
     closing = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, closes=True))
-    kept, closed = run(spec, tmp_path), run(closing, tmp_path)
+    kept, closed = simulate(spec, tmp_path), simulate(closing, tmp_path)
     assert kept.metrics["subflows_closed"] == 0
     gone, opened = (closed.metrics[f"subflows_{name}"] for name in ("closed", "opened"))
     assert 0 < gone <= opened
@@ -95,60 +85,46 @@ def test_a_controller_that_knows_cut_links_moves_subflows(tmp_path: Path) -> Non
     cuts = tuple(LinkEvent(0.3, f"p{pod}a0", "c0") for pod in range(4))
     spec = dataclasses.replace(POINT, events=cuts, seconds=0.6)
     informed = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, links_ms=1.0))
-    blind, knowing = run(spec, tmp_path), run(informed, tmp_path)
+    blind, knowing = simulate(spec, tmp_path), simulate(informed, tmp_path)
     assert blind.metrics["subflows_moved"] == 0 < knowing.metrics["subflows_moved"]
     blind_mbps, knowing_mbps = (sum(row.goodput_mbps for row in result.flows) for result in (blind, knowing))
     assert knowing_mbps > 0.9 * blind_mbps
 
 
-def test_agents_keep_their_subflows() -> None:
-    spec = dataclasses.replace(
-        POINT,
-        transport=TransportSpec(4, "ccp:reno"),
-        scheduler=dataclasses.replace(POINT.scheduler, closes=True),
-    )
-    with pytest.raises(UsageError, match="omit close"):
-        check_scheduler(spec, build("fat_tree", {"k": 4}))
+@pytest.mark.parametrize(
+    ("transport", "closes", "complaint"),
+    [
+        (TransportSpec(4, "ccp:reno"), True, "omit close"),
+        (TransportSpec(4, "lia", join_after_ms=5.0), False, "decides when subflows join"),
+    ],
+)
+def test_what_agents_and_late_joins_rule_out_is_refused(
+    transport: TransportSpec, closes: bool, complaint: str
+) -> None:
+    scheduler = dataclasses.replace(POINT.scheduler, closes=closes)
+    with pytest.raises(UsageError, match=complaint):
+        check_scheduler(
+            dataclasses.replace(POINT, transport=transport, scheduler=scheduler), build("fat_tree", {"k": 4})
+        )
 
 
 def test_same_seed_gives_the_same_result(tmp_path: Path) -> None:
     lossy = dataclasses.replace(POINT, scheduler=dataclasses.replace(POINT.scheduler, message_loss=0.3))
-    one, same = (run(lossy, tmp_path) for _ in range(2))
+    one, same = (simulate(lossy, tmp_path) for _ in range(2))
     assert one.flows == same.flows and one.metrics == same.metrics
     assert one.metrics["controller_messages_lost"] > 0
 
 
 def test_options_are_read_as_they_are_written() -> None:
-    for text in (
-        "responsive:2",
-        "responsive:8:gap=0.35",
-        "responsive:4:checks=5:loss=0.1:printed",
-        "responsive:4:links=1:close",
-    ):
-        assert scheduler_words(parse_scheduler(text)) == text
+    for text in ("2", "8:gap=0.35", "4:checks=5:loss=0.1:printed", "4:links=1:close"):
+        assert scheduler_words(parse_scheduler(f"responsive:{text}")) == f"responsive:{text}"
     assert parse_scheduler("responsive").interval_ms == 2.0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "responsive:ideal",
-        "responsive:2:gap=2",
-        "responsive:2:checks=1.5",
-        "responsive:2:foo=1",
-        "responsive:2:close=1",
-        "responsive:2:gap",
-    ],
-)
+@pytest.mark.parametrize("text", ["ideal", "2:gap=2", "2:checks=1.5", "2:foo=1", "2:close=1", "2:gap"])
 def test_wrong_options_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--scheduler"):
-        parse_scheduler(text)
-
-
-def test_late_joins_are_refused() -> None:
-    late = dataclasses.replace(POINT, transport=TransportSpec(4, "lia", join_after_ms=5.0))
-    with pytest.raises(UsageError, match="decides when subflows join"):
-        check_scheduler(late, build("fat_tree", {"k": 4}))
+        parse_scheduler(f"responsive:{text}")
 
 
 def test_a_job_ends_with_its_last_transfer() -> None:

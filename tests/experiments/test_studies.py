@@ -20,21 +20,19 @@ from model.spec import (
     OF_ALL,
     OF_FABRIC,
     OF_HOSTS,
-    LinkSpec,
     NoiseSpec,
     RunSpec,
     StackSpec,
-    TransportSpec,
 )
 from tests.support.fake_engine import FakeEngine
+from tests.support.figures import points_of
 
 
 def noise_specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
     (figure,) = EXPERIMENTS[name].figures
     defaults = figure.emulated if engine == "mininet" else figure.defaults
     assert defaults is not None
-    given = UserOptions.of(engine=engine, profile=profile)
-    return figure.points(resolve(given, defaults), lambda _topology: 10.0)
+    return points_of(figure, defaults, engine=engine, profile=profile)
 
 
 def hashes(points: list[RunSpec]) -> set[str]:
@@ -84,8 +82,7 @@ def test_it_has_networks_of_its_own() -> None:
 
 def test_stalls_and_clock_reach_every_point() -> None:
     (figure,) = EXPERIMENTS["cross-check"].figures
-    typed = UserOptions.of(engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
-    points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
+    points = points_of(figure, engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
     assert {(spec.noise, spec.clock) for spec in points} == {(NoiseSpec("all", 100, 2, 6), "strict")}
 
 
@@ -107,25 +104,13 @@ def test_unknown_stalls_and_clocks_are_refused(typed: dict[str, str], says: str)
 
 
 def idle_specs(engine: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(UserOptions.of(engine=engine), FIGURE.defaults), lambda _topology: 20.0)
+    return points_of(FIGURE, engine=engine)
 
 
 def test_real_hosts_by_sysctls_and_simulated_ones_by_buffers() -> None:
     real, simulated = idle_specs("mininet"), idle_specs("simulator")
     assert all(spec.transport.sysctls and spec.stack == StackSpec() for spec in real)
     assert all(spec.stack.scheduler == "burst" and not spec.transport.sysctls for spec in simulated)
-    assert len({spec.content_hash() for spec in simulated}) == len(simulated) == 4
-
-
-def test_each_tuning_has_words_of_its_own() -> None:
-    words = [tuning.words_of(spec) for spec in idle_specs("simulator")]
-    assert words == [f"send buffer {segments}" for segments in (792, 1584, 3168, 4529)]
-    assert tuning.words_of(RunSpec(LinkSpec(5.0), transport=TransportSpec(8))) == tuning.DEFAULT
-    assert len({tuning.words_of(spec) for spec in idle_specs("mininet")}) == 8
-
-
-def test_without_their_tuning_they_are_one_setting() -> None:
-    of = idle_specs("simulator")
-    assert (
-        len({dataclasses.replace(spec, stack=tuning.untuned(spec.stack)).content_hash() for spec in of}) == 1
-    )
+    untuned = [dataclasses.replace(spec, stack=tuning.untuned(spec.stack)) for spec in simulated]
+    assert len(hashes(simulated)) == 4 and len(hashes(untuned)) == 1
+    assert [len({tuning.words_of(spec) for spec in specs}) for specs in (real, simulated)] == [8, 4]

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import topos
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
-from experiments.ccp.completion import FIGURE, SERVERS, STATEMENTS
-from harness.options.options import UserOptions, resolve
-from model.result import RunResult
-from model.spec import RunSpec, sub_seed
+from experiments.ccp.completion import FIGURE, SERVERS
+from model.spec import sub_seed
+from tests.support.figures import points_of, simulate
 from workloads import matrices
 from workloads.flow import Traffic
 
 
-def completion_points(**given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 192.0)
-
-
 def test_both_get_the_same_flows() -> None:
-    first, second, *_ = specs = completion_points()
+    first, second, *_ = specs = points_of(FIGURE)
     assert (first.transport.cc, second.transport.cc) == ("reno", "ccp:reno")
     assert first.neutral("transport.cc") == second.neutral("transport.cc")
     assert len({spec.seed for spec in specs}) == 6
 
 
 def test_a_hundred_thousand_flows_fill_half_of_the_link() -> None:
-    spec = completion_points(profile="paper")[0]
+    spec = points_of(FIGURE, profile="paper")[0]
     network = topos.build(spec.topology.kind, spec.topology.params)
     seconds = spec.warmup_s + spec.seconds
     seed = sub_seed(spec.seed, "workload")
@@ -41,14 +32,8 @@ def test_a_hundred_thousand_flows_fill_half_of_the_link() -> None:
     assert 4 * spec.link.delay_us == 100_000
 
 
-def run(spec: RunSpec) -> RunResult:
-    engine = SimulatorEngine()
-    engine.check(spec)
-    return engine.run(spec, Silent(), Path())
-
-
 def test_flows_of_one_window_take_the_same_time() -> None:
-    results = [run(spec) for spec in completion_points(seeds="1", seconds="2", warmup="0.5")[:2]]
+    results = [simulate(spec) for spec in points_of(FIGURE, seeds="1", seconds="2", warmup="0.5")[:2]]
     small = [
         {f.flow: f.completed_s for f in result.flows if 0 < f.size_bytes < 2000 and f.start_s >= 0}
         for result in results
@@ -57,11 +42,3 @@ def test_flows_of_one_window_take_the_same_time() -> None:
     assert len(known) > 50
     alike = sum(small[0][number] == pytest.approx(small[1][number], rel=0.05) for number in known)
     assert alike > 0.9 * len(known)
-
-
-def test_completion_every_statement_is_about_points_that_run() -> None:
-    (spec, *_) = completion_points()
-    assert all(row.is_on(spec.topology) for row in STATEMENTS)
-    assert {row.workload for row in STATEMENTS} == {
-        matrices.label(spec.workload.matrix, spec.workload.params)
-    }

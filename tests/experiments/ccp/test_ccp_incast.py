@@ -2,59 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
-from experiments.ccp.incast import FIGURE, REPORTS_US, STATEMENTS
-from harness.options.options import UserOptions, resolve
-from model.result import RunResult
-from model.spec import RunSpec
-
-
-def incast_points(**given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(UserOptions.of(**given), FIGURE.defaults), lambda _: 0.0)
+from experiments.ccp.incast import FIGURE, REPORTS_US
+from tests.support.figures import points_of, simulate
 
 
 def test_reno_is_beside_every_interval_at_both_rates() -> None:
-    found = {(s.link.rate_mbps, s.transport.cc, s.agent.report_us) for s in incast_points()}
+    specs = points_of(FIGURE)
+    found = {(s.link.rate_mbps, s.transport.cc, s.agent.report_us) for s in specs}
     agents = {(mbps, "ccp:reno", us) for mbps in (10_000, 40_000) for us in REPORTS_US}
     assert found == agents | {(10_000, "reno", 0), (40_000, "reno", 0)}
-    assert {s.agent.delay_us for s in incast_points() if s.transport.cc != "reno"} == {20.0}
-    assert len({s.content_hash() for s in incast_points()}) == len(incast_points())
+    assert {s.agent.delay_us for s in specs if s.transport.cc != "reno"} == {20.0}
 
 
 def test_options_go_before() -> None:
-    specs = incast_points(rate="25000", report_interval="70", agent_delay="5", cc="ccp:cubic", seeds="1")
+    specs = points_of(FIGURE, rate="25000", report_interval="70", agent_delay="5", cc="ccp:cubic", seeds="1")
     agents = {(s.link.rate_mbps, s.transport.cc, s.agent.delay_us, s.agent.report_us) for s in specs}
     assert agents == {(25_000, "reno", 280, 0), (25_000, "ccp:cubic", 5, 70)}
-
-
-def test_incast_every_statement_is_about_points_that_run() -> None:
-    specs = incast_points()
-    for row in STATEMENTS:
-        assert any(
-            row.is_on(s.topology) and f"incast:{s.workload.params['packets']}" == row.workload for s in specs
-        )
-
-
-def run(spec: RunSpec) -> RunResult:
-    engine = SimulatorEngine()
-    engine.check(spec)
-    return engine.run(spec, Silent(), Path())
 
 
 @pytest.mark.parametrize("report_us", [0, 500])
 def test_ten_packets_are_one_window_so_no_agent_matters(report_us: int) -> None:
     specs = [
         s
-        for s in incast_points(seeds="1")
+        for s in points_of(FIGURE, seeds="1")
         if s.workload.params["packets"] == 10 and s.link.rate_mbps == 10_000
     ]
-    plain = run(next(s for s in specs if s.transport.cc == "reno"))
-    agents = run(next(s for s in specs if s.agent.report_us == (report_us or REPORTS_US[0])))
+    plain = simulate(next(s for s in specs if s.transport.cc == "reno"))
+    agents = simulate(next(s for s in specs if s.agent.report_us == (report_us or REPORTS_US[0])))
     took = [[flow.completed_s for flow in result.flows] for result in (plain, agents)]
     assert took[0] == pytest.approx(took[1], rel=1e-6)
     least_s = 50 * 10 * 1514 * 8 / 10e9

@@ -4,53 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import topos
 from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
-from experiments.command import main
-from experiments.registry import CATALOGUE
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS, OVER_FIRST_FIT
 from experiments.sigcomm11.robustness import LINK_FAILURE, LOSS_AND_COST
-from harness.experiment import Figure
-from harness.labels import names, routing, workload_label
-from harness.options.options import Defaults, UserOptions, resolve
-from harness.plan.sweeps import core_failure
+from harness.labels import workload_label
 from model.links import check_events
 from model.schedulers import scheduler_words
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.figures import events_of, figure_of, points_of, refabric, simulate
 
-EC2_FIGURE = CATALOGUE.find("ec2").figures[0]
-
-
-def ec2_points(defaults: Defaults = EC2_FIGURE.defaults, **given: str) -> list[RunSpec]:
-    return EC2_FIGURE.points(resolve(UserOptions.of(**given), defaults), lambda _: 100.0)
+EC2_FIGURE = figure_of("ec2")
 
 
 def test_forty_hosts_for_minutes_and_twelve_hours_in_the_papers_profile() -> None:
-    (quick,) = ec2_points()
+    (quick,) = points_of(EC2_FIGURE)
     assert quick.topology.params == {"n": 40} and quick.seconds == 600
     assert not dataclasses.asdict(quick.sampling)["sockets_ms"]
-    whole = ec2_points(profile="paper")
+    whole = points_of(EC2_FIGURE, profile="paper")
     assert sum(spec.seconds for spec in whole) == 12 * 3600
-    (small,) = ec2_points(profile="smoke")
+    (small,) = points_of(EC2_FIGURE, profile="smoke")
     assert len(topos.build("cloud", small.topology.params).hosts) == 16
-
-
-def test_ec2_statements_are_about_what_is_run() -> None:
-    assert EC2_FIGURE.emulated is not None
-    run = {"simulator": ec2_points(), "mininet": ec2_points(EC2_FIGURE.emulated)}
-    assert EC2_FIGURE.published
-    for row in EC2_FIGURE.published:
-        assert any(row.is_on(spec.topology) for spec in run[row.engine]), row
-        assert {spec.transport.subflows for spec in run[row.engine]} == {row.subflows}
 
 
 def test_transfers_are_paired_and_gain_where_there_are_paths() -> None:
@@ -64,8 +42,7 @@ def test_transfers_are_paired_and_gain_where_there_are_paths() -> None:
         warmup_s=5.0,
         seconds=120.0,
     )
-    SimulatorEngine().check(spec)
-    result = SimulatorEngine().run(spec, Silent(), Path())
+    result = simulate(spec)
     made = pair_transfers(result.flows)
     assert len(made) > 30
     assert all(set(turn.mbps) == {1, 2, 4} and 0 < max(turn.mbps.values()) < 20 for turn in made)
@@ -92,20 +69,19 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 def test_every_scheduler_runs_at_every_interval_beside_tcp_and_mptcp() -> None:
-    specs = HEDERA_FIGURE.points(resolve(UserOptions(), HEDERA_FIGURE.defaults), lambda _: 100.0)
+    specs = points_of(HEDERA_FIGURE)
     for workload in {workload_label(spec) for spec in specs}:
         here = [spec for spec in specs if workload_label(spec) == workload]
         led = [scheduler_words(spec.scheduler) for spec in here]
         assert len(here) == 2 + 2 * len(INTERVALS_MS)
         assert {"first_fit:ideal", "first_fit:10", "annealing:1000"} < set(led) and led.count("") == 2
         assert {spec.transport.subflows for spec in here if not scheduler_words(spec.scheduler)} == {1, 8}
-    assert {row.workload for row in HEDERA_FIGURE.published} <= {workload_label(spec) for spec in specs}
     assert {row.metric for row in HEDERA_FIGURE.published} == set(OVER_FIRST_FIT.values())
 
 
 def test_real_hosts_run_what_they_can() -> None:
     assert HEDERA_FIGURE.emulated is not None
-    specs = HEDERA_FIGURE.points(resolve(UserOptions(), HEDERA_FIGURE.emulated), lambda _: 20.0)
+    specs = points_of(HEDERA_FIGURE, HEDERA_FIGURE.emulated)
     led = [spec.scheduler for spec in specs if scheduler_words(spec.scheduler)]
     assert len(specs) == 10 and len(led) == 6 and not any(each.ideal for each in led)
     assert {spec.engine for spec in specs} == {"mininet"} and {spec.topology.k for spec in specs} == {4}
@@ -113,46 +89,28 @@ def test_real_hosts_run_what_they_can() -> None:
 
 def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path) -> None:
     """Verdicts need the paper's size; this only tests that the metric finds its points."""
-    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.8", "--results", str(tmp_path))
-    done = CliRunner().invoke(main, ["run", "hedera", *short, "--json"])
-    assert done.exit_code == 0, done.output
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert sum(event["event"] == "point" for event in events) == 25
-    (chart,) = (tmp_path / "hedera" / "charts").rglob("scheduling*.svg")
-    assert "first fit" in chart.read_text().lower()
+    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.8", "--results", tmp_path)
+    done = refabric("run", "hedera", *short, "--json")
+    assert done.exit_code == 0 and len(events_of(done, "point")) == 25, done.output
+    assert list((tmp_path / "hedera" / "charts").rglob("scheduling*.svg"))
 
 
 def test_a_scheduler_is_an_option_of_any_sweep(tmp_path: Path) -> None:
     options = ("--k", "4", "--engine", "simulator", "--subflows", "1", "--scheduler", "first_fit:50")
-    planned = CliRunner().invoke(main, ["plan", "cs244-one-to-one", *options, "--results", str(tmp_path)])
+    planned = refabric("plan", "cs244-one-to-one", *options, "--results", tmp_path)
     assert planned.exit_code == 0 and "first fit every 50 ms" in planned.output
-    wrong = CliRunner().invoke(main, ["plan", "cs244-one-to-one", "--scheduler", "best_fit"])
+    wrong = refabric("plan", "cs244-one-to-one", "--scheduler", "best_fit")
     assert wrong.exit_code == 2 and "choose from: none, first_fit, annealing" in wrong.stderr
 
 
-def test_a_scheduler_that_all_points_have_is_named_once() -> None:
-    options = resolve(UserOptions.of(scheduler="first_fit:50", engine="simulator"), HEDERA_FIGURE.defaults)
-    first, *_ = HEDERA_FIGURE.points(options, lambda _: 100.0)
-    led = replace(first, scheduler=options.base.scheduler)
-    assert routing([led, led]) == "hashed routing, first fit every 50 ms"
-    assert routing([first, led]) == "hashed routing"
-    assert names([first, led]) == ["TCP", "TCP, first fit every 50 ms"]
-
-
-def robust_points(figure: Figure, **given: object) -> list[RunSpec]:
-    return figure.points(resolve(UserOptions.of(**given), figure.defaults), lambda _: 100.0)
-
-
 def test_tcp_is_run_once_beside_both_congestion_controls() -> None:
-    made = [(p.transport.cc, p.transport.subflows) for p in robust_points(LOSS_AND_COST)]
+    made = [(p.transport.cc, p.transport.subflows) for p in points_of(LOSS_AND_COST)]
     assert made == [("lia", 1), ("lia", 2), ("lia", 4), ("lia", 8), ("reno", 2), ("reno", 4), ("reno", 8)]
-    assert {p.engine for p in robust_points(LOSS_AND_COST)} == {"simulator"}
 
 
 @pytest.mark.parametrize(("k", "switches"), [(4, 1), (6, 2), (8, 4)])
 def test_a_quarter_of_the_core_fails_and_comes_back(k: int, switches: int) -> None:
-    made = robust_points(LINK_FAILURE, k=str(k), subflows="8")
-    (spec,) = made
+    (spec,) = points_of(LINK_FAILURE, k=str(k), subflows="8")
     assert len(spec.events) == 2 * switches * k
     check_events(spec, topos.build(spec.topology.kind, spec.topology.params))
     cut = [event for event in spec.events if not event.share]
@@ -162,18 +120,10 @@ def test_a_quarter_of_the_core_fails_and_comes_back(k: int, switches: int) -> No
 
 
 def test_events_of_ones_own_go_before_the_figures() -> None:
-    (spec,) = robust_points(LINK_FAILURE, k="4", subflows="8", event=("3:p0a0-c0",))
+    (spec,) = points_of(LINK_FAILURE, k="4", subflows="8", event=("3:p0a0-c0",))
     assert [(event.t_s, event.a, event.b) for event in spec.events] == [(3.0, "p0a0", "c0")]
 
 
-def test_a_network_without_a_core_has_nothing_to_fail() -> None:
-    assert core_failure(TopologySpec("star", {"n": 4}), 1.0, 2.0) == ()
-
-
-def test_robust_statements_are_about_what_is_run() -> None:
-    for figure in CATALOGUE.find("robustness").figures:
-        specs = robust_points(figure)
-        assert figure.published, figure.name
-        for row in figure.published:
-            assert any(row.is_on(s.topology) and s.transport.subflows == row.subflows for s in specs)
-            assert row.source == "recalled", "no digits of the paper are known"
+def test_statements_of_whose_digits_nothing_is_known_say_so() -> None:
+    rows = (*LOSS_AND_COST.published, *LINK_FAILURE.published)
+    assert {row.source for row in rows} == {"recalled"}

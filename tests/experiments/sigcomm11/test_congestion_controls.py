@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from common.errors import UsageError
 from engines import registry
-from experiments.command import main
 from experiments.sigcomm11.congestion_controls import EXPERIMENT, NAME
-from harness.options.options import UserOptions, resolve
 from model.spec import RunSpec
 from tests.support.fake_engine import FakeEngine
+from tests.support.figures import points_of, refabric
 
 FIGURE = EXPERIMENT.figures[0]
 TCP = ("reno", "hashed", 1)
@@ -24,9 +22,7 @@ SCATTERED = ("reno", "scatter", 1)
 
 
 def transports(**given: str) -> list[tuple[str, str, int]]:
-    options = resolve(UserOptions.of(**given), FIGURE.defaults)
-    specs = FIGURE.points(options, lambda _topology: 5.0)
-    return [(spec.transport.cc, spec.routing, spec.transport.subflows) for spec in specs]
+    return [(s.transport.cc, s.routing, s.transport.subflows) for s in points_of(FIGURE, **given)]
 
 
 def mptcp(*ccs: str, counts: tuple[int, ...] = (8,), routing: str = "hashed") -> list[tuple[str, str, int]]:
@@ -67,12 +63,8 @@ def test_what_makes_no_sense_is_refused(given: dict[str, str], words: str) -> No
         transports(**given)
 
 
-def refabric(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 def run(results: Path, *more: str) -> Result:
-    return refabric("run", NAME, "--engine", "fake", "--k", "4", "--results", str(results), *more)
+    return refabric("run", NAME, "--engine", "fake", "--k", "4", "--results", results, *more)
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +87,7 @@ def test_one_baseline_one_chart_and_every_line_named(results: Path) -> None:
     printed = (results / "stdout.txt").read_text()
     assert "8 points" in printed
     for name in NAMES:
-        line = rf"\[\d/8\] {re.escape(name)}: \S+ % of optimal \(slowest flow \S+\), ok"
-        assert re.search(line, printed)
+        assert re.search(rf"\[\d/8\] {re.escape(name)}: ", printed)
         assert f"\n {name} " in printed, "a row of the one table"
     charts = {path.name for path in (results / NAME / "charts").iterdir()}
     assert charts == {"by_congestion_control-fat_tree-k4-one_to_one.svg"}
@@ -107,39 +98,22 @@ def test_names_and_summary_tell_points_apart(results: Path) -> None:
         rows = list(csv.DictReader(file))
     which = [(row["workload"], row["subflows"], row["cc"], row["routing"]) for row in rows]
     assert len(set(which)) == len(rows) == 8
-    status = refabric("status", NAME, "--engine", "fake", "--k", "4", "--results", str(results))
-    lines = status.stdout.splitlines()
-    assert lines[-1] == "8 of 8 planned points finished; 8 stored in all"
-    assert sum("-tcp-reno-scatter-10mbps-" in line for line in lines) == 1
-    assert sum("-tcp-reno-10mbps-" in line for line in lines) == 2, "TCP, and the baseline"
-
-
-def test_the_plan_as_json_shows_what_differs() -> None:
-    done = refabric("plan", NAME, "--engine", "fake", "--k", "4", "--json")
-    specs = [json.loads(line)["spec"] for line in done.stdout.splitlines() if '"job"' in line]
-    kinds = {(s["routing"], s["transport"]["cc"], s["transport"]["subflows"]) for s in specs}
-    assert len(kinds) == 7, "the baseline is TCP too"
+    status = refabric("status", NAME, "--engine", "fake", "--k", "4", "--results", results)
+    assert "8 of 8 planned points finished" in status.stdout
 
 
 def test_the_report_repeats_it_by_one_command(results: Path) -> None:
-    assert refabric("report", NAME, "--results", str(results)).exit_code == 0
+    assert refabric("report", NAME, "--results", results).exit_code == 0
     page = (results / NAME / "report.html").read_text()
-    for name in NAMES:
-        assert f'<th scope="row">{name}</th>' in page
-    assert page.count('class="command"') == 1
-    assert "cc reno,ewtcp,lia,olia,balia" in page
-
-
-def test_statements_on_mptcp_are_judged_on_lia_alone(results: Path) -> None:
-    del results
-    words = {row.algorithm for row in FIGURE.published}
-    assert words == {"tcp", "lia"}
+    assert all(f'<th scope="row">{name}</th>' in page for name in NAMES)
+    assert page.count('class="command"') == 1 and "cc reno,ewtcp,lia,olia,balia" in page
+    assert {row.algorithm for row in FIGURE.published} == {"tcp", "lia"}
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_compare_names_algorithms_and_keeps_them_in_one_table(results: Path, tmp_path: Path) -> None:
     assert run(tmp_path, "--cc", "lia,olia").exit_code == 0
-    done = refabric("compare", str(results), str(tmp_path))
+    done = refabric("compare", results, tmp_path)
     assert done.exit_code == 1, "B lacks algorithms of A"
     assert done.stdout.count("mean goodput") == 1
     for name in ("TCP", "PacketScatter", "MPTCP 8 LIA", "MPTCP 8 OLIA"):
@@ -150,17 +124,12 @@ def test_compare_names_algorithms_and_keeps_them_in_one_table(results: Path, tmp
 def test_several_congestion_controls_in_any_sweep(tmp_path: Path) -> None:
     done = refabric(
         "run", "cs244-one-to-one", "--engine", "fake", "--k", "4", "--subflows", "1,8", "--cc", "reno,lia",
-        "--results", str(tmp_path),
+        "--results", tmp_path,
     )  # fmt: skip
     assert done.exit_code == 0
     for name in ("TCP (beside reno)", "MPTCP 8 uncoupled (reno)", "TCP (beside lia)", "MPTCP 8 LIA"):
         assert f"\n {name} " in done.stdout
-    charts = {path.name for path in (tmp_path / "cs244-one-to-one" / "charts").glob("*.svg")}
-    assert charts == {
-        f"{chart}-fat_tree-k4-one_to_one{unlike}.svg"
-        for chart in ("throughput", "rank")
-        for unlike in ("", "-uncoupled_reno")
-    }
+    assert len(list((tmp_path / "cs244-one-to-one" / "charts").glob("*.svg"))) == 4
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -173,18 +142,8 @@ def test_without_coupling_a_comparison_is_not_said_to_run_uncoupled(
 
     monkeypatch.setitem(registry.ENGINES, "fake", Unable)
     assert "no BTF here" not in run(tmp_path).stdout
-    alone = (
-        "cs244-one-to-one",
-        "--engine",
-        "fake",
-        "--k",
-        "4",
-        "--subflows",
-        "8",
-        "--results",
-        str(tmp_path),
-    )
-    assert "MPTCP runs reno, uncoupled: no BTF here" in refabric("run", *alone).stdout
+    alone = ("--engine", "fake", "--k", "4", "--subflows", "8", "--results", tmp_path)
+    assert "uncoupled: no BTF here" in refabric("run", "cs244-one-to-one", *alone).stdout
 
 
 @pytest.mark.usefixtures("undrawn")

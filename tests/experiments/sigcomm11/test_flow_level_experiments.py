@@ -6,21 +6,18 @@ import csv
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
-from experiments.command import main
 from experiments.registry import CATALOGUE
-from experiments.sigcomm11.flow_level import ENOUGH_PCT, NETWORKS
-from harness.options.options import UserOptions, resolve
+from experiments.sigcomm11.flow_level import ENOUGH_PCT, NETWORKS, SizedNetwork
 from model.spec import RunSpec
+from tests.support.figures import points_of, refabric
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 def points(name: str, **given: str) -> list[RunSpec]:
-    figure = CATALOGUE.find(name).figures[0]
-    return figure.points(resolve(UserOptions.of(**given), figure.defaults), lambda _: 100.0)
+    return points_of(CATALOGUE.find(name).figures[0], **given)
 
 
 def test_every_packet_level_point_has_its_models_beside_it() -> None:
@@ -47,18 +44,17 @@ def test_three_kinds_of_network_grow_from_a_hundred_hosts_on() -> None:
     assert {s.topology.kind for s in specs if s.engine == SIMULATOR} == {n.topology.kind for n in small}
 
 
-@pytest.mark.parametrize("place", [n for n, network in enumerate(NETWORKS) if network.packets])
-def test_engines_take_what_the_experiment_asks(place: int) -> None:
-    kind = NETWORKS[place].topology.kind
-    asked = {s.engine: s for s in points("subflows-needed") if s.topology == NETWORKS[place].topology}
-    assert set(asked) == {FLOW_LEVEL, SIMULATOR}, kind
+@pytest.mark.parametrize("network", [network for network in NETWORKS if network.packets])
+def test_engines_take_what_the_experiment_asks(network: SizedNetwork) -> None:
+    asked = {s.engine: s for s in points("subflows-needed") if s.topology == network.topology}
+    assert set(asked) == {FLOW_LEVEL, SIMULATOR}
     for spec in asked.values():
         make(spec.engine).check(spec)
 
 
 def test_a_tree_of_128_hosts_is_used_to_ninety_percent_with_at_most_eight_subflows(tmp_path: Path) -> None:
-    arguments = ["run", "flow-level", "--k", "8", "--subflows", "1,8", "--engine", "flow-level,max-min"]
-    done = CliRunner().invoke(main, [*arguments, "--stack", "acks=at_once", "--results", str(tmp_path)])
+    arguments = ("run", "flow-level", "--k", "8", "--subflows", "1,8", "--engine", "flow-level,max-min")
+    done = refabric(*arguments, "--stack", "acks=at_once", "--results", tmp_path)
     assert done.exit_code == 0, done.output
     with (tmp_path / "flow-level" / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["workload"] == "one_to_one"]
@@ -86,6 +82,5 @@ def test_larger_trees_are_run_with_fewer_subflows_for_less_time_unless_there_is_
 
 
 def test_the_plan_gives_no_link_rate_for_a_tree_that_it_leaves_out() -> None:
-    lines = CliRunner().invoke(main, ["plan", "fat-tree-sizes", "--engine", "simulator"]).stdout
-    assert "link rate at k=8; k=16; k=32: 100 Mb/s" in lines
-    assert "k=48" not in lines
+    lines = refabric("plan", "fat-tree-sizes", "--engine", "simulator").stdout
+    assert "k=32" in lines and "k=48" not in lines

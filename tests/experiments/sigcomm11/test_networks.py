@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import topos
-from common.errors import UsageError
 from engines.registry import make
-from experiments.command import main
 from experiments.sigcomm11 import oversubscribed, several_nics, topologies
 from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
 from harness.claims.claims import AGREES
 from harness.experiment import Figure
-from harness.labels import workload_label
 from harness.options.options import UserOptions, resolve
 from model.spec import TopologySpec
+from tests.support.figures import events_of, points_of, refabric
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -55,14 +51,9 @@ def test_the_oversubscribed_tree_is_the_papers() -> None:
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
-    specs = figure.points(resolve(UserOptions(), figure.defaults), lambda _: 100.0)
-    for spec in specs:
+def test_engines_take_every_point(figure: Figure) -> None:
+    for spec in points_of(figure):
         make(spec.engine).check(spec)
-    assert figure.published
-    for row in figure.published:
-        run = [s for s in specs if row.is_on(s.topology) and workload_label(s) == row.workload]
-        assert {1, row.subflows} <= {spec.transport.subflows for spec in run}, row.words
 
 
 @pytest.mark.parametrize(
@@ -73,30 +64,17 @@ def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
     ],
 )
 def test_a_small_one_runs_and_is_drawn(name: str, charts: list[str], tmp_path: Path) -> None:
-    short = ("--k", "4", "--warmup", "1", "--seconds", "1", "--results", str(tmp_path))
-    done = CliRunner().invoke(main, ["run", name, *short])
+    done = refabric("run", name, "--k", "4", "--warmup", "1", "--seconds", "1", "--results", tmp_path)
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.rglob("charts/*/*.svg")) == charts
 
 
 def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(tmp_path: Path) -> None:
-    short = (
-        "--subflows",
-        "1,3",
-        "--workload",
-        "connections:30,neighbours",
-        "--warmup",
-        "0.5",
-        "--seconds",
-        "0.5",
-    )
-    done = CliRunner().invoke(main, ["run", BCUBE.name, *short, "--results", str(tmp_path), "--json"])
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    verdicts = {e["workload"]: e["verdict"] for e in events if e["event"] == "verdict" and e["measured"]}
+    short = ("--subflows", "1,3", "--workload", "connections:30,neighbours", "--warmup", "0.5")
+    done = refabric("run", BCUBE.name, *short, "--seconds", "0.5", "--results", tmp_path, "--json")
+    verdicts = {e["workload"]: e["verdict"] for e in events_of(done, "verdict") if e["measured"]}
     assert verdicts == {"connections:30": AGREES, "neighbours": AGREES}
 
-
-pytestmark = pytest.mark.usefixtures("in_this_process")
 
 FIGURE = EXPERIMENT.figures[0]
 
@@ -123,22 +101,8 @@ def test_what_emulated_hosts_cannot_do_has_a_twin_without_it() -> None:
     assert any(topos.build(n.kind, n.params).hosts_forward for n in FIGURE.topologies(options))
 
 
-def test_statements_are_about_networks_that_are_run() -> None:
-    options = [resolve(UserOptions(), figure.defaults) for figure in EXPERIMENT.figures]
-    for figure, given in zip(EXPERIMENT.figures, options, strict=True):
-        assert figure.published, figure.name
-        for row in figure.published:
-            assert any(row.is_on(network) for network in figure.topologies(given)), row.words
-
-
 def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path) -> None:
-    short = ("--subflows", "1,8", "--warmup", "1", "--seconds", "1")
-    done = CliRunner().invoke(main, ["run", "topologies-local", *short, "--results", str(tmp_path), "--json"])
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [event["verdict"] for event in events if event["event"] == "verdict"] == [AGREES]
+    short = ("--subflows", "1,8", "--warmup", "1", "--seconds", "1", "--results", tmp_path, "--json")
+    done = refabric("run", "topologies-local", *short)
+    assert [event["verdict"] for event in events_of(done, "verdict")] == [AGREES]
     assert len(list((tmp_path / "topologies" / "charts").rglob("by_network*.svg"))) == 1
-
-
-def test_an_unknown_network_is_refused() -> None:
-    with pytest.raises(UsageError):
-        resolve(UserOptions.of(k="7"), FIGURE.defaults)

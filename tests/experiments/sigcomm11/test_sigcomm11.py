@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from common.errors import UsageError
 from engines import registry
 from engines.engine import Observer
 from engines.registry import VIRTUAL_TIME
-from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11 import whole
 from harness.execute.point import hosts_of
@@ -28,6 +25,7 @@ from model.result import RunResult
 from model.spec import RunSpec, TopologySpec
 from tests.support import chart_files
 from tests.support.fake_engine import FakeEngine
+from tests.support.figures import events_of, refabric
 
 PAPER = whole.EXPERIMENT
 SMOKE = ("--profile", "smoke")
@@ -48,10 +46,6 @@ def engines_of(plan: Plan) -> set[str]:
     return {job.spec.engine for job in plan.jobs}
 
 
-def refabric(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 class TestTheWholePaper:
     def test_every_figure_has_a_section_and_runs_alone_in_the_same_folder(self) -> None:
         assert [f.section for f in PAPER.figures] == [
@@ -60,11 +54,6 @@ class TestTheWholePaper:
         for figure in PAPER.figures:
             assert EXPERIMENTS[figure.name].figures == (figure,)
             assert EXPERIMENTS[figure.name].folder == PAPER.folder
-
-    def test_names_are_the_papers_own(self) -> None:
-        names = [figure.name for figure in PAPER.figures]
-        assert len(set(names)) == len(names)
-        assert all(name.startswith("sigcomm11-") for name in names)
 
     @pytest.mark.parametrize("typed", [{}, {"profile": "paper"}, {"seed": 3}, {"seeds": 2}])
     def test_the_common_options_suit_all_figures(self, typed: dict[str, object]) -> None:
@@ -81,7 +70,6 @@ class TestTheWholePaper:
         (option,) = typed
         assert f"--{option}: every figure of sigcomm11 has its own" in str(refused.value)
         assert "sigcomm11-throughput" in str(refused.value)
-        assert "\n" not in str(refused.value)
 
     def test_a_figure_alone_takes_what_it_always_took(self) -> None:
         specs = plan_of("sigcomm11-throughput", k="4", subflows="2", seconds=1.0).figures[0].specs
@@ -94,14 +82,13 @@ def test_traffic_of_real_hosts_lasts_less_than_19_minutes_in_quick() -> None:
     assert 0 < sum(spec.warmup_s + spec.seconds for spec in specs) < 19 * 60
 
 
-class TestSmoke:
-    def test_every_figure_is_small_and_short(self) -> None:
-        for part in plan_of("sigcomm11", profile="smoke", engine="simulator").figures:
-            assert part.specs, part.figure.name
-            for spec in part.specs:
-                assert spec.engine in VIRTUAL_TIME
-                assert spec.seconds * spec.link.rate_mbps <= 80 * PINNED_PART, part.figure.name
-            assert max(hosts_of(spec) for spec in part.specs) <= 256, part.figure.name
+def test_every_figure_of_a_smoke_run_is_small_and_short() -> None:
+    for part in plan_of("sigcomm11", profile="smoke", engine="simulator").figures:
+        assert part.specs, part.figure.name
+        for spec in part.specs:
+            assert spec.engine in VIRTUAL_TIME
+            assert spec.seconds * spec.link.rate_mbps <= 80 * PINNED_PART, part.figure.name
+        assert max(hosts_of(spec) for spec in part.specs) <= 256, part.figure.name
 
 
 class Logged(FakeEngine):
@@ -219,25 +206,16 @@ class TestRunning:
     def test_ends_with_every_claim_and_one_page(self, results: Path) -> None:
         done = refabric("run", "sigcomm11", *BOTH, str(results))
         assert done.exit_code == 0, done.output
-        assert "FatTree, random permutation" in " ".join(done.output.split())
         assert "(5 claims)" in done.output
         page = (results / "sigcomm11" / "report.html").read_text()
-        assert page.index("Contents: all claims") < page.index('<section class="figure"')
         assert 'href="#sigcomm11-throughput"' in page
-        assert "Published, simulated and emulated values" in page
         assert page.count("at k=4, 10 Mb/s links") == 5 + 2 * 5, "in the contents and at both figures"
 
     def test_json_has_one_object_per_claim(self, results: Path) -> None:
-        events = [
-            json.loads(line)
-            for line in refabric("run", "sigcomm11", *BOTH, str(results), "--json").stdout.splitlines()
-        ]
-        claims = [event for event in events if event["event"] == "claim"]
+        claims = events_of(refabric("run", "sigcomm11", *BOTH, results, "--json"), "claim")
         assert len(claims) == 5
-        assert {claim["section"] for claim in claims} == {"FatTree, random permutation"}
         assert all(claim["simulated"] and claim["emulated"] for claim in claims)
-        report = refabric("report", "sigcomm11", "--results", str(results), "--json").stdout.splitlines()
-        assert [json.loads(line) for line in report][:-1] == claims
+        assert events_of(refabric("report", "sigcomm11", "--results", results, "--json"))[:-1] == claims
 
     def test_an_interrupted_run_loses_nothing(self, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run = ("run", "sigcomm11", "--retry-suspect", "0", *BOTH, str(results))

@@ -1,0 +1,47 @@
+"""Points of figures, simulated points and the command line, for tests of experiments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from engines.engine import Silent
+from engines.simulation.engine import SimulatorEngine
+from experiments.command import main
+from experiments.registry import CATALOGUE
+from harness.experiment import Figure
+from harness.options.options import Defaults, UserOptions, resolve
+from model.result import RunResult
+from model.spec import RunSpec
+
+
+def figure_of(name: str) -> Figure:
+    """Return the only figure of an experiment."""
+    (figure,) = CATALOGUE.find(name).figures
+    return figure
+
+
+def points_of(figure: Figure, defaults: Defaults | None = None, /, **given: Any) -> list[RunSpec]:
+    """Return the points of a figure under these options, on links of 100 Mb/s where it has no rate."""
+    options = resolve(UserOptions.of(**given), defaults or figure.defaults)
+    return figure.points(options, lambda _network: options.rate_mbps or 100.0)
+
+
+def simulate(spec: RunSpec, raw: Path = Path()) -> RunResult:
+    """Check the point and simulate it."""
+    engine = SimulatorEngine()
+    engine.check(spec)
+    return engine.run(spec, Silent(), raw)
+
+
+def refabric(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def events_of(done: Result, kind: str = "") -> list[dict[str, Any]]:
+    """Return the lines of a command with --json: all, or those of one kind of event."""
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    return [event for event in events if kind in ("", event["event"])]
