@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from fabric._core import Simulation
-from tests.support.simulated_hosts import (
-    ACK_PS,
-    MS,
-    TWO_PATHS,
-    S,
-    lose_downlink,
-    network,
-    stack,
-    tcp,
-)
+from tests.support.simulated_hosts import ACK_PS, MS, TWO_PATHS, S, lose_downlink, network, stack, tcp
 
 ROUND_TRIP = 4 * ACK_PS + 20 * MS
 

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fabric._core import Simulation
-from tests.support.simulated_hosts import (
-    MS,
-    PAYLOAD,
-    TWO_PATHS,
-    S,
-    network,
-    stack,
-    tcp,
-)
+from tests.support.simulated_hosts import MS, PAYLOAD, TWO_PATHS, S, network, stack, tcp
 
 
 def established(simulation: Simulation) -> list[int]:
     return np.flatnonzero(simulation.subflows()["established"]).tolist()
 
 
-def test_they_join_when_their_time_has_come() -> None:
-    simulation = Simulation(network(4, delay_ps=MS), stack(join_after_ps=100 * MS), [tcp(TWO_PATHS)])
-    simulation.run_until(100 * MS - 1)
-    assert established(simulation) == [0]
-    assert not simulation.ports()["tx_packets"][2]
-    simulation.run_until(S)
+@pytest.mark.parametrize(
+    ("options", "before", "after"),
+    [
+        ({}, None, 1),
+        ({"join_after_ps": 100 * MS}, 100 * MS - 1, S),
+        ({"join_after_ps": 100 * MS, "handshake": True}, 140 * MS, 150 * MS),
+    ],
+)
+def test_they_join_when_their_time_has_come(options: dict[str, Any], before: int | None, after: int) -> None:
+    simulation = Simulation(network(4, delay_ps=5 * MS), stack(**options), [tcp(TWO_PATHS)])
+    if before is not None:
+        simulation.run_until(before)
+        assert established(simulation) == [0]
+        assert bool(simulation.ports()["tx_packets"][2]) == options.get("handshake", False)
+    simulation.run_until(after)
     assert established(simulation) == [0, 1]
-    assert simulation.ports()["tx_packets"][2]
 
 
 def test_they_join_when_enough_was_acknowledged() -> None:
@@ -51,18 +53,3 @@ def test_a_short_flow_ends_as_it_began(late: dict[str, int]) -> None:
     assert established(simulation) == [0]
     assert simulation.flows()["completed_ps"][0] == alone.flows()["completed_ps"][0]
     assert simulation.descriptors_in_use() == 0
-
-
-def test_late_ones_shake_hands_too() -> None:
-    of = stack(join_after_ps=100 * MS, handshake=True)
-    simulation = Simulation(network(4, delay_ps=5 * MS), of, [tcp(TWO_PATHS)])
-    simulation.run_until(140 * MS)
-    assert established(simulation) == [0]
-    simulation.run_until(150 * MS)
-    assert established(simulation) == [0, 1]
-
-
-def test_what_is_not_asked_to_wait_joins_at_once() -> None:
-    simulation = Simulation(network(4), stack(), [tcp(TWO_PATHS)])
-    simulation.run_until(1)
-    assert established(simulation) == [0, 1]

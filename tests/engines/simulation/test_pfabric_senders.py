@@ -19,22 +19,15 @@ NEVER = 1 << 30
 
 def mintcp(**wanted: Any) -> Stack:
     """Return a stack with timeouts of always 20 ms, probes after five of them, and windows of 12 to 15."""
-    settings: dict[str, Any] = {
-        "initial_window": 12.0,
-        "max_window": 15,
-        "min_rto_ps": RTO_MS * MS,
-        "fixed_rto": True,
-        "probe_after": 5,
-        "dup_threshold": NEVER,
-        "adapts_to_reordering": False,
-    }
-    return stack(**{**settings, **wanted})
+    timeouts = {"min_rto_ps": RTO_MS * MS, "fixed_rto": True, "probe_after": 5}
+    losses = {"dup_threshold": NEVER, "adapts_to_reordering": False}
+    return stack(**{"initial_window": 12.0, "max_window": 15, **timeouts, **losses, **wanted})
 
 
-def with_discipline(plan: NetworkPlan, name: str) -> NetworkPlan:
-    """Return the same plan with this discipline in the switch."""
+def ranked(plan: NetworkPlan, at: str = "nic_downlink") -> NetworkPlan:
+    """Return the same plan with pFabric's discipline in the switch, or at other ports."""
     numbers = plan.discipline.copy()
-    numbers[plan.nic_downlink] = disciplines().index(name)
+    numbers[getattr(plan, at)] = disciplines().index("pfabric")
     return dataclasses.replace(plan, discipline=numbers)
 
 
@@ -89,23 +82,21 @@ def test_line_rate_keeps_its_window_whatever_is_lost() -> None:
     assert float(subflows["window_pkts"][0]) == 12
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-def test_a_flow_on_an_idle_persistent_connection_goes_on_with_its_window(persistent: bool) -> None:
+@pytest.mark.parametrize(
+    ("persistent", "start_ps", "goes_on"), [(False, S, False), (True, S, True), (True, MS, False)]
+)
+def test_a_flow_on_an_idle_persistent_connection_goes_on_with_its_window(
+    persistent: bool, start_ps: int, goes_on: bool
+) -> None:
+    """Flows at the same time have connections of their own."""
     options = stack(persistent=persistent, initial_window=2.0)
-    flows = [tcp(pkts=100), tcp(pkts=100, start_ps=S)]
+    flows = [tcp(pkts=100), tcp(pkts=100, start_ps=start_ps)]
     simulation = Simulation(network(delay_ps=5 * MS), options, flows)
-    simulation.run_until(S)
+    simulation.run_until(start_ps)
     reached = float(simulation.subflows()["window_pkts"][0])
-    simulation.run_until(S + 1)
-    assert reached > 20
-    assert float(simulation.subflows()["window_pkts"][1]) == (reached if persistent else 2)
-
-
-def test_flows_at_the_same_time_have_connections_of_their_own() -> None:
-    flows = [tcp(pkts=100), tcp(pkts=100, start_ps=MS)]
-    simulation = Simulation(network(delay_ps=5 * MS), stack(persistent=True, initial_window=2.0), flows)
-    simulation.run_until(2 * MS)
-    assert float(simulation.subflows()["window_pkts"][1]) == 2
+    simulation.run_until(start_ps + 1)
+    assert (reached > 20) == (start_ps == S)
+    assert float(simulation.subflows()["window_pkts"][1]) == (reached if goes_on else 2)
 
 
 def _short_beside_long(**wanted: Any) -> float:
@@ -115,7 +106,7 @@ def _short_beside_long(**wanted: Any) -> float:
         tcp([(0, 2)], pkts=5, start_ps=50 * PACKET_PS, cc="mintcp"),
     ]
     options = mintcp(initial_window=100.0, max_window=0, nic_queue_pkts=1, min_rto_ps=10 * S, **wanted)
-    simulation = Simulation(with_discipline(network(3, queue_pkts=0), "pfabric"), options, flows)
+    simulation = Simulation(ranked(network(3, queue_pkts=0)), options, flows)
     simulation.run_until(5 * S)
     readings = simulation.flows()
     return float(readings["completed_ps"][1] - readings["started_ps"][1]) / PACKET_PS
@@ -135,20 +126,17 @@ def test_a_rank_is_what_remains_or_what_was_sent(by_sent: bool, first: int) -> N
         tcp([(1, 2)], pkts=150, start_ps=200 * PACKET_PS, cc="linerate"),
     ]
     options = mintcp(initial_window=20.0, max_window=0, rank_by_sent=by_sent, min_rto_ps=10 * S)
-    simulation = Simulation(with_discipline(network(3, queue_pkts=0), "pfabric"), options, flows)
+    simulation = Simulation(ranked(network(3, queue_pkts=0)), options, flows)
     simulation.run_until(10 * S)
     completed = np.asarray(simulation.flows()["completed_ps"])
     assert (int(np.argmax(completed)) == first) and completed.max() >= (450 * PACKET * 8 * S) // 10_000_000
 
 
 def test_waiting_senders_need_a_host_queue_whose_departures_are_known() -> None:
-    plan = network()
-    numbers = plan.discipline.copy()
-    numbers[plan.nic_uplink] = disciplines().index("pfabric")
-    ranked = dataclasses.replace(plan, discipline=numbers)
+    plan = ranked(network(), "nic_uplink")
     with pytest.raises(ValueError, match="FIFO"):
-        Simulation(ranked, stack(), [tcp(pkts=1)])
-    dropping = Simulation(ranked, stack(nic_queue_pkts=2**32 - 1), [tcp(pkts=50)])
+        Simulation(plan, stack(), [tcp(pkts=1)])
+    dropping = Simulation(plan, stack(nic_queue_pkts=2**32 - 1), [tcp(pkts=50)])
     dropping.run_until(S)
     assert int(dropping.flows()["delivered_bytes"][0]) == 50 * PAYLOAD
 
@@ -159,7 +147,7 @@ def test_a_small_flow_does_not_starve_behind_acknowledgements_at_the_instant_of_
 ) -> None:
     """A long flow's ACKs come as far apart as its packets leave, at the same instants once its queue has set
     their pace. A flow of one packet, whenever it begins, waits for one packet at most."""
-    plan = with_discipline(network(3, delay_ps=5 * MS, queue_pkts=0), "pfabric")
+    plan = ranked(network(3, delay_ps=5 * MS, queue_pkts=0))
     starts = [(50 + 20 * i) * PACKET_PS + i * PACKET_PS // 40 for i in range(40)]
     small = [tcp([(0, 2)], pkts=1, start_ps=start, cc="mintcp") for start in starts]
     options = mintcp(max_window=window, nic_queue_pkts=1, min_rto_ps=S, smallest_first=True)

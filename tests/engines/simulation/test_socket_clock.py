@@ -33,7 +33,7 @@ def values_at(simulation: Simulation, name: str, at_ps: int) -> list[int]:
 
 
 def test_busy_from_the_first_segment_to_the_last_acknowledgement() -> None:
-    simulation = Simulation(network(), stack(), [tcp(pkts=5, start_ps=7 * MS)])
+    simulation = Simulation(network(), stack(receive_buffer_pkts=5000), [tcp(pkts=5, start_ps=7 * MS)])
     took_ps = 6 * PACKET_PS + 2 * ACK_PS
     assert values_at(simulation, "busy_ps", 5 * MS) == [0]
     assert values_at(simulation, "busy_ps", 7 * MS + 1000) == [1000]
@@ -67,11 +67,6 @@ def test_limited_by_the_receiver_from_when_the_own_window_has_room() -> None:
     assert values_at(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS + MS) == [MS]
     assert values_at(simulation, "rwnd_limited_ps", 9 * S) == [9 * S - 2 * ROUND_TRIP_PS]
     assert values_at(simulation, "busy_ps", 9 * S) == [9 * S]
-
-
-def test_a_receiver_with_room_limits_no_sender() -> None:
-    simulation = Simulation(network(), stack(receive_buffer_pkts=5000), [tcp()])
-    assert values_at(simulation, "rwnd_limited_ps", 2 * S) == [0]
 
 
 def test_of_two_subflows_the_one_without_data_is_idle() -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 
 from common.errors import UsageError
-from engines.engine import Silent
 from engines.flow_level.engine import EQUILIBRIUM, FlowLevelEngine
 from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import audited
 from model.reasons import NO_DATA
-from model.result import CALL_COLUMNS, RunResult, Status
+from model.result import CALL_COLUMNS, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.simulated_networks import result_of
 from workloads import matrices
 
 ENGINE = SimulatorEngine()
@@ -23,24 +22,13 @@ ENGINE = SimulatorEngine()
 def spec_of(workload: str, seconds: float = 30.0, seed: int = 1) -> RunSpec:
     name, params = matrices.parse(workload)
     return RunSpec(
-        link=LinkSpec(100.0, delay_us=50.0),
-        topology=TopologySpec("star", {"n": 14}),
-        transport=TransportSpec(1),
-        workload=WorkloadSpec(name, params),
-        engine="simulator",
-        warmup_s=0.0,
-        seconds=seconds,
-        seed=seed,
-    )
-
-
-def run(spec: RunSpec) -> RunResult:
-    ENGINE.check(spec)
-    return ENGINE.run(spec, Silent(), Path())
+        LinkSpec(100.0, delay_us=50.0), TopologySpec("star", {"n": 14}), TransportSpec(1),
+        WorkloadSpec(name, params), engine="simulator", warmup_s=0.0, seconds=seconds, seed=seed,
+    )  # fmt: skip
 
 
 def test_a_carried_load_completes_as_offered() -> None:
-    metrics = run(spec_of("sip:90")).metrics
+    metrics = result_of(spec_of("sip:90")).metrics
     assert metrics["calls_failed_per_s"] == metrics["sip_retransmitted_per_s"] == 0
     assert metrics["calls_lost_pct"] < 2
     assert metrics["pcscf_drops_per_s"] == metrics["scscf_drops_per_s"] == 0
@@ -50,24 +38,26 @@ def test_a_carried_load_completes_as_offered() -> None:
 
 @pytest.mark.parametrize("scale", ["", ":scale=50:arrivals=constant"])
 def test_the_s_cscf_is_first_and_the_p_cscf_next(scale: str) -> None:
-    first = run(spec_of(f"sip:130{scale}")).metrics
+    first = result_of(spec_of(f"sip:130{scale}")).metrics
     assert first["scscf_onset_s"] < first.get("pcscf_onset_s", 30)
     assert first["calls_failed_per_s"] > 1
     assert first["scscf_cpu_pct"] < 20
-    second = run(spec_of(f"sip:180:scscf=2{scale}")).metrics
+    second = result_of(spec_of(f"sip:180:scscf=2{scale}")).metrics
     assert second["pcscf_onset_s"] < second.get("scscf_onset_s", 30)
     assert second["setup_ms_p50"] > 300
 
 
 def test_the_scale_changes_rates_and_times_but_not_the_knees() -> None:
-    whole, half = (run(spec_of(f"sip:90:arrivals=constant:scale={scale}")).metrics for scale in (100, 50))
+    whole, half = (
+        result_of(spec_of(f"sip:90:arrivals=constant:scale={scale}")).metrics for scale in (100, 50)
+    )
     assert half["calls_offered_per_s"] == pytest.approx(whole["calls_offered_per_s"] / 2, rel=0.02)
     assert half["pcscf_busy_pct"] == pytest.approx(whole["pcscf_busy_pct"], rel=0.05)
     assert half["pcscf_knee_per_s"] == whole["pcscf_knee_per_s"]
 
 
 def test_computed_knees_are_where_functions_are_full() -> None:
-    metrics = run(spec_of("sip:140:scscf=4:arrivals=constant")).metrics
+    metrics = result_of(spec_of("sip:140:scscf=4:arrivals=constant")).metrics
     predicted = 100 * 140 / metrics["pcscf_knee_per_s"]
     assert 90 < predicted < 100
     assert metrics["pcscf_busy_pct"] == pytest.approx(predicted, abs=2)
@@ -76,7 +66,7 @@ def test_computed_knees_are_where_functions_are_full() -> None:
 def test_a_controller_saves_calls_and_cpu_use_cannot_see_the_s_cscf() -> None:
     lost, most = {}, {}
     for policy in ("static", "queue", "cpu", "latency"):
-        result = run(spec_of(f"sip:180:policy={policy}", 40.0))
+        result = result_of(spec_of(f"sip:180:policy={policy}", 40.0))
         lost[policy] = result.metrics["calls_lost_pct"]
         most[policy] = result.metrics["pcscf_most"], result.metrics["scscf_most"]
     assert lost["queue"] < 2 and lost["latency"] < 2
@@ -87,7 +77,7 @@ def test_a_controller_saves_calls_and_cpu_use_cannot_see_the_s_cscf() -> None:
 
 def test_an_overload_outlasts_its_cause_until_the_load_falls() -> None:
     load = "sip:180:scscf=2:load=140+180+140+60+140"
-    calls = run(spec_of(load, 150.0)).samples["calls"]
+    calls = result_of(spec_of(load, 150.0)).samples["calls"]
     completed = [float(calls["completed"][start : start + 20].mean()) for start in (5, 35, 65, 98, 125)]
     before, pulse, after, low, again = completed
     assert before > 110 and pulse < 110
@@ -96,7 +86,7 @@ def test_an_overload_outlasts_its_cause_until_the_load_falls() -> None:
 
 
 def test_tables_have_a_row_per_second() -> None:
-    result = run(spec_of("sip:90:pcscf=2", 10.0))
+    result = result_of(spec_of("sip:90:pcscf=2", 10.0))
     for name, columns in CALL_COLUMNS.items():
         assert tuple(result.samples[name].columns) == columns
     assert result.samples["calls"]["t_s"].tolist() == list(range(1, 11))
@@ -106,21 +96,16 @@ def test_tables_have_a_row_per_second() -> None:
 
 
 def test_the_same_spec_gives_the_same_result() -> None:
-    one, same, other = (run(spec_of("sip:130", seed=seed)) for seed in (1, 1, 2))
+    one, same, other = (result_of(spec_of("sip:130", seed=seed)) for seed in (1, 1, 2))
     assert one.metrics == same.metrics and one.samples == same.samples
     assert one.metrics != other.metrics
 
 
-def test_a_result_without_a_call_is_failed() -> None:
+def test_a_result_without_a_call_is_failed_and_without_a_completed_one_suspect() -> None:
     spec = spec_of("sip:90", 5.0)
-    result = run(spec)
+    result = result_of(spec)
     assert audited(dataclasses.replace(result, metrics={}), spec).status is Status.FAILED
     assert audited(result, spec).status is Status.OK
-
-
-def test_a_result_without_a_completed_call_is_suspect() -> None:
-    spec = spec_of("sip:90", 5.0)
-    result = run(spec)
     none = dataclasses.replace(result, metrics={**result.metrics, "calls_completed_per_s": 0.0})
     assert [reason.kind for reason in audited(none, spec).reasons] == [NO_DATA]
 
@@ -160,6 +145,6 @@ def test_ten_thousand_calls_a_second_are_carried() -> None:
         spec_of("sip:10000:registrations=3000:pcscf=70:scscf=68", 5.0),
         topology=TopologySpec("star", {"n": 142}),
     )
-    metrics = run(spec).metrics
+    metrics = result_of(spec).metrics
     assert metrics["calls_offered_per_s"] == pytest.approx(10_000, rel=0.02)
     assert metrics["calls_failed_per_s"] == 0 and metrics["sip_retransmitted_per_s"] == 0

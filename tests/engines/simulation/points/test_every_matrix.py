@@ -6,27 +6,19 @@ import dataclasses
 import itertools
 import math
 import statistics
-from pathlib import Path
 
 import pytest
 
 from analysis.completion import completions
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
-from model.result import RunResult
-from model.spec import (
-    LinkSpec,
-    RunSpec,
-    StackSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.simulated_networks import result_of
 from workloads.matrices import MATRICES, has_flows
 
 ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
-SIZED = ("transfers", "permuted_loop", *ARRIVING)
-ALSO_SIZED = ("in_turn", "pairs", "map_reduce", "trace", "incast", "to_one", "joined_permutation")
+SIZED = {
+    *ARRIVING, "transfers", "permuted_loop", "in_turn", "pairs", "map_reduce", "trace", "incast", "to_one",
+    "joined_permutation",
+}  # fmt: skip
 SIZES: dict[str, dict[str, int | str]] = {
     "transfers": {"kb": 20_000},
     "incast": {"packets": 10_000},
@@ -53,47 +45,23 @@ def spec(matrix: str, **params: int | str) -> RunSpec:
     )
 
 
-def run(of: RunSpec) -> RunResult:
-    engine = SimulatorEngine()
-    engine.check(of)
-    return engine.run(of, Silent(), Path())
-
-
 @pytest.mark.parametrize("matrix", [name for name in MATRICES if has_flows(name)])
 def test_every_matrix_runs(matrix: str) -> None:
-    result = run(spec(matrix))
+    result = result_of(spec(matrix))
     assert result.flows
     assert any(flow.bytes_received or math.isfinite(flow.completed_s) for flow in result.flows)
-    assert any(flow.size_bytes for flow in result.flows) == (
-        matrix
-        in {
-            *SIZED,
-            "transfers",
-            "in_turn",
-            "pairs",
-            "map_reduce",
-            "trace",
-            "incast",
-            "to_one",
-            "joined_permutation",
-        }
-    )
+    assert any(flow.size_bytes for flow in result.flows) == (matrix in SIZED)
 
 
 def test_all_to_all_of_128_hosts_is_set_up_and_runs() -> None:
-    of = dataclasses.replace(
-        spec("all_to_all"),
-        topology=TopologySpec("fat_tree", {"k": 8}),
-        transport=TransportSpec(1),
-        warmup_s=0.0,
-        seconds=0.002,
-    )
-    assert len(run(of).flows) == 128 * 127
+    large = dataclasses.replace(spec("all_to_all"), topology=TopologySpec("fat_tree", {"k": 8}))
+    of = dataclasses.replace(large, transport=TransportSpec(1), warmup_s=0.0, seconds=0.002)
+    assert len(result_of(of).flows) == 128 * 127
 
 
 @pytest.mark.parametrize("matrix", ARRIVING)
 def test_no_flow_is_faster_than_its_path(matrix: str) -> None:
-    flows = run(spec(matrix)).flows
+    flows = result_of(spec(matrix)).flows
     done = [flow for flow in flows if math.isfinite(flow.completed_s)]
     assert len(done) > 25
     # Two subflows may find two ways through the network, but hosts have one link.
@@ -104,7 +72,7 @@ def test_a_light_load_arrives_and_hardly_waits() -> None:
     of = dataclasses.replace(
         spec("poisson", load=10, sizes="fixed-10000"), transport=TransportSpec(1), seconds=2.0
     )
-    result = run(of)
+    result = result_of(of)
     sized = completions(result.flows)
     late = [flow for flow in result.flows if flow.start_s > 2.0 - 0.005]
     assert sized.unfinished <= len(late)
@@ -114,7 +82,7 @@ def test_a_light_load_arrives_and_hardly_waits() -> None:
 
 
 def test_a_closed_loop_has_one_flow_per_host_at_any_time() -> None:
-    result = run(spec("closed_loop", sizes="fixed-50000", think_ms=5))
+    result = result_of(spec("closed_loop", sizes="fixed-50000", think_ms=5))
     by_host: dict[str, list[tuple[float, float]]] = {}
     for flow in result.flows:
         if math.isfinite(flow.start_s):
@@ -128,14 +96,14 @@ def test_a_closed_loop_has_one_flow_per_host_at_any_time() -> None:
 
 
 def test_short_flows_are_plain_beside_long_ones_of_many_subflows() -> None:
-    flows = run(spec("short_and_long", gap_ms=20)).flows
+    flows = result_of(spec("short_and_long", gap_ms=20)).flows
     assert {(flow.transport, flow.cc) for flow in flows if flow.size_bytes} == {("tcp", "reno")}
     assert {(flow.transport, flow.cc) for flow in flows if not flow.size_bytes} == {("mptcp", "lia")}
 
 
 def test_equal_specs_give_equal_flows_and_ports() -> None:
     of = spec("poisson", load=60, sizes="uniform-1000-90000")
-    first, again = run(of), run(of)
+    first, again = result_of(of), result_of(of)
     assert repr(first.flows) == repr(again.flows)
     assert first.ports == again.ports
-    assert repr(run(dataclasses.replace(of, seed=2)).flows) != repr(first.flows)
+    assert repr(result_of(dataclasses.replace(of, seed=2)).flows) != repr(first.flows)

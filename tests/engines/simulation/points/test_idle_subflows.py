@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.idleness import idleness
-from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine
 from model.result import RunResult
 from model.spec import (
     LINUX,
@@ -22,6 +19,7 @@ from model.spec import (
     TransportSpec,
     WorkloadSpec,
 )
+from tests.support.simulated_networks import result_of
 
 SPEC = RunSpec(
     LinkSpec(10.0, 100.0),
@@ -36,9 +34,7 @@ SPEC = RunSpec(
 
 
 def run(stack: StackSpec) -> RunResult:
-    engine, of = SimulatorEngine(), dataclasses.replace(SPEC, stack=stack)
-    engine.check(of)
-    return engine.run(of, Silent(), Path())
+    return result_of(dataclasses.replace(SPEC, stack=stack))
 
 
 def test_idle_by_samples_is_idle_by_the_windows_ends() -> None:

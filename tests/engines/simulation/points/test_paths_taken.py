@@ -11,32 +11,25 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.core_setup.paths import choose_paths
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_flows, stack_of
 from engines.emulation.engine import MininetEngine
 from engines.simulation.engine import SimulatorEngine
-from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from tests.support.scenarios.divided_networks import made
 
 DISTINCT = StackSpec(replacement=False)
 
 
 def spec_of(kind: str, params: dict[str, int], subflows: int, **more: Any) -> RunSpec:
-    return RunSpec(
-        LinkSpec(100.0),
-        TopologySpec(kind, params),
-        TransportSpec(subflows, "lia"),
-        engine="simulator",
-        **more,
-    )
+    network, transport = TopologySpec(kind, params), TransportSpec(subflows, "lia")
+    return RunSpec(LinkSpec(100.0), network, transport, engine="simulator", **more)
 
 
 def paths_of(spec: RunSpec) -> list[list[tuple[tuple[int, ...], tuple[int, ...]]]]:
     """Return, for each flow, the ports there and back of each subflow."""
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, flows))
+    simulation = made(spec)
     choose_paths(simulation, spec, topology, flows)
     n = spec.transport.subflows
     return [
@@ -82,10 +75,9 @@ def test_bcubes_subflows_leave_by_all_nics_and_share_nothing() -> None:
 
 
 def test_tcp_in_bcube_and_other_policies_keep_the_shortest_paths() -> None:
-    one = paths_of(spec_of("bcube", {"n": 4, "k": 2}, 1))
-    assert max(len(path) for flow in one for way in flow for path in way) == 6
-    hashed = paths_of(spec_of("bcube", {"n": 4, "k": 2}, 3, routing="ecmp"))
-    assert max(len(path) for flow in hashed for way in flow for path in way) == 6
+    for subflows, routing in ((1, "hashed"), (3, "ecmp")):
+        found = paths_of(spec_of("bcube", {"n": 4, "k": 2}, subflows, routing=routing))
+        assert max(len(path) for flow in found for way in flow for path in way) == 6
 
 
 @pytest.mark.parametrize(

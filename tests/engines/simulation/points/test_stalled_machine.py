@@ -3,55 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from common.errors import UsageError
-from engines.engine import Silent
-from engines.registry import make
 from engines.simulation.summarise import late_us
 from fabric._core import LATENESS_EDGES_NS, Datagrams, Noise, Simulation
 from model.noise import QUIET, lateness_ms, stalled_share, stalls_of
 from model.result import RunResult
-from model.spec import (
-    ELASTIC,
-    STRICT,
-    LinkSpec,
-    NoiseSpec,
-    RunSpec,
-    TopologySpec,
-    TransportSpec,
-)
-from tests.support.simulated_hosts import (
-    MS,
-    PACKET_PS,
-    S,
-    conserved,
-    network,
-    stack,
-    tcp,
-)
+from model.spec import ELASTIC, STRICT, LinkSpec, NoiseSpec, RunSpec, TopologySpec, TransportSpec
+from tests.support.simulated_hosts import MS, PACKET_PS, S, conserved, network, stack, tcp
+from tests.support.simulated_networks import result_of
 
 
 def noise_of(
-    every_ps: int = 50 * MS,
-    least_ps: int = 2 * MS,
-    most_ps: int = 8 * MS,
-    seed: int = 1,
-    *,
-    timers: bool = False,
-    elastic: bool = False,
-) -> Noise:
-    return Noise(
-        every_ps=every_ps,
-        least_ps=least_ps,
-        most_ps=most_ps,
-        seed=seed,
-        stalls_timers=timers,
-        elastic=elastic,
-    )
+    every_ps: int = 50 * MS, least_ps: int = 2 * MS, most_ps: int = 8 * MS, seed: int = 1,
+    *, timers: bool = False, elastic: bool = False,
+) -> Noise:  # fmt: skip
+    law = {"every_ps": every_ps, "least_ps": least_ps, "most_ps": most_ps, "seed": seed}
+    return Noise(**law, stalls_timers=timers, elastic=elastic)
 
 
 FABRIC = noise_of()
@@ -156,9 +127,7 @@ def point(noise: NoiseSpec, clock: str = ELASTIC, seed: int = 1) -> RunResult:
         LinkSpec(10.0), TopologySpec("fat_tree", {"k": 4}), TransportSpec(2, "lia"), engine="simulator",
         warmup_s=1.0, seconds=4.0, seed=seed, noise=noise, clock=clock,
     )  # fmt: skip
-    engine = make("simulator")
-    engine.check(spec)
-    return engine.run(spec, Silent(), Path("/nowhere"))
+    return result_of(spec)
 
 
 def test_a_seed_decides_everything() -> None:

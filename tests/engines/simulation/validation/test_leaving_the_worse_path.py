@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.shares import congested_share, congested_shares_pct
-from engines.engine import Silent
-from engines.registry import SIMULATOR, make
-from model.spec import (
-    LinkSpec,
-    RunSpec,
-    StackSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from engines.registry import SIMULATOR
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.simulated_networks import result_of
 
 LANES = 24
 
@@ -35,9 +27,7 @@ def on_worse_path_pct(stack: StackSpec) -> float:
         warmup_s=30.0,
         seconds=40.0,
     )
-    engine = make(SIMULATOR)
-    engine.check(spec)
-    return float(np.mean(congested_shares_pct(engine.run(spec, Silent(), Path("/nowhere")).ports)))
+    return float(np.mean(congested_shares_pct(result_of(spec).ports)))
 
 
 def test_every_second_packet_acknowledged_gives_the_formula() -> None:
