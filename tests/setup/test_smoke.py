@@ -1,7 +1,9 @@
-"""What .ci/smoke.py makes of a sweep: noise is a warning, what is wrong twice is an error."""
+"""What .ci/smoke.py makes of a sweep and of an IMS: noise is a warning, what is wrong twice is an error."""
 
 from __future__ import annotations
 
+import gzip
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +12,6 @@ from typing import Any
 import pytest
 
 from model.reasons import OTHER
-from tests.setup.smoke_module import smoke_module
 
 OK = {
     "transport": "mptcp", "subflows": "8", "workload": "one_to_one", "status": "ok", "kinds": "",
@@ -21,7 +22,12 @@ NOISY = {**OK, "status": "suspect", "kinds": "late, settling", "reasons": "no CP
 
 @pytest.fixture
 def smoke() -> ModuleType:
-    return smoke_module()
+    """The program as a module, executed anew, so that a test may change its functions."""
+    spec = importlib.util.spec_from_file_location("smoke", Path(__file__).parents[2] / ".ci" / "smoke.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def swept(
@@ -73,3 +79,37 @@ def test_an_unfit_machine_has_a_second_attempt_at_a_fixed_rate(
     assert code == 0
     assert ran[1] == ("refabric", "--rate", str(smoke.FIXED_RATE_MBPS))
     assert swept(smoke, monkeypatch, unfit=2)[0] == 1
+
+
+def point_of(folder: Path, names: str = "p1 s1", status: str = "ok", **metrics: float) -> dict[str, Any]:
+    (folder / "samples").mkdir(exist_ok=True)
+    rows = "".join(f"1,{name},50\n" for name in names.split())
+    with gzip.open(folder / "samples/components.csv.gz", "wt") as file:
+        file.write("t_s,name,busy_pct\n" + rows)
+    usual = {"calls_offered_per_s": 64.9, "scscf_onset_s": 3.5, "pcscf_onset_s": 7.0}
+    reasons = [{"kind": "saturated"}] if status == "suspect" else []
+    workload = {"params": {"calls": 130}}
+    return {
+        "spec": {"workload": workload}, "status": status, "reasons": reasons, "metrics": {**usual, **metrics},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"names": "p1 s1 s2"}, "went through"),
+        ({"calls_offered_per_s": 60.0}, "60.0 calls/s, not 65.0"),
+        ({"scscf_onset_s": 8.0}, "scscf did not overload first"),
+        ({"status": "failed"}, "failed"),
+    ],
+)
+def test_a_problem_is_reported(smoke: ModuleType, tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
+    assert smoke.sip_problems(tmp_path, point_of(tmp_path)) == []
+    (problem,) = smoke.sip_problems(tmp_path, point_of(tmp_path, **wrong))
+    assert words in problem
+
+
+def test_a_busy_machine_excuses_order_and_load_but_no_path(smoke: ModuleType, tmp_path: Path) -> None:
+    late = point_of(tmp_path, status="suspect", scscf_onset_s=8.0, calls_offered_per_s=60.0)
+    assert smoke.sip_problems(tmp_path, late) == []
+    assert smoke.sip_problems(tmp_path, point_of(tmp_path, "p1 s1 s2", status="suspect"))

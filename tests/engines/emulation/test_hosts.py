@@ -17,17 +17,13 @@ def needed(spec: RunSpec) -> dict[str, str]:
     return sysctls_of(spec, topology, planned_flows(spec, topology))
 
 
-def test_links_that_mark_need_hosts_that_negotiate_ecn() -> None:
+def test_sysctls_follow_the_network() -> None:
+    """ECN is negotiated where links mark, and reordering tolerated where packets scatter."""
+    usual = needed(RunSpec(LinkSpec(10.0)))
+    assert usual == {"net.ipv4.tcp_no_metrics_save": "1"}
     assert needed(RunSpec(LinkSpec(10.0, ecn_pkts=20)))["net.ipv4.tcp_ecn"] == "1"
-
-
-def test_scattered_packets_need_hosts_that_tolerate_reordering() -> None:
     assert needed(RunSpec(LinkSpec(10.0), routing="scatter")).keys() > {"net.ipv4.tcp_recovery"}
-    assert needed(RunSpec(LinkSpec(10.0), routing="ecmp")) == needed(RunSpec(LinkSpec(10.0)))
-
-
-def test_otherwise_only_the_metrics_cache_is_turned_off() -> None:
-    assert needed(RunSpec(LinkSpec(10.0))) == {"net.ipv4.tcp_no_metrics_save": "1"}
+    assert needed(RunSpec(LinkSpec(10.0), routing="ecmp")) == usual
 
 
 @pytest.mark.parametrize("share", [0.0, 0.15, 0.25, 0.5, 1.0])

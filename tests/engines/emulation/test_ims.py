@@ -1,12 +1,10 @@
-"""A real IMS before it starts, its verdict, and the smoke test's checks of its points."""
+"""A real IMS before it starts, and its verdict."""
 
 from __future__ import annotations
 
 import dataclasses
-import gzip
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,7 +21,6 @@ from engines.ims import Calls, ImsReading, Instance, Measurement
 from fabric.plan import PS_PER_US
 from model.links import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from tests.setup.smoke_module import smoke_module
 from workloads import matrices, sip
 from workloads.sip import SipSettings
 
@@ -174,42 +171,3 @@ def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyP
 def test_a_missing_module_of_kamailio_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(checks, "LIBRARIES", tmp_path)
     assert "kamailio's ndb_redis.so" in checks.missing()
-
-
-@pytest.fixture(scope="module")
-def smoke() -> ModuleType:
-    return smoke_module()
-
-
-def point_of(folder: Path, names: str = "p1 s1", status: str = "ok", **metrics: float) -> dict[str, Any]:
-    (folder / "samples").mkdir(exist_ok=True)
-    rows = "".join(f"1,{name},50\n" for name in names.split())
-    with gzip.open(folder / "samples/components.csv.gz", "wt") as file:
-        file.write("t_s,name,busy_pct\n" + rows)
-    usual = {"calls_offered_per_s": 64.9, "scscf_onset_s": 3.5, "pcscf_onset_s": 7.0}
-    reasons = [{"kind": "saturated"}] if status == "suspect" else []
-    workload = {"params": {"calls": 130}}
-    return {
-        "spec": {"workload": workload}, "status": status, "reasons": reasons, "metrics": {**usual, **metrics},
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"names": "p1 s1 s2"}, "went through"),
-        ({"calls_offered_per_s": 60.0}, "60.0 calls/s, not 65.0"),
-        ({"scscf_onset_s": 8.0}, "scscf did not overload first"),
-        ({"status": "failed"}, "failed"),
-    ],
-)
-def test_a_problem_is_reported(smoke: ModuleType, tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
-    assert smoke.sip_problems(tmp_path, point_of(tmp_path)) == []
-    (problem,) = smoke.sip_problems(tmp_path, point_of(tmp_path, **wrong))
-    assert words in problem
-
-
-def test_a_busy_machine_excuses_order_and_load_but_no_path(smoke: ModuleType, tmp_path: Path) -> None:
-    late = point_of(tmp_path, status="suspect", scscf_onset_s=8.0, calls_offered_per_s=60.0)
-    assert smoke.sip_problems(tmp_path, late) == []
-    assert smoke.sip_problems(tmp_path, point_of(tmp_path, "p1 s1 s2", status="suspect"))
