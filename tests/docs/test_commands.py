@@ -54,10 +54,8 @@ def _words(line: str) -> list[str]:
 def parsed(words: list[str]) -> None:
     """Parse a command of refabric as the command line would. Raises ClickException, RefabricError."""
     if words[0] == "./run_mptcp.sh":
-        words = ["refabric", "run", "cs244-one-to-one", *[w for w in _options(words[1:])]]
-    context = main.make_context(
-        "refabric", [*words[1:], *(["--help"] if len(words) == 1 else [])], obj=CATALOGUE
-    )
+        words = ["refabric", "run", "cs244-one-to-one", *_options(words[1:])]
+    context = main.make_context("refabric", words[1:] or ["--help"], obj=CATALOGUE)
     command: click.Command = main
     while isinstance(command, click.Group):
         name, found, rest = command.resolve_command(
@@ -81,11 +79,8 @@ def pages() -> dict[str, str]:
 
 
 def wrong(name: str, words: list[str]) -> str:
-    if (
-        words[0] in _OTHER_PROGRAMS
-        or MINE & {re.split(r"[/:@]", word)[-1] for word in words}
-        or any(w.isupper() for w in words)
-    ):
+    of_reader = MINE & {re.split(r"[/:@]", word)[-1] for word in words}
+    if words[0] in _OTHER_PROGRAMS or of_reader or any(word.isupper() for word in words):
         return ""
     try:
         parsed(words)

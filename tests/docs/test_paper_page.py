@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from docs.tools.pages import charts, simulated_chart
 from docs.tools.paper_page import PAGE, written
 from experiments.sigcomm11.whole import SECTIONS
 from harness.claims.claims import Colour
-from harness.report.tables import NOTHING, ClaimCell, ClaimRow
+from harness.report.tables import ClaimCell, ClaimRow
 
 ROW = ClaimRow(
     "sigcomm11-throughput", "FatTree", "levels off", "k=8", ClaimCell("about 95 %", "text"),
@@ -31,34 +30,6 @@ def test_tables_and_reasons_are_made_anew_and_text_is_kept() -> None:
     assert page.startswith("before\n")
     assert page.endswith("\nafter")
     assert written(page, [ROW], "") == page
-
-
-def test_what_all_rows_share_is_said_once() -> None:
-    published, simulated = (
-        ClaimCell("about 95\N{NO-BREAK SPACE}%", "text"),
-        "70 \N{PLUS-MINUS SIGN} 2\N{NO-BREAK SPACE}%",
-    )
-    row = dataclasses.replace(ROW, published=published, emulated=ClaimCell(NOTHING))
-    found = [
-        dataclasses.replace(row, simulated=ClaimCell(f"{simulated} (95 %, 6 seeds{more})"))
-        for more in ("", ", 2 % of the flows unfinished")
-    ]
-    page = written(TEXT, found, "")
-    assert "| claim | published | simulated (95 %, 6 seeds) | verdict |" in page
-    assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 | **differs** |" in page
-    assert "(text) | 70 \N{PLUS-MINUS SIGN} 2 (2 % unfinished) | **differs** |" in page
-
-
-def test_claims_with_the_same_reasons_share_an_item() -> None:
-    other = dataclasses.replace(ROW, statement="and at k=32")
-    page = written(TEXT, [ROW, other], "")
-    assert "* levels off; and at k=32: Paths collide." in page
-
-
-def test_the_score_follows_its_mark() -> None:
-    assert written("<!-- score -->old", [ROW], "Of 1 sentence, 1 agrees.") == (
-        "<!-- score -->Of 1 sentence, 1 agrees."
-    )
 
 
 def test_an_unknown_section_is_refused() -> None:

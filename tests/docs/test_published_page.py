@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from docs.tools.published_page import MARK, page, quoted, section_of, statements
 from experiments import cs244_2013
-from experiments.cs244_2013 import FIGURE_STATEMENTS
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11.statements import ONE_TO_ONE, TCP_MEAN_QUOTE
 from harness.metrics.published import UNPUBLISHED, Source
@@ -41,7 +40,3 @@ def test_a_prefix_alone_makes_no_second_row() -> None:
     )
     experiment = replace(cs244_2013.POST, figures=(figure,))
     assert list(statements([experiment])) == [row]
-
-
-def test_a_figure_of_the_post_is_called_by_its_number() -> None:
-    assert section_of(FIGURE_STATEMENTS[4][0], [cs244_2013.FIGURES_OF_THE_POST[3]]) == "figure 4"

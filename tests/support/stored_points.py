@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.baseline import baseline_of
 from harness.options.fields import USUAL_TRAFFIC
-from harness.results.run_json import Attempt
+from harness.results.run_json import PROVENANCE, Attempt
 from harness.results.store import Store, StoredPoint
 from model.result import FlowRow, PortRow, RunResult, Status, Table
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -83,6 +83,15 @@ def put_baseline(store: Store, spec: RunSpec, goodput_mbps: float, status: Statu
     """Store the baseline of `spec`."""
     reasons = () if status is Status.OK else ("late",)
     return put(store, baseline_of(spec), result_of([goodput_mbps], status, *reasons))
+
+
+def simulated_files(results: Path) -> dict[str, bytes]:
+    """Return all files of simulated points' folders except the provenance."""
+    return {
+        str(path.relative_to(results)): path.read_bytes()
+        for path in sorted(results.rglob("simulator-*/**/*"))
+        if path.is_file() and path.name != PROVENANCE
+    }
 
 
 def leftovers(folder: Path) -> list[str]:

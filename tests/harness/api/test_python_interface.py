@@ -58,9 +58,8 @@ def test_loading_gives_the_same_points(results: refabric.Results) -> None:
 def test_a_run_repeats_nothing_and_shows_progress(
     results: refabric.Results, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    again = refabric.run(
-        STUDY, subflows=[1, 8], results=results.folder.parent, **{**QUICK, "quiet": False}
-    )  # fmt: skip
+    loud = {**QUICK, "quiet": False}
+    again = refabric.run(STUDY, subflows=[1, 8], results=results.folder.parent, **loud)
     assert [point.name for point in again] == [point.name for point in results]
     said = capsys.readouterr()
     assert said.out == ""

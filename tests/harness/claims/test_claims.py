@@ -143,10 +143,9 @@ class TestReasons:
 class TestShown:
     def test_a_smaller_network_and_the_links_of_real_hosts_are_shown(self) -> None:
         (row,) = shown.claim_rows([claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4))])
-        assert row.simulated.short() == "96.0\N{NO-BREAK SPACE}% of optimal (1 seed)"
-        assert row.emulated.short() == "40.0\N{NO-BREAK SPACE}% of optimal (1 seed) at k=4, 5 Mb/s links"
-        assert "100-packet queues" in row.emulated.note
-        assert row.published.value == "about 95\N{NO-BREAK SPACE}% of optimal"
+        assert row.simulated.short().startswith("96.0\N{NO-BREAK SPACE}%")
+        assert row.emulated.short().startswith("40.0\N{NO-BREAK SPACE}%")
+        assert "at k=4, 5 Mb/s" in row.emulated.short() and "100-packet queues" in row.emulated.note
 
     def test_a_suspect_value_is_never_shown_as_if_it_were_not(self) -> None:
         doubtful = point(ENGINE, LOW, k=4, status=Status.SUSPECT)

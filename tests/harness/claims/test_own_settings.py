@@ -13,7 +13,7 @@ from engines.registry import LINUX, MININET, SIMULATOR
 from experiments.registry import CATALOGUE, EXPERIMENTS
 from harness.claims.claims import NOT_MEASURED, Verdict, verdicts
 from harness.claims.own_settings import OwnSettings
-from harness.experiment import Experiment, Figure
+from harness.experiment import Figure
 from harness.options.fields import changed
 from harness.options.options import UserOptions, resolve
 from harness.own_experiment import experiment
@@ -135,12 +135,8 @@ def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
 
 def test_a_file_of_the_users_has_settings_of_its_own() -> None:
     """Its variants and pins are the figure's, and options override them."""
-    mine: Experiment = experiment(
-        "mine",
-        "Mine",
-        variants=(Variant(routing="ecmp"),),
-        defaults={"loss_pct": 1.0, "engines": (SIMULATOR,)},
-    )
+    defaults = {"loss_pct": 1.0, "engines": (SIMULATOR,)}
+    mine = experiment("mine", "Mine", variants=(Variant(routing="ecmp"),), defaults=defaults)
     (figure,) = mine.figures
     own = OwnSettings([figure])
     assert not own.together(points_of(figure, UserOptions()))
@@ -157,9 +153,7 @@ def test_nothing_is_judged_on_overriding_points() -> None:
     alone = {verdict.published: verdict for verdict in verdicts_on(lossy)}
     assert all(alone[row].word == NOT_MEASURED and alone[row].overrides for row in about)
     assert all(verdict.elsewhere for verdict in alone.values())
-    assert not any(alone[row].overrides for row in ONE_TO_ONE.published if row.subflows == 1), (
-        "not run at all"
-    )
+    assert not any(alone[row].overrides for row in ONE_TO_ONE.published if row.subflows == 1)
     together = {verdict.published: verdict for verdict in verdicts_on(own, lossy)}
     assert all(together[row].word != NOT_MEASURED and not together[row].overrides for row in about)
     assert together == {verdict.published: verdict for verdict in verdicts_on(own)}

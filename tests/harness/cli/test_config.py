@@ -7,16 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from experiments.command import main
+from tests.support.command import refabric
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "cs244-one-to-one"
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +35,10 @@ def points(result: Result) -> list[str]:
 
 def test_the_example_of_the_page_plans_runs_and_is_finished() -> None:
     Path("sweep.toml").write_text(example("toml"))
-    planned = points(run("plan", "--config", "sweep.toml", "--json"))
+    planned = points(refabric("plan", "--config", "sweep.toml", "--json"))
     assert len(planned) == 5
-    assert run("run", "--config", "sweep.toml").exit_code == 0
-    status = run("status", "--config", "sweep.toml").stdout
+    assert refabric("run", "--config", "sweep.toml").exit_code == 0
+    status = refabric("status", "--config", "sweep.toml").stdout
     assert "3 of 3 planned points finished" in status
     assert "2 of 2 planned points finished" in status
     assert sorted(path.name for path in Path("results").iterdir()) == [STUDY, "star"]
@@ -55,7 +51,7 @@ def test_the_files_of_the_page_run() -> None:
     Path("flows.csv").write_text(found[1])
     quick = ("--engine", "simulator", "--subflows", "1", "--seconds", "2")
     for more in (("--topology", "file:net.json"), ("--k", "4", "--workload", "trace:flows.csv")):
-        done = run("run", STUDY, *more, *quick)
+        done = refabric("run", STUDY, *more, *quick)
         assert done.exit_code == 0, done.output
     assert "2 of 2 sized flows completed" in done.stdout
     assert "--workload trace:flows.csv" in Path("results", STUDY, "report.html").read_text()
@@ -63,10 +59,10 @@ def test_the_files_of_the_page_run() -> None:
 
 def test_a_saved_command_line_plans_the_same() -> None:
     line = ("--k", "4,6", "--engine", "simulator", "--stack", "acks=at_once", "--stack", "sack=off", "--qmon")
-    planned = points(run("plan", STUDY, *line, "--json", "--save-config", "sweep.toml"))
+    planned = points(refabric("plan", STUDY, *line, "--json", "--save-config", "sweep.toml"))
     assert "json" not in Path("sweep.toml").read_text()
-    assert points(run("plan", "--config", "sweep.toml", "--json")) == planned
-    done = run("plan", STUDY, "--save-config", "sweep.toml")
+    assert points(refabric("plan", "--config", "sweep.toml", "--json")) == planned
+    done = refabric("plan", STUDY, "--save-config", "sweep.toml")
     assert "it exists; name another file" in done.stderr
 
 
@@ -74,9 +70,8 @@ def test_the_command_line_goes_before_the_file() -> None:
     Path("sweep.toml").write_text(
         f'[defaults]\nengine = "simulator"\nk = 4\n[[experiment]]\nname = "{STUDY}"\n'
     )
-    assert points(run("plan", "--config", "sweep.toml", "--json", "--k", "6", "--subflows", "1"))[
-        1
-    ].startswith("simulator-k6")
+    planned = points(refabric("plan", "--config", "sweep.toml", "--json", "--k", "6", "--subflows", "1"))
+    assert planned[1].startswith("simulator-k6")
 
 
 ONE = f'[[experiment]]\nname = "{STUDY}"\nengine = "simulator"\nk = 4\n'
@@ -98,7 +93,7 @@ BAD = [
 @pytest.mark.parametrize(("text", "words"), BAD)
 def test_a_mistake_is_one_line_and_nothing_starts(text: str, words: str) -> None:
     Path("bad.toml").write_text(text)
-    done = run("run", "--config", "bad.toml")
+    done = refabric("run", "--config", "bad.toml")
     assert done.exit_code == 2, done.output
     assert re.search(words, done.stderr), done.stderr
     assert done.stderr.count("\n") == 1

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from experiments.command import main
 from harness.compare import show
 from harness.compare.compare import (
     Comparison,
@@ -29,6 +27,7 @@ from harness.results import point_results
 from harness.results.store import Store, StoredPoint
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.command import refabric
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
@@ -212,10 +211,6 @@ def test_machine_and_software_are_contrasted() -> None:
         "iperf3": (("3.12",), ("3.16",)),
         "net.x": (("1",), ()),
     }
-
-
-def refabric(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def filled(results: Path, mbps: float, name: str = EXPERIMENT) -> Path:

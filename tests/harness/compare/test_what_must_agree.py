@@ -13,6 +13,7 @@ import pytest
 
 from harness.compare.compare import Disagreement, DisagreementKind, Side, compare, disagreements
 from harness.results.store import StoredPoint
+from model.spec import LinkSpec
 from tests.support.edited_results import DAMAGE, EDITED, copied, edit_json, edit_rows, refabric, simulated
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import spec_of
@@ -104,10 +105,8 @@ def a_metric(point: Path) -> None:
 
 
 def a_suspect(point: Path) -> None:
-    edit_json(
-        point / "run.json",
-        lambda run: run.update(status="suspect", reasons=[{"kind": "late", "text": "late"}]),
-    )
+    late = [{"kind": "late", "text": "late"}]
+    edit_json(point / "run.json", lambda run: run.update(status="suspect", reasons=late))
     edit_json(point / "origin.json", lambda data: data["attempts"][0].update(status="suspect"))
 
 
@@ -172,11 +171,7 @@ def test_many_intervals_hold_together() -> None:
     changes = (0.10, -0.02, 0.09, -0.01, 0.07, 0.01)
     later = [mean + change for mean, change in zip(SIX, changes, strict=True)]
     rates = (2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0)
-    others = [
-        point
-        for rate in rates
-        for point in real(SIX, link=dataclasses.replace(spec_of().link, rate_mbps=rate))
-    ]
+    others = [point for rate in rates for point in real(SIX, link=LinkSpec(rate))]
     assert [one.kind for one in between(real(SIX), real(later))] in ([DisagreementKind.CHANGED], [])
     assert between([*real(SIX), *others], [*real(later), *others]) == []
 

@@ -27,7 +27,6 @@ from harness.options.profiles import Retries
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
 from harness.results.build import build
-from harness.results.run_json import PROVENANCE
 from harness.results.store import Store, load
 from model.reasons import ENDED
 from model.result import Status
@@ -36,7 +35,7 @@ from tests.support.dask_cluster import DEADLINE_S, ENDLESS, ROOT, Deadly, Lab, c
 from tests.support.fake_engine import FakeEngine
 from tests.support.flaky_engine import Flaky
 from tests.support.recorded_progress import Recorder
-from tests.support.stored_points import leftovers
+from tests.support.stored_points import leftovers, simulated_files
 from tests.support.waiting import until
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
@@ -139,22 +138,13 @@ def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> 
     assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
 
 
-def files_of(results: Path) -> dict[str, bytes]:
-    """Return all files of the points' folders except the provenance."""
-    return {
-        str(path.relative_to(results)): path.read_bytes()
-        for path in sorted(results.rglob("simulator-*/**/*"))
-        if path.is_file() and path.name != PROVENANCE
-    }
-
-
 def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_path: Path) -> None:
     engine, points = make("simulator"), specs("simulator", 1, 2, 8)
     listener = Recorder()
     assert on(two, engine, tmp_path / "far", points, listener).exit_code == 0
     assert run(ThisMachine(engine), tmp_path / "near", points, Recorder()).exit_code == 0
-    assert len(files_of(tmp_path / "far")) >= 4 * 7
-    assert files_of(tmp_path / "far") == files_of(tmp_path / "near")
+    assert len(simulated_files(tmp_path / "far")) >= 4 * 7
+    assert simulated_files(tmp_path / "far") == simulated_files(tmp_path / "near")
     assert all(worker.startswith("tcp://127.0.0.1:") for worker in listener.workers)
     assert leftovers(tmp_path / "far" / POST) == []
     assert two.left() == []

@@ -65,17 +65,17 @@ def without_goodput(result: RunResult) -> RunResult:
     return dataclasses.replace(result, flows=(dataclasses.replace(first, goodput_mbps=math.nan), *others))
 
 
+def failed(result: RunResult) -> RunResult:
+    return dataclasses.replace(result, status=Status.FAILED)
+
+
 @pytest.mark.parametrize(
     ("damaged", "matrix", "reason"),
     [
         (without_goodput, "one_to_one", Reason(NO_DATA, "flow 0 has no goodput")),
         (lambda r: dataclasses.replace(r, flows=()), "one_to_one", Reason(NO_DATA, "no flow has data")),
         (lambda r: r, "sip", Reason(NO_DATA, "no call was offered")),
-        (
-            lambda r: dataclasses.replace(r, status=Status.FAILED),
-            "one_to_one",
-            Reason(UNSTATED, "the engine gave no reason"),
-        ),
+        (failed, "one_to_one", Reason(UNSTATED, "the engine gave no reason")),
     ],
 )
 def test_missing_data_is_a_kind_of_its_own(

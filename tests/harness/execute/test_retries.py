@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from common.errors import HostUnfitError
 from engines import registry as engines
 from experiments.command import main
 from harness.baseline import baseline_of, expected_mbps, is_baseline
-from harness.cli.progress import JsonProgress, RichProgress
+from harness.cli.progress import JsonProgress
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome
 from harness.options.options import UserOptions, retries_of
-from harness.options.profiles import NO_RETRIES, PROFILES, Retries
+from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan import session
 from harness.plan.jobs import Plan, jobs_of
 from harness.plan.machines import ThisMachine
@@ -230,28 +229,12 @@ def test_json_lines_name_their_attempt(store: Store) -> None:
     stream = StringIO()
     engine = flaky(store)
     progress = JsonProgress(stream, SideBySide(), EXPERIMENT)
-    sweep.run(
-        jobs_of(SPECS, ThisMachine(engine)),
-        partial(LocalExecutor, engine),
-        store,
-        store.read(),
-        progress,
-        False,
-        Retries(1),
-    )
+    jobs = jobs_of(SPECS, ThisMachine(engine))
+    sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), progress, False, Retries(1))
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
     runs = [e for e in events if e["event"] == "point" and e["point"] == NOISY]
     assert [(e["attempt"], e["again"]) for e in runs] == [(1, True), (2, False)]
     assert [e["elapsed_s"] for e in runs] == [each.elapsed_s for each in stored(store).attempts]
-
-
-def test_the_bar_grows_with_a_retry(store: Store) -> None:
-    engine = flaky(store)
-    bar = RichProgress(Console(file=StringIO()))
-    jobs = jobs_of(SPECS, ThisMachine(engine))
-    sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), bar, False, Retries(1))
-    retried_s = next(job.expected_s for job in jobs if job.name == NOISY)
-    assert bar._total_s == bar._done_s == pytest.approx(sum(j.expected_s for j in jobs) + retried_s)
 
 
 def test_a_finished_sweep_says_what_is_suspect_and_what_runs_it_again(store: Store) -> None:
@@ -280,9 +263,6 @@ class TestCommand:
     def refabric(self, command: str, tmp_path: Path, *options: str) -> str:
         asked = (EXPERIMENT, "--engine", "fake", "--k", "4", "--profile", "smoke", *options)
         return CliRunner().invoke(main, [command, *asked, "--results", str(tmp_path)]).stdout
-
-    def test_profiles_of_minutes_retry_once_and_the_papers_never(self) -> None:
-        assert {p.name: p.retries for p in PROFILES.values()} == {"smoke": 1, "quick": 1, "paper": 0}
 
     @pytest.mark.usefixtures("counters")
     def test_the_profile_decides_unless_an_option_does(self, tmp_path: Path) -> None:

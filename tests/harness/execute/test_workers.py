@@ -26,14 +26,13 @@ from harness.execute.sweep import SweepOutcome, SweepPosition
 from harness.plan.jobs import Job, jobs_of
 from harness.plan.machines import ThisMachine
 from harness.results.point_results import PointResult
-from harness.results.run_json import PROVENANCE
 from harness.results.store import Store
 from model.reasons import ENDED
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from tests.support.fake_engine import FakeEngine
 from tests.support.recorded_progress import Recorder
-from tests.support.stored_points import leftovers
+from tests.support.stored_points import leftovers, simulated_files
 from tests.support.waiting import until
 
 SUBFLOWS = (1, 2, 4, 8)
@@ -41,16 +40,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def specs(engine: str = "fake") -> list[RunSpec]:
+    tree = TopologySpec("fat_tree", {"k": 4})
     return [
-        RunSpec(
-            LinkSpec(5.0),
-            TopologySpec("fat_tree", {"k": 4}),
-            TransportSpec(subflows, "lia"),
-            engine=engine,
-            warmup_s=0.2,
-            seconds=0.5,
-        )
-        for subflows in SUBFLOWS
+        RunSpec(LinkSpec(5.0), tree, TransportSpec(n, "lia"), engine=engine, warmup_s=0.2, seconds=0.5)
+        for n in SUBFLOWS
     ]
 
 
@@ -61,15 +54,8 @@ def run(
     force: bool = False,
     asked: Sequence[RunSpec] | None = None,
 ) -> SweepOutcome:
-    where = Store.open(results, "test")
-    return sweep.run(
-        jobs_of(asked or specs(), ThisMachine(engine)),
-        partial(LocalExecutor, engine),
-        where,
-        where.read(),
-        listener,
-        force,
-    )
+    where, jobs = Store.open(results, "test"), jobs_of(asked or specs(), ThisMachine(engine))
+    return sweep.run(jobs, partial(LocalExecutor, engine), where, where.read(), listener, force)
 
 
 def with_four(spec: RunSpec) -> bool:
@@ -248,15 +234,6 @@ main()
 """
 
 
-def files_of(results: Path) -> dict[str, bytes]:
-    """Return all files of the points' folders except the provenance."""
-    return {
-        str(path.relative_to(results)): path.read_bytes()
-        for path in sorted(results.rglob("simulator-*/**/*"))
-        if path.is_file() and path.name != PROVENANCE
-    }
-
-
 def simulate(results: Path, *more: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", _UNDRAWN, "run", "cs244-one-to-one", *SIMULATE, "--seconds", "3",
@@ -284,7 +261,7 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
     ]
     for job in jobs:
         assert sweep.run([job], partial(LocalExecutor, engine), here, here.read(), Recorder()).exit_code == 0
-    one, two, three = (files_of(tmp_path / name) for name in "abc")
+    one, two, three = (simulated_files(tmp_path / name) for name in "abc")
     assert len(one) >= 4 * 8
     assert one == two
     assert one == three

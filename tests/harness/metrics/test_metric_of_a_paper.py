@@ -33,10 +33,8 @@ def refabric(*arguments: str) -> list[dict[str, Any]]:
 def test_its_statements_get_verdicts(tmp_path: Path) -> None:
     events = refabric("run", EXPERIMENT.name, "--results", str(tmp_path))
     verdicts = {event["quantity"]: event for event in events if event["event"] == "verdict"}
-    assert {name: event["verdict"] for name, event in verdicts.items()} == {
-        "nfct_small": AGREES,
-        "nfct_large": DIFFERS,
-    }
+    words = {name: event["verdict"] for name, event in verdicts.items()}
+    assert words == {"nfct_small": AGREES, "nfct_large": DIFFERS}
     stored = load(tmp_path / EXPERIMENT.folder)
     (point,) = (each for each in judge(stored) if each.point.completions.started)
     done = completions(point.point.flows).completed

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UsageError
-from experiments.command import main
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
@@ -35,6 +33,7 @@ from harness.plan.machines import TO_BE_MEASURED, ThisMachine
 from harness.results.store import load
 from model.spec import LINUX, LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec
 from model.words import stack_words
+from tests.support.command import refabric
 from tests.support.fake_engine import FakeEngine
 from tests.support.svg_text import words_of
 
@@ -392,10 +391,6 @@ def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool
 
 SMALL = ("--engine", "simulator", "--k", "4", "--subflows", "1,2", "--rate", "10", "--seconds", "0.5",
          "--warmup", "0.2")  # fmt: skip
-
-
-def refabric(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
 
 
 def simulated_options(**typed: Any) -> SweepOptions:

@@ -88,14 +88,13 @@ def test_edges_numbers_and_layers_are_read_too(tmp_path: Path) -> None:
     assert from_file.rate_mbps(str(spec.params["network"])) == 0
 
 
-def test_any_topology_can_be_written_as_one(tmp_path: Path) -> None:
+def test_any_topology_can_be_written_as_one() -> None:
     tree = topos.build("fat_tree", {"k": 4})
     again = topos.build(from_file.KIND, {"name": "tree", "network": from_file.text_of(tree)})
     assert [node.name for node in again.nodes] == [node.name for node in tree.nodes]
     assert again.links == tree.links
     with pytest.raises(UsageError, match="forward packets"):
         from_file.text_of(topos.build("bcube", {"n": 2}))
-    del tmp_path
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -123,7 +122,6 @@ BAD_NETWORKS: list[tuple[Any, str]] = [
     (changed(links_3_rate_mbps=-1), r"links\[3\].rate_mbps: -1 must be a number from 0.01"),
     (changed(links_3_delay_us=1e9), r"links\[3\].delay_us: 1000000000.0 must be"),
     (changed(links_3_rate_Mbps=10), r"links\[3\].rate_Mbps: this name is not read; write rate_mbps, in Mb/s"),
-    (changed(links_3_bandwidth=10), r"links\[3\].bandwidth: this name is not read; write rate_mbps"),
     (changed(links_3_delay=10), r"links\[3\].delay: this name is not read; write delay_us, in microseconds"),
     (changed(links_3_rate_mbps=0), "link 3 has no rate_mbps and others have one"),
     (changed(links_4_source="m"), r"links\[4\]: both ends are m"),
@@ -148,17 +146,11 @@ def test_registered_networks_are_checked_too() -> None:
             topologies("--topology", (text,))
 
 
-DAMAGED = [
-    "{}",
-    '{"nodes":[["a",0]],"links":[[0,9,1,0]],"rate_mbps":0}',
-    '{"nodes":1,"links":[],"rate_mbps":0}',
-]
-
-
-@pytest.mark.parametrize("text", DAMAGED)
-def test_a_damaged_stored_network_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="network net"):
-        topos.build(from_file.KIND, {"name": "net", "network": text})
+def test_a_damaged_stored_network_is_refused() -> None:
+    for nodes, links in (('[["a",0]]', "[[0,9,1,0]]"), ("1", "[]"), ("", "")):
+        text = f'{{"nodes":{nodes},"links":{links},"rate_mbps":0}}' if nodes else "{}"
+        with pytest.raises(UsageError, match="network net"):
+            topos.build(from_file.KIND, {"name": "net", "network": text})
 
 
 def test_the_numbers_of_a_file_become_part_of_the_workload(tmp_path: Path) -> None:
@@ -196,9 +188,6 @@ def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, text: str, words:
     path.write_text(text)
     with pytest.raises(UsageError, match=words):
         expanded(f"pairs:60:sizes=@{path}")
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         expanded(f"pairs:60:sizes=@{tmp_path / 'none'}")
 
@@ -248,10 +237,7 @@ BAD_TRACES = [
     (GOOD + "1,p0-e0,p1e0h0,9\n", "line 4: src is 'p0-e0'"),
     (GOOD + "1,p0e0h0,p0e0h0,9\n", "line 4: p0e0h0 sends to itself"),
     (GOOD + "1,p0e0h0,p9e0h0,9\n", "line 4: the network has no host p9e0h0: did you mean"),
-    (
-        GOOD + "2,p0e0h0,p1e0h0,9\n",
-        r"line 4: the flow starts after 2 s, and the run ends after 2 s: give --s",
-    ),
+    (GOOD + "2,p0e0h0,p1e0h0,9\n", "line 4: the flow starts after 2 s, and the run ends after 2 s: give"),
 ]
 
 

@@ -34,10 +34,9 @@ def test_the_written_experiment_runs_with_all_its_parts(tmp_path: Path) -> None:
     assert "gap_mbps" in done.stdout
     assert "bars.svg" in {path.name for path in Path("results/mine/charts").iterdir()}
     page = (tmp_path / "results/mine/report.html").read_text()
-    for words in ("Two paths between two switches", "gap_mbps", "Mean goodput", "refabric run mine.py"):
+    for words in ("gap_mbps", "Mean goodput", "refabric run mine.py"):
         assert words in page, words
     assert "Usually part of this figure" not in page
-    assert "more on links that have a delay of their own" in page
     again = run("status", "./mine.py", *QUICK)
     assert "4 of 4 planned points finished" in again.stdout
     assert run("plot", "./mine.py").exit_code == 0
@@ -84,34 +83,22 @@ BAD = [
     ("E = experiment('star', 't')\n", "mine.py: refabric has one called star"),
     ("E = experiment('m', 't', charts=('rnak',))\n", "chart rnak is unknown"),
     ("E = experiment('m', 't', network=lambda: 1)\n", "its network is a int, not a Topology"),
-    ("E = experiment('m', 't', flows=lambda hosts, seed: hosts.x)\n", "its flows: mine.py, line 2: Attr"),
-    ("E = experiment('m', 't', flows=lambda hosts, seed: [Flow('a', 'b')])\n", "no host a"),
-    ("E = experiment('m', 't', flows=lambda hosts, seed: [])\n", "the function returns an empty list"),
-    ("E = experiment('m', 't', flows=lambda hosts, seed: None)\n", "the function returns nothing"),
-    ("E = experiment('m', 't', flows=lambda hosts, seed: 3)\n", "its flows: TypeError: 'int' object is not"),
-    (
-        "E = experiment('m', 't', flows=lambda hosts, seed: [('a', 'b')])\n",
-        "flow 1 is a tuple; write Flow(src, dst)",
-    ),
-    ("E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[0])])\n", "a host cannot send to itself"),
-    (
-        "E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[1], 1.5)])\n",
-        "size_bytes must be a whole number",
-    ),
-    (
-        "E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[1], 'x')])\n",
-        "size_bytes and start_s must be numb",
-    ),
-    (
-        "E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[1], 9, -1)])\n",
-        "start_s must be a number from 0",
-    ),
-    (
-        "E = experiment('m', 't', metrics=(metric('jain', '', 'x', len),))\n",
-        "refabric has a column of this name",
-    ),
+    ("E = experiment('m', 't', metrics=(metric('jain', '', 'x', len),))\n", "refabric has a column of this"),
     ("E = experiment('m', 't', subflows=(0,))\n", "subflows"),
 ]
+BAD_FLOWS = [
+    ("h.x", "its flows: mine.py, line 2: Attr"),
+    ("[Flow('a', 'b')]", "no host a"),
+    ("[]", "the function returns an empty list"),
+    ("None", "the function returns nothing"),
+    ("3", "its flows: TypeError: 'int' object is not"),
+    ("[('a', 'b')]", "flow 1 is a tuple; write Flow(src, dst)"),
+    ("[Flow(h[0], h[0])]", "a host cannot send to itself"),
+    ("[Flow(h[0], h[1], 1.5)]", "size_bytes must be a whole number"),
+    ("[Flow(h[0], h[1], 'x')]", "size_bytes and start_s must be numb"),
+    ("[Flow(h[0], h[1], 9, -1)]", "start_s must be a number from 0"),
+]
+BAD += [(f"E = experiment('m', 't', flows=lambda h, seed: {flows})\n", words) for flows, words in BAD_FLOWS]
 
 
 @pytest.mark.parametrize(("text", "words"), BAD)

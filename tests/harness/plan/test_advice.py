@@ -109,13 +109,11 @@ class TestRate:
     def test_what_fits_is_one_line_with_this_machines_figure(self) -> None:
         (advice,) = advice_on(spec(), spec(subflows=1))
         assert (advice.lesson, advice.severity, advice.urgent) == ("rate", "fits", False)
-        assert "k=8 one_to_one with 8 subflows at 5 Mb/s needs 0.47 M packet-hops/s" in advice.text
-        assert "this machine carried 0.5 M at 55 % busy" in advice.text
+        assert "0.47 M packet-hops/s" in advice.text and "0.5 M at 55 % busy" in advice.text
 
     def test_what_does_not_fit_says_what_would(self) -> None:
         (advice,) = advice_on(spec(12, 10.0), spec(12, 10.0, 1))
         assert (advice.severity, advice.urgent) == ("warning", True)
-        assert "needs 3.3 M packet-hops/s; this machine carried 1 M at 84 % busy" in advice.text
         assert "2 of 2 points will be suspect" in advice.text
         k, rate = re.search(r"choose --k (\d+) or --rate ([\d.]+) or --engine linux,", advice.text).groups()  # type: ignore[union-attr]
         for other in (spec(int(k), 10.0), spec(12, float(rate))):
@@ -125,12 +123,11 @@ class TestRate:
         jobs = [job(spec(4, 1000.0), cpu_bound=True), job(spec(10), cpu_bound=True, known=False)]
         (advice,) = advise(jobs, TWO_CORES, ROOMY)
         assert (advice.severity, advice.urgent) == ("note", True)
-        assert advice.text.startswith("CPU-bound on purpose: 2 points")
-        assert "k=4 one_to_one with 8 subflows at 1000 Mb/s" in advice.text
+        assert "2 points" in advice.text
 
     def test_a_rate_yet_to_be_measured_will_fit(self) -> None:
         (advice,) = advise([job(spec(), known=False)], TWO_CORES, ROOMY)
-        assert "the link rate of k=8 is measured first" in advice.text
+        assert "measured first" in advice.text and not advice.urgent
 
     def test_a_baseline_alone_needs_none(self) -> None:
         assert advice_on(baseline_of(spec())) == []
@@ -141,8 +138,7 @@ class TestScale:
         wanted = spec(8, 1.0, matrix="all_to_all")
         scale = next(a for a in advice_on(wanted, free_mb=4000) if a.lesson == "scale")
         assert (scale.severity, scale.urgent) == ("warning", True)
-        assert "128 hosts and 32512 iperf3 processes need about" in scale.text
-        assert "3.9 GB are free; choose --traffic native" in scale.text
+        assert "32512 iperf3 processes" in scale.text and "--traffic native" in scale.text
         native = dataclasses.replace(wanted, traffic="native", transport=TransportSpec(1))
         assert all(a.lesson != "scale" for a in advice_on(native, free_mb=4000))
 
@@ -173,8 +169,7 @@ class TestQueues:
     def test_mptcp_needs_time_to_settle(self) -> None:
         hasty = dataclasses.replace(spec(4, 10.0), warmup_s=3.0)
         (advice,) = self.lines(hasty)
-        assert "bursts of up to 64 kB per subflow, 52 ms at 10 Mb/s" in advice.text
-        assert "--warmup 20" in advice.text
+        assert "52 ms at 10 Mb/s" in advice.text and "--warmup 20" in advice.text
         assert self.lines(dataclasses.replace(hasty, warmup_s=10.0)) == []
         assert self.lines(dataclasses.replace(hasty, transport=TransportSpec(1))) == []
 

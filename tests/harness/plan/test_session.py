@@ -9,12 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from common.errors import BusyError, HostUnfitError, NoKernelError, RunError, UsageError
 from engines.engine import Observer, Silent
 from engines.registry import LINUX, MININET, VIRTUAL_TIME, Engines
-from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from harness.baseline import is_baseline
 from harness.execute.executors import LocalExecutor
@@ -30,6 +28,7 @@ from harness.results import run_json
 from harness.results.store import Store, index
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
+from tests.support.command import refabric
 from tests.support.fake_engine import FakeEngine
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import put, result_of, spec_of
@@ -182,22 +181,6 @@ def test_a_figure_that_does_not_suit_is_left_out_with_the_reason() -> None:
     assert names(plan.jobs) == [name for name in names(everything.jobs) if name not in names(own.jobs)]
 
 
-def test_run_leaves_out_what_plan_leaves_out(tmp_path: Path) -> None:
-    small = engine(Small())
-    plan = session.checked_plan(WHOLE, asked(), small)
-    ready = session.prepare(WHOLE, asked(), ThisMachine(small), tmp_path, False, Silent())
-    assert names(ready.jobs) == names(plan.jobs)
-    assert ready.plan.left_out() == plan.left_out()
-
-
-def test_alone_it_is_an_error_in_plan_and_in_run(tmp_path: Path) -> None:
-    small, figure = engine(Small()), EXPERIMENTS[REFUSED]
-    with pytest.raises(UsageError, match="too many flows"):
-        session.checked_plan(figure, asked(), small)
-    with pytest.raises(UsageError, match="too many flows"):
-        session.prepare(figure, asked(), ThisMachine(small), tmp_path, False, Silent())
-
-
 def test_if_no_figure_suits_the_first_reason_is_the_error() -> None:
     with pytest.raises(UsageError, match="too large: dumbbell"):
         session.checked_plan(WHOLE, asked(), engine(Tiny()))
@@ -214,28 +197,28 @@ def test_of_several_engines_only_the_one_that_refuses_is_left_out() -> None:
 def test_the_commands_say_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(FakeEngine, "check", Small.check)
     folder = ("--results", str(tmp_path))
-    done = CliRunner().invoke(main, ["plan", "ccp", "--engine", "fake", *folder])
+    done = refabric("plan", "ccp", "--engine", "fake", *folder)
     assert done.exit_code == 0, done.output
     assert f"{REFUSED}: not run in fake: too many flows" in done.stdout
     for command in ("plan", "run"):
-        alone = CliRunner().invoke(main, [command, REFUSED, "--engine", "fake", *folder])
+        alone = refabric(command, REFUSED, "--engine", "fake", *folder)
         assert alone.exit_code == 2
         assert "too many flows" in alone.stderr
-    whole = CliRunner().invoke(main, ["run", "ccp", "--engine", "fake", "--seeds", "1", *folder])
+    whole = refabric("run", "ccp", "--engine", "fake", "--seeds", "1", *folder)
     assert f"{REFUSED}: not run in fake: too many flows" in whole.stdout
     assert "Traceback" not in whole.output
 
 
 def test_finished_points_are_not_checked_again(tmp_path: Path) -> None:
     figure = EXPERIMENTS["ccp-window"]
-    done = CliRunner().invoke(main, ["run", "ccp-window", "--engine", "fake", "--results", str(tmp_path)])
+    done = refabric("run", "ccp-window", "--engine", "fake", "--results", str(tmp_path))
     assert done.exit_code == 0, done.output
     ready = session.prepare(figure, asked(), ThisMachine(engine(Tiny())), tmp_path, False, Silent())
     assert {point.name for point in ready.found.points} == set(names(ready.jobs))
 
 
 def test_a_figure_without_points_for_an_engine_says_so() -> None:
-    done = CliRunner().invoke(main, ["plan", "pfabric-overall", "--engine", "flow-level"])
+    done = refabric("plan", "pfabric-overall", "--engine", "flow-level")
     assert done.exit_code == 2
     assert "pfabric-overall: it has no points for these engines; leave --engine out" in done.stderr
 
@@ -349,12 +332,7 @@ def test_one_short_point_that_took_long_says_little_of_long_ones() -> None:
     assert expected < remaining_s(jobs, [(0.3, 6.0)]) < 1.05 * expected
 
 
-(FIGURE,) = (
-    figure
-    for experiment in EXPERIMENTS.values()
-    for figure in experiment.figures
-    if figure.name == "cs244-one-to-one"
-)
+(FIGURE,) = ONE.figures
 
 
 def resolved(**typed: str) -> SweepOptions:
@@ -378,7 +356,7 @@ def test_options_of_real_hosts_are_taken_and_those_of_simulated_hosts_refused() 
     base = resolved(traffic="iperf3").on(LINUX)
     assert base.traffic == "iperf3"
     assert resolved().on(LINUX).traffic == "native"
-    with pytest.raises(UsageError, match="the stacks of linux's hosts are their own"):
+    with pytest.raises(UsageError, match="--stack"):
         resolve(UserOptions.of(engine=LINUX, stack=("min_rto_ms=10",)), FIGURE.defaults)
 
 

@@ -25,9 +25,6 @@ def changed(**changes: Any) -> RunSpec:
 def test_headers_are_all_that_one_flow_leaves_of_a_link() -> None:
     assert expected_mbps(spec_of(8, rate_mbps=10.0)) == pytest.approx(10 * PAYLOAD)
     assert expected_mbps(spec_of(8, rate_mbps=10.0)) == expected_mbps(baseline_of(spec_of(rate_mbps=10.0)))
-
-
-def test_simulated_stacks_have_headers_of_their_own() -> None:
     htsim = changed(engine="simulator", stack=StackSpec(payload_bytes=1460, header_bytes=40))
     assert expected_mbps(htsim) == pytest.approx(5 * 1460 / 1500)
 

@@ -12,11 +12,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from analysis.plausibility import OVER_CARRIED_PCT
 from engines import registry as engines
-from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
 from harness.load import ExperimentResults, FigureResults
@@ -29,6 +27,7 @@ from harness.results.store import Scan, StoredPoint, load
 from model.result import Status
 from model.spec import LinkSpec
 from tests.support import chart_files
+from tests.support.command import refabric
 from tests.support.fake_engine import FakeEngine
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
 from tests.support.reasons import of_text
@@ -65,10 +64,6 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
-
-
-def refabric(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
