@@ -189,7 +189,7 @@ def test_in_a_folder_of_root_everything_works(machine: Machine) -> None:
         ("new", "experiment", mine),
         ("run", EXPERIMENT, *POINT, "--engine", "max-min", *results, "--save-config", saved),
         ("plan", "--config", saved),
-        ("run", mine, "--engine", "max-min", *results),
+        ("run", mine, "--engine", "simulator", "--profile", "smoke", *results),
         ("report", EXPERIMENT, *results, "--output", ours / "page.html"),
         ("export", EXPERIMENT, *results, "--output", archive),
         ("results", *results),

@@ -35,7 +35,13 @@ def shared() -> Iterator[Path]:
 def test_the_whole_suite_under_sudo_leaves_no_files_of_root(shared: Path) -> None:
     """Run run_tests.sh itself, with stubs in place of its tools; they log the user they run as."""
     clone, log = shared / "clone", shared / "log"
-    for tool in ("setup/install.sh", ".venv/bin/ruff", ".venv/bin/mypy", ".venv/bin/python"):
+    for tool in (
+        "setup/install.sh",
+        ".venv/bin/ruff",
+        ".venv/bin/lint-imports",
+        ".venv/bin/mypy",
+        ".venv/bin/python",
+    ):
         (clone / tool).parent.mkdir(parents=True, exist_ok=True)
         (clone / tool).write_text(STUB.format(log=log) if tool != "setup/install.sh" else "#!/bin/sh\n")
         (clone / tool).chmod(0o755)
