@@ -26,14 +26,9 @@ RATE_MBPS = 20.0
 
 def spec(matrix: str = "constant_rate", discipline: str = "fifo", **params: int | str) -> RunSpec:
     return RunSpec(
-        LinkSpec(RATE_MBPS, 10.0, discipline=discipline),
-        TopologySpec("fat_tree", {"k": 4}),
-        TransportSpec(1),
-        WorkloadSpec(matrix, params),
-        engine="simulator",
-        warmup_s=1.0,
-        seconds=4.0,
-    )
+        LinkSpec(RATE_MBPS, 10.0, discipline=discipline), TopologySpec("fat_tree", {"k": 4}),
+        TransportSpec(1), WorkloadSpec(matrix, params), engine="simulator", warmup_s=1.0, seconds=4.0,
+    )  # fmt: skip
 
 
 def test_what_fits_arrives_at_its_rate_and_nothing_is_lost() -> None:
@@ -76,16 +71,11 @@ def test_what_was_sent_has_arrived_or_is_lost(seed: int) -> None:
 
 def test_two_at_an_overloaded_port_share_it_by_their_rates() -> None:
     """Random drop keeps the arrivals of both flows out of step with the departures."""
-    of = dataclasses.replace(
-        spec(percent=10),
-        topology=TopologySpec("star", {"n": 4}),
-        link=LinkSpec(RATE_MBPS, 10.0, random_pkts=50),
-    )
+    link, star = LinkSpec(RATE_MBPS, 10.0, random_pkts=50), TopologySpec("star", {"n": 4})
+    of = dataclasses.replace(spec(percent=10), topology=star, link=link)
     topology = topos.build("star", {"n": 4})
-    ends = [
-        Datagrams(rate_bps=round(rate * RATE_MBPS * 1e6), path=(nic, 3, 5, 5))
-        for nic, rate in ((0, 1.0), (1, 0.5))
-    ]
+    rates = [round(share * RATE_MBPS * 1e6) for share in (1.0, 0.5)]
+    ends = [Datagrams(rate_bps=rate, path=(nic, 3, 5, 5)) for nic, rate in enumerate(rates)]
     simulation = Simulation(plan_of(of, topology), stack_of(of), [], ends)
     simulation.run_until(20 * 10**12)
     received = simulation.datagrams()["received_pkts"].astype(np.int64)

@@ -19,14 +19,7 @@ from analysis.noise_effects import (
     metrics,
 )
 from model.noise import stalls_of
-from model.reasons import (
-    COMPLETION,
-    GOODPUT,
-    JAIN,
-    METRICS,
-    RTT,
-    SLOWEST,
-)
+from model.reasons import COMPLETION, GOODPUT, JAIN, METRICS, RTT, SLOWEST
 from model.result import FlowRow
 from model.spec import LinkSpec, RunSpec
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.congestion import CONGESTION_CONTROLS, core_name, in_force, kernel_name, name_of
+from model import transports
+from model.congestion import CONGESTION_CONTROLS, UNKNOWN_LOOK, core_name, in_force, kernel_name, name_of
 
 NAME_MAX = 16
 """TCP_CA_NAME_MAX (include/net/tcp.h), the closing zero included."""
@@ -28,3 +29,25 @@ def test_ours_cannot_be_taken_for_a_module_of_the_kernel() -> None:
 )
 def test_coupling_needs_something_to_couple(cc: str, subflows: int, expected: str) -> None:
     assert in_force(cc, subflows) == expected
+
+
+@pytest.mark.parametrize(
+    ("cc", "subflows", "routing", "name", "label"),
+    [
+        ("reno", 1, "hashed", "tcp", "TCP"),
+        ("lia", 1, "scatter", "scatter", "PacketScatter"),
+        ("reno", 8, "hashed", "reno", "MPTCP 8 uncoupled (reno)"),
+        ("dctcp", 1, "scatter", "dctcp", "TCP DCTCP, scatter routing"),
+        ("vegas", 4, "hashed", "vegas", "MPTCP 4 vegas"),
+    ],
+)
+def test_what_a_transport_is_called(cc: str, subflows: int, routing: str, name: str, label: str) -> None:
+    assert transports.algorithm(cc, subflows, routing) == name
+    assert transports.transport(cc, subflows, routing) == label
+
+
+def test_every_algorithm_has_a_title_and_looks_of_its_own() -> None:
+    looks = [transports.look(name) for name in transports.ALGORITHMS]
+    assert set(CONGESTION_CONTROLS) < set(transports.ALGORITHMS)
+    assert len({look.label for look in looks}) == len({look.marker for look in looks}) == len(looks)
+    assert transports.look("vegas") == transports.Algorithm("vegas", *UNKNOWN_LOOK)

@@ -15,14 +15,10 @@ from tests.support.simulated_networks import result_of
 WIRE = 1514 / 1448
 """Bytes on the wire per byte of payload."""
 BELL = RunSpec(
-    LinkSpec(10.0, 100.0, queue_pkts=30),
-    TopologySpec("dumbbell", {"n": 1, "lanes": 1}),
-    TransportSpec(1, "reno"),
-    WorkloadSpec("reference"),
-    engine="simulator",
-    warmup_s=1.0,
-    seconds=4.0,
-)
+    LinkSpec(10.0, 100.0, queue_pkts=30), TopologySpec("dumbbell", {"n": 1, "lanes": 1}),
+    TransportSpec(1, "reno"), WorkloadSpec("reference"),
+    engine="simulator", warmup_s=1.0, seconds=4.0,
+)  # fmt: skip
 HOMES = replace(
     BELL,
     topology=TopologySpec("dual_homed_fat_tree", {"k": 4}),

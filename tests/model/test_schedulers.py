@@ -11,26 +11,14 @@ from engines.flow_level.engine import check_steady
 from engines.simulation.engine import SimulatorEngine
 from model.result import RunResult
 from model.schedulers import parse_scheduler, scheduler_words
-from model.spec import (
-    LinkEvent,
-    LinkSpec,
-    RunSpec,
-    SchedulerSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.spec import LinkEvent, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.simulated_networks import result_of
 
 TREE = RunSpec(
-    LinkSpec(20.0, 10.0),
-    TopologySpec("fat_tree", {"k": 4}),
-    TransportSpec(1),
+    LinkSpec(20.0, 10.0), TopologySpec("fat_tree", {"k": 4}), TransportSpec(1),
     WorkloadSpec("stride", {"i": 4}),
-    engine="simulator",
-    warmup_s=2.0,
-    seconds=3.0,
-)
+    engine="simulator", warmup_s=2.0, seconds=3.0,
+)  # fmt: skip
 LOOP = replace(TREE, workload=WorkloadSpec("permuted_loop", {"sizes": "uniform-200000-4000000"}), seconds=6.0)
 
 

@@ -7,17 +7,7 @@ import pytest
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from tests.support.core_networks import with_setting
-from tests.support.simulated_hosts import (
-    MS,
-    PACKET_PS,
-    PAYLOAD,
-    RATE_BPS,
-    S,
-    network,
-    stack,
-    tcp,
-    with_rate,
-)
+from tests.support.simulated_hosts import MS, PACKET_PS, PAYLOAD, RATE_BPS, S, network, stack, tcp, with_rate
 
 THRESHOLD = 10
 

@@ -52,14 +52,10 @@ def point(cc: str, *, subflows: int = 1, **changes: object) -> RunSpec:
     """Two hosts behind one bottleneck of 48 Mb/s and 21 ms, whose queue holds a bandwidth-delay product."""
     spec = RunSpec(
         LinkSpec(RATE_MBPS, delay_us=1000 * RTT_MS / 6, queue_pkts=QUEUE_PKTS),
-        topology=TopologySpec("dumbbell", {"n": 1, "access": 10}),
-        transport=TransportSpec(subflows, cc),
-        workload=WorkloadSpec("reference"),
-        engine="simulator",
-        warmup_s=5.0,
-        seconds=30.0,
+        TopologySpec("dumbbell", {"n": 1, "access": 10}), TransportSpec(subflows, cc),
+        WorkloadSpec("reference"), engine="simulator", warmup_s=5.0, seconds=30.0,
         sampling=SamplingSpec(sockets_ms=50),
-    )
+    )  # fmt: skip
     return dataclasses.replace(spec, **changes)  # type: ignore[arg-type]
 
 
@@ -71,8 +67,7 @@ def mine(text: str, tmp_path: Path) -> RunSpec:
 
 
 def mean_window(result: RunResult) -> float:
-    table = result.samples["sockets"]
-    return float(table.columns["cwnd_pkts"].mean())
+    return float(result.samples["sockets"].columns["cwnd_pkts"].mean())
 
 
 def goodput(result: RunResult) -> float:

@@ -34,15 +34,11 @@ MADE_FOR = {
 
 def spec(matrix: str, **params: int | str) -> RunSpec:
     return RunSpec(
-        LinkSpec(100.0, 10.0),
-        MADE_FOR.get(matrix, TopologySpec("fat_tree", {"k": 4})),
-        TransportSpec(2, "lia"),
-        WorkloadSpec(matrix, params or SIZES.get(matrix, {})),
-        engine="simulator",
-        warmup_s=0.2,
-        seconds=0.6,
+        LinkSpec(100.0, 10.0), MADE_FOR.get(matrix, TopologySpec("fat_tree", {"k": 4})),
+        TransportSpec(2, "lia"), WorkloadSpec(matrix, params or SIZES.get(matrix, {})),
+        engine="simulator", warmup_s=0.2, seconds=0.6,
         stack=StackSpec(min_rto_ms=10.0, delayed_ack_ms=0.0),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("matrix", [name for name in MATRICES if has_flows(name)])

@@ -22,15 +22,10 @@ from model.spec import (
 from tests.support.simulated_networks import result_of
 
 SPEC = RunSpec(
-    LinkSpec(10.0, 100.0),
-    TopologySpec("two_bottlenecks", {"first": 8, "second": 0, "lanes": 2}),
-    TransportSpec(2, "lia"),
-    WorkloadSpec("against_tcp"),
-    engine="simulator",
-    warmup_s=2.0,
-    seconds=6.0,
-    sampling=SamplingSpec(sockets_ms=20),
-)
+    LinkSpec(10.0, 100.0), TopologySpec("two_bottlenecks", {"first": 8, "second": 0, "lanes": 2}),
+    TransportSpec(2, "lia"), WorkloadSpec("against_tcp"),
+    engine="simulator", warmup_s=2.0, seconds=6.0, sampling=SamplingSpec(sockets_ms=20),
+)  # fmt: skip
 
 
 def run(stack: StackSpec) -> RunResult:
