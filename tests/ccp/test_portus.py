@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -68,11 +68,8 @@ def install(data: bytes = INSTALL) -> InstallMessage:
 
 def test_recorded_answers() -> None:
     begun, grown, halved = (decoded(data) for data in (CHANGE_PROGRAM, GROWN, HALVED))
-    assert (
-        isinstance(begun, UpdateMessage)
-        and isinstance(grown, UpdateMessage)
-        and isinstance(halved, UpdateMessage)
-    )
+    assert isinstance(begun, UpdateMessage)
+    assert isinstance(grown, UpdateMessage) and isinstance(halved, UpdateMessage)
     assert (begun.flow, begun.program, begun.cwnd_bytes, begun.rate_bytes_per_s) == (1, 1, 14_480, None)
     assert (grown.program, grown.cwnd_bytes, halved.cwnd_bytes) == (None, 15_928, 7_964)
 
@@ -107,9 +104,10 @@ def test_changed_bytes_are_another_program_or_one_refusal(place: int, value: int
 
 
 @given(st.integers(0, len(INSTALL) - 1))
-def test_short_messages_are_refused(length: int) -> None:
-    with pytest.raises(UsageError, match="agent of portus"):
-        decoded(INSTALL[:length])
+def test_messages_of_another_length_are_refused(length: int) -> None:
+    for data in (INSTALL[:length], INSTALL + INSTALL[: length + 1], HALVED + bytes(length + 1)):
+        with pytest.raises(UsageError, match="agent of portus"):
+            decoded(data)
 
 
 @contextmanager
@@ -121,41 +119,35 @@ def running(folder: Path, how: str = "") -> Iterator[tuple[PortusAlgorithm, Agen
         listens = path
 
     algorithm = Fake()
+    agent = Agent(algorithm, algorithm.start())
     try:
-        yield algorithm, Agent(algorithm, algorithm.start())
+        assert agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2")) == []
+        yield algorithm, agent
     finally:
         with closing(algorithm._socket):
             algorithm._agent.kill()
             algorithm._agent.wait()
 
 
-def until(said: Callable[[], bool]) -> None:
+def polled_until(agent: Agent, count: int) -> list[Command]:
+    commands: list[Command] = []
     deadline_s = time.monotonic() + 10
-    while not said():
+    while len(commands) < count:
         assert time.monotonic() < deadline_s
+        commands.extend(agent.poll())
         time.sleep(0.01)
+    return commands
 
 
 def test_reports_go_out_and_windows_come_back(tmp_path: Path) -> None:
     with running(tmp_path) as (_, agent):
-        windows: list[int | None] = []
-
-        def polled() -> bool:
-            windows.extend(command.cwnd_bytes for command in agent.poll())
-            return bool(windows)
-
-        assert agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2")) == []
-        until(polled)
-        assert windows == [14_480]
-        windows.clear()
+        assert [command.cwnd_bytes for command in polled_until(agent, 1)] == [14_480]
         assert agent.handle(FlowReport(4, 100, (1448, 0), program=1)) == []
-        until(polled)
-        assert windows == [20 * 1448]
+        assert [command.cwnd_bytes for command in polled_until(agent, 1)] == [20 * 1448]
 
 
 def test_flows_fall_back_when_the_agent_has_ended(tmp_path: Path) -> None:
     with running(tmp_path, "dies") as (algorithm, agent):
-        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         agent.handle(FlowReport(4, 100, (1448, 0), program=1))
         algorithm._agent.wait(10)
         (command,) = agent.poll()
@@ -193,20 +185,8 @@ def test_a_volatile_control_begins_again_after_each_report() -> None:
     assert flow.registers[:3] == [0, 0, 2], "acks is not volatile"
 
 
-def polled_until(agent: Agent, count: int) -> list[Command]:
-    commands: list[Command] = []
-
-    def enough() -> bool:
-        commands.extend(agent.poll())
-        return len(commands) >= count
-
-    until(enough)
-    return commands
-
-
 def test_an_agent_changes_between_its_programs(tmp_path: Path) -> None:
     with running(tmp_path, "two") as (_, agent):
-        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         (begun,) = polled_until(agent, 1)
         assert (begun.program, begun.cwnd_bytes, begun.controls) == (1, 28_960, ())
         agent.handle(FlowReport(4, 100, (1448, 90), program=1))
@@ -223,7 +203,6 @@ def test_an_agent_changes_between_its_programs(tmp_path: Path) -> None:
 
 def test_without_a_program_there_are_no_reports(tmp_path: Path) -> None:
     with running(tmp_path, "two") as (algorithm, agent):
-        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         polled_until(agent, 1)
         agent.handle(FlowReport(4, 100, (), program=0))  # of the empty program, which cannot report
         assert algorithm.unsent == 0
@@ -232,7 +211,6 @@ def test_without_a_program_there_are_no_reports(tmp_path: Path) -> None:
 
 def test_a_program_that_was_not_installed_leaves_reno(tmp_path: Path) -> None:
     with running(tmp_path, "unknown") as (_, agent):
-        agent.handle(FlowCreated(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
         (command,) = polled_until(agent, 1)
         assert (command.flow, command.fall_back) == (4, True)
         assert "changes to program 9, which it did not install; it installed: 1" in agent.traceback

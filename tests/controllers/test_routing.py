@@ -17,7 +17,7 @@ from common.errors import UsageError
 from controllers.groups import EcmpTables, NextHop, ecmp_groups
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
 from controllers.routing import DIGITS, parallel_path, path
-from topos import Kind, Layer, Topology, build
+from topos import Kind, Topology, build
 
 FT8 = build("ft", {"k": 8})
 FT8_TABLES = ecmp_groups(FT8)
@@ -129,12 +129,7 @@ def test_the_address_chooses_the_nic() -> None:
 @pytest.mark.parametrize(
     ("policy", "src", "dst", "complaint"),
     [
-        (
-            "fastest",
-            "10.0.0.2",
-            "10.1.0.2",
-            "unknown routing policy 'fastest': choose one of hashed, ecmp, scatter",
-        ),
+        ("fastest", "10.0.0.2", "10.1.0.2", "'fastest': choose one of hashed, ecmp, scatter"),
         ("scatter", "10.0.0.2", "10.1.0.2", "chooses a path per packet"),
         ("ecmp", "10.0.0.2", "10.0.0.2", "same host"),
         ("ecmp", "10.0.0.2", "10.200.0.2", "no host with address"),
@@ -221,6 +216,7 @@ def test_a_detour_may_begin_with_any_neighbour() -> None:
     assert second == {"h10", "h20", "h30", "h40"}
 
 
+BCUBE = build("bcube", {"n": 3, "k": 2})
 CASES: dict[str, tuple[Topology, EcmpTables]] = {}
 for _kind, _k in (("ft", 4), ("ft", 8), ("dhft", 4), ("dhft", 6)):
     _topology = build(_kind, {"k": _k})
@@ -228,30 +224,18 @@ for _kind, _k in (("ft", 4), ("ft", 8), ("dhft", 4), ("dhft", 6)):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from(sorted(CASES)), st.data())
-def test_groups_count_the_shortest_paths_beyond_each_next_hop(case: str, data: st.DataObject) -> None:
-    topology, tables = CASES[case]
-    switch = data.draw(st.sampled_from(topology.switches))
+@given(st.sampled_from([*CASES.values(), (BCUBE, ecmp_groups(BCUBE))]), st.data())
+def test_groups_count_the_shortest_paths_beyond_each_next_hop(
+    of: tuple[Topology, EcmpTables], data: st.DataObject
+) -> None:
+    """Hosts that forward have groups, too."""
+    topology, tables = of
+    switch = data.draw(st.sampled_from(topology.forwarders))
     target = data.draw(st.integers(0, len(tables.attach) - 1))
     paths = topology.shortest_paths(switch, tables.attach[target])
     assert tables.path_count(switch, target) == len(paths)
     expected = Counter(path[1] for path in paths if len(path) > 1)
     assert tables.group(switch, target) == tuple(NextHop(node, expected[node]) for node in sorted(expected))
-
-
-BCUBE = build("bcube", {"n": 3, "k": 2})
-BCUBE_TABLES = ecmp_groups(BCUBE)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.data())
-def test_hosts_that_forward_have_groups_too(data: st.DataObject) -> None:
-    node = data.draw(st.integers(0, len(BCUBE.nodes) - 1))
-    target = data.draw(st.integers(0, len(BCUBE_TABLES.attach) - 1))
-    assert BCUBE_TABLES.attach == BCUBE.hosts
-    paths = BCUBE.shortest_paths(node, BCUBE_TABLES.attach[target])
-    expected = Counter(path[1] for path in paths if len(path) > 1)
-    assert dict(BCUBE_TABLES.group(node, target)) == expected
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
@@ -266,22 +250,6 @@ def test_rows_of_hosts_and_of_the_switch_itself_are_empty(case: str) -> None:
     used = set(np.unique(tables.fib).tolist()) - {-1}
     assert used == set(range(len(tables.groups)))
     assert all(topology.nodes[hop.node].kind is Kind.SWITCH for group in tables.groups for hop in group)
-
-
-def test_a_fat_tree_edge_switch_has_one_group_upwards_per_kind_of_destination() -> None:
-    topology, tables = CASES["ft,8"]
-    edge = topology.index("p0e0")
-    sizes = Counter(len(tables.group(edge, target)) for target in range(len(tables.attach)))
-    assert sizes == {4: 31, 0: 1}
-    assert len({int(number) for number in tables.fib[tables.rows[edge]]} - {-1}) == 2, (
-        "inside the pod, and beyond it"
-    )
-
-
-def test_core_switches_have_one_way_down() -> None:
-    topology, tables = CASES["ft,8"]
-    for core in (i for i, node in enumerate(topology.nodes) if node.layer is Layer.CORE):
-        assert all(len(tables.group(core, target)) == 1 for target in range(len(tables.attach)))
 
 
 def test_star_needs_no_groups() -> None:

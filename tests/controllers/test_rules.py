@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from itertools import permutations
 
@@ -10,27 +9,15 @@ import pytest
 
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
-from controllers.hashing import PROTO_TCP, FiveTuple
+from controllers.hashing import FiveTuple
 from controllers.routing import path
-from controllers.rules import POLICIES, Bucket, Choice, Match, Routes, Rule
+from controllers.rules import POLICIES, Bucket, Choice, Routes, Rule
+from tests.controllers.openflow.fake_switches import applies, tcp
 from topos import Topology, build
 from topos.topology import SwitchPorts, dpid
 
 FT4 = build("ft", {"k": 4})
 TREES = {"ft": {"k": 4}, "dhft": {"k": 4}, "vl2": {"da": 4, "servers": 4}, "ls": {"leaves": 3, "hosts": 4}}
-
-
-def _flow(src: str = "10.0.0.2", dst: str = "10.3.1.3", sport: int = 40000) -> FiveTuple:
-    return FiveTuple(src, dst, PROTO_TCP, sport, 5001)
-
-
-def _applies(match: Match, flow: FiveTuple) -> bool:
-    ours = ipaddress.IPv4Network(f"{match.dst}/{match.bits}", strict=True)
-    asked = (match.src, match.proto, match.sport, match.dport)
-    header = (flow.src, flow.proto, flow.sport, flow.dport)
-    return ipaddress.IPv4Address(flow.dst) in ours and all(
-        want in (None, have) for want, have in zip(asked, header, strict=True)
-    )
 
 
 def _ends(topology: Topology, rules: dict[int, list[Rule]], flow: FiveTuple, pick: int) -> tuple[int, ...]:
@@ -39,7 +26,7 @@ def _ends(topology: Topology, rules: dict[int, list[Rule]], flow: FiveTuple, pic
     src = topology.nic_by_ip(flow.src)
     nodes = [src.host, src.switch]
     while nodes[-1] in topology.switches and len(nodes) < 20:
-        fitting = [rule for rule in rules.get(dpid(nodes[-1]), []) if _applies(rule.match, flow)]
+        fitting = [rule for rule in rules.get(dpid(nodes[-1]), []) if applies(rule.match, flow)]
         assert len(fitting) == 1, (nodes, fitting)
         to = fitting[0].to
         port = to.buckets[pick % len(to.buckets)].port if isinstance(to, Choice) else to
@@ -61,9 +48,9 @@ def test_a_flows_rules_lead_along_the_path_of_the_routing_library(kind: str, pol
     routes, tables = Routes(topology, policy, 7), ecmp_groups(topology)
     src, dst = topology.nics[0], topology.nics[-1]
     for sport in range(2000, 2030):
-        flow = _flow(src.ip, dst.ip, sport)
+        flow = tcp(src.ip, dst.ip, sport)
         if kind == "dhft":
-            flow = _flow(src.ip, topology.nics_of(dst.host)[0].ip, sport)
+            flow = tcp(src.ip, topology.nics_of(dst.host)[0].ip, sport)
         nodes = routes.path(flow)
         assert nodes == path(topology, tables, policy, 7, flow)
         rules = routes.rules(flow, nodes)
@@ -82,7 +69,7 @@ def test_tables_lead_every_pair_to_its_host_on_a_shortest_path(kind: str, policy
         if src.host == dst.host or not tables.path_count(src.switch, column):
             continue
         for pick in range(4):
-            nodes = _ends(topology, rules, _flow(src.ip, dst.ip), pick)
+            nodes = _ends(topology, rules, tcp(src.ip, dst.ip), pick)
             assert nodes in topology.shortest_paths(src.host, dst.host)
             assert nodes[-2] == dst.switch
 
@@ -119,13 +106,13 @@ def test_downward_rules_are_those_of_the_hosts_below() -> None:
 
 def test_spanning_tree_uses_one_core_switch() -> None:
     routes = Routes(FT4, "spanning-tree", 1)
-    passed = {routes.path(_flow(sport=sport))[3] for sport in range(2000, 2040)}
+    passed = {routes.path(tcp(sport=sport))[3] for sport in range(2000, 2040)}
     assert passed == {FT4.index("c0")}
 
 
 def test_random_draws_anew_and_repeats_with_its_seed() -> None:
     first, again, other = (Routes(FT4, "random", seed) for seed in (1, 1, 2))
-    drawn = [[routes.path(_flow()) for _ in range(60)] for routes in (first, again, other)]
+    drawn = [[routes.path(tcp()) for _ in range(60)] for routes in (first, again, other)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert Counter(drawn[0]).keys() == set(FT4.shortest_paths(FT4.index("p0e0h0"), FT4.index("p3e1h1")))
     with pytest.raises(UsageError, match="--mode reactive"):
@@ -136,7 +123,7 @@ def test_pairs_share_a_path_and_every_pair_has_one() -> None:
     rules = _by_switch(list(Routes(FT4, "hashed", 1).pair_rules()))
     cores: Counter[int] = Counter()
     for src, dst in permutations(FT4.nics, 2):
-        nodes = _ends(FT4, rules, _flow(src.ip, dst.ip), 0)
+        nodes = _ends(FT4, rules, tcp(src.ip, dst.ip), 0)
         assert nodes in FT4.shortest_paths(src.host, dst.host)
         cores[nodes[len(nodes) // 2]] += 1
     assert set(FT4.switches[16:]) <= cores.keys()
@@ -145,13 +132,13 @@ def test_pairs_share_a_path_and_every_pair_has_one() -> None:
 def test_a_link_that_is_down_is_on_no_path() -> None:
     cut = FT4.link_between(FT4.index("p0e0"), FT4.index("p0a0"))
     whole, torn = Routes(FT4, "hashed", 1), Routes(FT4, "hashed", 1, {cut})
-    paths = [torn.path(_flow(sport=sport)) for sport in range(2000, 2040)]
+    paths = [torn.path(tcp(sport=sport)) for sport in range(2000, 2040)]
     assert {nodes[2] for nodes in paths} == {FT4.index("p0a1")}
-    assert {whole.path(_flow(sport=sport))[2] for sport in range(2000, 2040)} > {FT4.index("p0a1")}
+    assert {whole.path(tcp(sport=sport))[2] for sport in range(2000, 2040)} > {FT4.index("p0a1")}
     assert not torn.leads_down(FT4.index("p0a0"), FT4.index("p0e0"))
     assert all(rule.to != 3 for rule in torn.table(FT4.index("p0e0")))
-    for rules in (torn.rules(_flow(), paths[0]),):
-        assert _ends(FT4, _by_switch(list(rules)), _flow(), 0) == paths[0]  # ports keep their numbers
+    rules = _by_switch(list(torn.rules(tcp(), paths[0])))
+    assert _ends(FT4, rules, tcp(), 0) == paths[0]  # ports keep their numbers
 
 
 def test_a_network_cut_in_two_says_so() -> None:
@@ -159,7 +146,7 @@ def test_a_network_cut_in_two_says_so() -> None:
     cut = {FT4.link_between(edge, FT4.index(name)) for name in ("p0a0", "p0a1")}
     routes = Routes(FT4, "hashed", 1, cut)
     with pytest.raises(UsageError, match="no path joins"):
-        routes.path(_flow())
+        routes.path(tcp())
     assert len(list(routes.pair_rules())) < len(list(Routes(FT4, "hashed", 1).pair_rules()))
 
 
@@ -169,7 +156,7 @@ def _nodes(*names: str) -> list[int]:
 
 def test_a_chosen_path_is_checked() -> None:
     routes = Routes(FT4, "hashed", 1, {FT4.link_between(*_nodes("p0a1", "c2"))})
-    routes.check(_flow(), _nodes("p0e0h0", "p0e0", "p0a0", "c1", "p3a0", "p3e1", "p3e1h1"))
+    routes.check(tcp(), _nodes("p0e0h0", "p0e0", "p0a0", "c1", "p3a0", "p3e1", "p3e1h1"))
     for names, complaint in {
         ("p0e0h0", "p0e0", "p0a0", "c1", "p3a0", "p3e1", "p3e1h0"): "end p3e1 p3e1h1",
         ("p0e0h0", "p0e0", "p0a0", "c2", "p3a1", "p3e1", "p3e1h1"): "no link between p0a0 and c2",
@@ -178,7 +165,7 @@ def test_a_chosen_path_is_checked() -> None:
         (): "not be empty",
     }.items():
         with pytest.raises(UsageError, match=complaint):
-            routes.check(_flow(), _nodes(*names))
+            routes.check(tcp(), _nodes(*names))
 
 
 @pytest.mark.parametrize(
@@ -197,4 +184,4 @@ def test_what_flow_tables_cannot_do_is_refused(kind: str, policy: str, complaint
 def test_policies_here_are_the_routing_librarys_and_random() -> None:
     tables = ecmp_groups(FT4)
     for policy in set(POLICIES) - {"random"}:
-        assert path(FT4, tables, policy, 3, _flow()) == Routes(FT4, policy, 3).path(_flow())
+        assert path(FT4, tables, policy, 3, tcp()) == Routes(FT4, policy, 3).path(tcp())

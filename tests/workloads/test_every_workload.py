@@ -14,7 +14,7 @@ from common.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import MAX_FLOWS, Flow, Traffic
 from workloads.generated import MAX_DSCP
-from workloads.matrices import MATRICES, Matrix, Value, build
+from workloads.matrices import MATRICES, Matrix, Value, build, label, parse
 
 MAX_SUBFLOWS = 32
 FLOWS = sorted(name for name, matrix in MATRICES.items() if not matrix.calls and name != "trace")
@@ -63,7 +63,9 @@ def test_flows_are_right_or_refused(name: str, data: st.DataObject) -> None:
         flows = build(name, topology, params, seed, traffic)
     except UsageError as error:
         assert "workload" in str(error) or "size" in str(error)
+        assert "\n" not in str(error)
         return
+    assert parse(label(name, params)) == (name, {**MATRICES[name].defaults, **params})
     assert flows == build(name, topology, params, seed, traffic)
     _check(name, flows, {topology.nodes[host].name for host in topology.hosts}, traffic)
 

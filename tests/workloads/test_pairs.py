@@ -14,27 +14,12 @@ import topos
 from common.errors import UsageError
 from workloads import long_flows, matrices
 from workloads.flow import Flow, Traffic
-from workloads.matrices import build, parse, words
+from workloads.matrices import build, parse
 from workloads.pairs import connections_per_host, local, permutation_share
 
 HOSTS = [f"h{i}" for i in range(16)]
-TRAFFIC = Traffic(seconds=1.0, host_mbps=10.0)
 hosts = st.integers(2, 40).map(lambda n: [f"h{i}" for i in range(n)])
 seeds = st.integers(0, 2**32 - 1)
-
-
-def texts() -> st.SearchStrategy[str]:
-    """Command lines of every registered workload, with integers in and out of range for its parameters."""
-    return st.sampled_from(sorted(matrices.MATRICES)).flatmap(_of)
-
-
-def _of(name: str) -> st.SearchStrategy[str]:
-    kinds = {
-        key: st.integers(-3, 130).map(str) if isinstance(default, int) else st.sampled_from([default, "none"])
-        for key, default in matrices.MATRICES[name].defaults.items()
-    }
-    chosen = st.fixed_dictionaries({}, optional=kinds)
-    return chosen.map(lambda given: ":".join([name, *(f"{key}={value}" for key, value in given.items())]))
 
 
 @given(hosts=hosts, seed=seeds, flows=st.integers(1, 8), percent=st.integers(1, 100))
@@ -81,23 +66,6 @@ def test_what_no_such_matrix_has_is_refused(text: str, words: str) -> None:
     name, params = matrices.parse(text)
     with pytest.raises(UsageError, match=words):
         matrices.MATRICES[name].draw(HOSTS, 1, **params)
-
-
-@given(text=texts(), seed=seeds)
-def test_every_workload_of_a_command_line_draws_flows_or_says_in_one_line_why_not(
-    text: str, seed: int
-) -> None:
-    topology = topos.build("fat_tree", {"k": 4})
-    names = {topology.nodes[host].name for host in topology.hosts}
-    try:
-        name, params = matrices.parse(text)
-        flows: tuple[Flow, ...] = matrices.build(name, topology, params, seed, TRAFFIC)
-    except UsageError as error:
-        assert "\n" not in str(error)
-        return
-    assert flows == matrices.build(name, topology, params, seed, TRAFFIC)
-    assert matrices.parse(matrices.label(name, params)) == (name, params)
-    assert all(flow.src in names and flow.dst in names and flow.src != flow.dst for flow in flows)
 
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -156,18 +124,6 @@ def test_an_odd_number_of_hosts_is_permuted_too(count: int, seed: int) -> None:
     assert len(flows) == count and all(f.src != f.dst for f in flows)
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "text"),
-    [
-        ("hotspot", {"spots": 8}, "50 % of hosts to 8 spots"),
-        ("local", {"rack": 80, "pod": 15}, "80 % in rack, 15 % in pod"),
-        ("one_to_several", {"clients": 4}, "one_to_several:4"),
-    ],
-)
-def test_words_describe_a_workload(name: str, params: dict[str, int], text: str) -> None:
-    assert words(name, params) == text
-
-
 @pytest.mark.parametrize("hosts", [["p0e0h0", "p1e0h0"], ["p0e0h0", "p0e0h1"], ["p0e0h0", "p0e1h0"]])
 def test_a_sender_without_another_host_there_is_refused(hosts: list[str]) -> None:
     with pytest.raises(UsageError, match="has no other host to send to"):
@@ -222,7 +178,3 @@ def test_sizes_are_those_of_the_paper() -> None:
 def test_what_is_out_of_range_is_refused(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         made(text)
-
-
-def test_words() -> None:
-    assert words("incast", {"packets": 10}) == "incast of 10 packets"

@@ -44,13 +44,31 @@ def _set_up(switches: FakeSwitches, flow: FiveTuple) -> tuple[int, ...]:
     return nodes
 
 
+@pytest.fixture
+def switches() -> FakeSwitches:
+    return _switches()
+
+
+def _chosen(switches: FakeSwitches, *away: int) -> list[int]:
+    """Return the switches, except some, that have rules of a chosen path."""
+    found = switches.rules.items()
+    return [
+        to for to, rules in found for _, priority in rules if priority == CHOSEN_PRIORITY and to not in away
+    ]
+
+
+def _never_without_a_path(switches: FakeSwitches) -> None:
+    while switches.unconfirmed:
+        assert switches.offer(tcp()) is not None
+        switches.confirm_one()
+
+
 def _off(nodes: tuple[int, ...]) -> int:
     """A switch that is not on this path."""
     return dpid(next(switch for switch in FT4.switches if switch not in nodes))
 
 
-def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives() -> None:
-    switches = _switches()
+def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives(switches: FakeSwitches) -> None:
     for sport in range(40000, 40020):
         flow = tcp(sport=sport)
         nodes = _set_up(switches, flow)
@@ -61,8 +79,9 @@ def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives() -> Non
     assert len(switches.arrived) == 20
 
 
-def test_nothing_is_put_out_or_let_in_before_all_switches_beyond_have_confirmed() -> None:
-    switches = _switches()
+def test_nothing_is_put_out_before_all_switches_beyond_have_confirmed(
+    switches: FakeSwitches,
+) -> None:
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
     beyond = [to for to, message in switches.sent if isinstance(message, Install)]
@@ -78,8 +97,7 @@ def test_nothing_is_put_out_or_let_in_before_all_switches_beyond_have_confirmed(
     assert (entry[0].idle_s, entry[0].notify, entry[0].priority) == (IDLE_S, True, EXACT_PRIORITY)
 
 
-def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end() -> None:
-    switches = _switches()
+def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end(switches: FakeSwitches) -> None:
     packets = [frame(tcp()) + bytes([number]) for number in range(MAX_HELD + 5)]
     for packet in packets:
         switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, packet)
@@ -89,16 +107,16 @@ def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end() -> No
     assert switches.controller.counts.flows_set_up == 1
 
 
-def test_a_packet_sent_in_just_before_its_rule_was_there_is_put_out_and_makes_no_rule() -> None:
-    switches = _switches()
+def test_a_packet_sent_in_just_before_its_rule_makes_no_rule(
+    switches: FakeSwitches,
+) -> None:
     _set_up(switches, tcp())
     switches.sent.clear()
     switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, frame(tcp()))
     assert [type(message) for _, message in switches.sent] == [Send]
 
 
-def test_a_rule_that_is_gone_halfway_is_made_again() -> None:
-    switches = _switches()
+def test_a_rule_that_is_gone_halfway_is_made_again(switches: FakeSwitches) -> None:
     nodes = _set_up(switches, tcp())
     switches.rules[dpid(nodes[3])].clear()
     assert switches.offer(tcp()) is None
@@ -107,14 +125,7 @@ def test_a_rule_that_is_gone_halfway_is_made_again() -> None:
     assert switches.arrived[-1][1] == (nodes[3], nodes[4])
 
 
-def test_answers_take_the_path_of_the_reversed_five_tuple() -> None:
-    switches = _switches()
-    back = tcp("10.3.1.3", "10.0.0.2", 5001, 40000)
-    assert _set_up(switches, back) == HASHED.path(back)
-
-
-def test_a_packet_off_its_flows_path_is_put_out_at_the_end_of_it() -> None:
-    switches = _switches()
+def test_a_packet_off_its_flows_path_is_put_out_at_the_end_of_it(switches: FakeSwitches) -> None:
     nodes = _set_up(switches, tcp())
     switches.arrived.clear()
     switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
@@ -122,8 +133,9 @@ def test_a_packet_off_its_flows_path_is_put_out_at_the_end_of_it() -> None:
     assert switches.controller.counts.astray == 1
 
 
-def test_one_that_comes_in_while_its_flows_rules_are_being_made_follows_in_order() -> None:
-    switches = _switches()
+def test_one_that_comes_in_while_its_rules_are_made_follows_in_order(
+    switches: FakeSwitches,
+) -> None:
     assert switches.offer(tcp()) is None
     nodes = HASHED.path(tcp())
     switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
@@ -131,14 +143,12 @@ def test_one_that_comes_in_while_its_flows_rules_are_being_made_follows_in_order
     assert [hop for _, hop in switches.arrived] == [nodes[1:3], nodes[-2:]]
 
 
-def test_where_the_last_switch_is_away_a_packet_off_its_path_is_dropped() -> None:
-    switches = _switches()
+def test_where_the_last_switch_is_away_a_packet_off_its_path_is_dropped(switches: FakeSwitches) -> None:
     nodes = _set_up(switches, tcp())
     switches.controller.switch_gone(dpid(nodes[-2]))
     switches.sent.clear()
     switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
     assert switches.sent == [] and switches.controller.counts.astray == 1
-    assert not switches.sent
 
 
 def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
@@ -147,33 +157,28 @@ def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
     return b"\xff" * 6 + mac + b"\x08\x06" + struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, operation, *ends)
 
 
-def test_arp_is_answered_from_the_topology_and_only_to_the_sender() -> None:
-    switches = _switches()
+def test_arp_is_answered_from_the_topology_and_only_to_the_sender(switches: FakeSwitches) -> None:
     entry = dpid(FT4.index("p0e0"))
     switches.controller.packet_in(entry, 1, _arp("10.0.0.2", "10.3.1.3"))
     [(to, message)] = switches.sent
     assert to == entry and isinstance(message, Send) and message.port == 1
     assert message.frame[22:28] == bytes.fromhex(FT4.nic_by_ip("10.3.1.3").mac.replace(":", ""))
     assert message.frame[:6] == bytes.fromhex("020000000000") and message.frame[20:22] == b"\0\2"
-    for ignored in (
-        _arp("10.0.0.2", "10.99.0.1"),
-        _arp("10.0.0.2", "10.0.0.2"),
-        _arp("10.0.0.2", "10.0.0.3", 2),
-    ):
-        switches.controller.packet_in(entry, 1, ignored)
+    for wanted, operation in (("10.99.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 2)):
+        switches.controller.packet_in(entry, 1, _arp("10.0.0.2", wanted, operation))
     assert len(switches.sent) == 1
 
 
-def test_the_switch_itself_drops_packets_to_unknown_addresses_from_the_second_on() -> None:
-    switches = _switches()
+def test_the_switch_drops_packets_to_unknown_addresses_from_the_second_on(
+    switches: FakeSwitches,
+) -> None:
     assert switches.offer(tcp(dst="10.99.0.1")) is None
     switches.offer(tcp(dst="10.99.0.1", sport=2))
     assert switches.controller.counts.packets_in == 1
     assert not switches.arrived
 
 
-def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew() -> None:
-    switches = _switches()
+def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew(switches: FakeSwitches) -> None:
     first = _set_up(switches, tcp())
     elsewhere = next(
         flow for flow in (tcp(sport=sport) for sport in range(2000, 2100)) if HASHED.path(flow)[3] != first[3]
@@ -188,8 +193,9 @@ def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew() -> 
     assert _set_up(switches, tcp()) == first
 
 
-def test_what_waits_for_a_switch_that_goes_is_given_up_and_begun_again_with_the_next_packet() -> None:
-    switches = _switches()
+def test_what_waits_for_a_switch_that_goes_begins_again_with_the_next_packet(
+    switches: FakeSwitches,
+) -> None:
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
     switches.controller.switch_gone(dpid(nodes[3]))
@@ -201,8 +207,7 @@ def test_what_waits_for_a_switch_that_goes_is_given_up_and_begun_again_with_the_
     assert _set_up(switches, tcp()) == nodes
 
 
-def test_a_flow_that_idled_out_is_forgotten_and_found_again() -> None:
-    switches = _switches()
+def test_a_flow_that_idled_out_is_forgotten_and_found_again(switches: FakeSwitches) -> None:
     _set_up(switches, tcp())
     switches.controller.flow_removed(exactly(tcp()), EXACT_PRIORITY)
     assert not switches.controller.flows
@@ -303,8 +308,7 @@ def _other_path(switches: FakeSwitches, nodes: tuple[int, ...]) -> tuple[int, ..
     )
 
 
-def test_a_running_flow_is_moved_without_one_moment_without_a_path() -> None:
-    switches = _switches()
+def test_a_running_flow_is_moved_without_one_moment_without_a_path(switches: FakeSwitches) -> None:
     before = _set_up(switches, tcp())
     after = _other_path(switches, before)
     switches.controller.set_path(tcp(), after)
@@ -320,25 +324,23 @@ def test_a_running_flow_is_moved_without_one_moment_without_a_path() -> None:
     assert switches.controller.flows[tcp()] == after
 
 
-def test_a_flow_yet_to_come_takes_the_path_set_for_it_and_routing_again_when_cleared() -> None:
-    switches = _switches()
+def test_a_flow_yet_to_come_takes_the_path_set_for_it_until_it_is_cleared(
+    switches: FakeSwitches,
+) -> None:
     usual = HASHED.path(tcp())
     switches.controller.set_path(tcp(), _other_path(switches, usual))
     assert not switches.sent
     assert _set_up(switches, tcp()) == _other_path(switches, usual)
     switches.controller.clear_path(tcp())
-    while switches.unconfirmed:
-        assert switches.offer(tcp()) is not None
-        switches.confirm_one()
+    _never_without_a_path(switches)
     assert switches.offer(tcp()) == usual
-    assert not any(priority == CHOSEN_PRIORITY for rules in switches.rules.values() for _, priority in rules)
+    assert not _chosen(switches)
     switches.sent.clear()
     switches.controller.clear_path(tcp())
     assert not switches.sent
 
 
-def test_a_path_set_while_the_flow_is_being_set_up_comes_next() -> None:
-    switches = _switches()
+def test_a_path_set_while_the_flow_is_being_set_up_comes_next(switches: FakeSwitches) -> None:
     other = _other_path(switches, HASHED.path(tcp()))
     switches.offer(tcp())
     switches.controller.set_path(tcp(), other)
@@ -346,8 +348,9 @@ def test_a_path_set_while_the_flow_is_being_set_up_comes_next() -> None:
     assert switches.offer(tcp()) == other
 
 
-def test_a_path_set_to_the_usual_one_meanwhile_is_set_and_is_forgotten_when_it_idles() -> None:
-    switches = _switches()
+def test_a_path_set_to_the_usual_one_is_forgotten_when_it_idles(
+    switches: FakeSwitches,
+) -> None:
     switches.offer(tcp())
     switches.controller.set_path(tcp(), HASHED.path(tcp()))
     switches.confirm_all()
@@ -357,43 +360,39 @@ def test_a_path_set_to_the_usual_one_meanwhile_is_set_and_is_forgotten_when_it_i
     assert not switches.controller.flows
 
 
-def test_a_path_cleared_while_it_is_being_set_is_given_back() -> None:
-    switches = _switches()
+def test_a_path_cleared_while_it_is_being_set_is_given_back(switches: FakeSwitches) -> None:
     usual = _set_up(switches, tcp())
     switches.controller.set_path(tcp(), _other_path(switches, usual))
     switches.confirm_one()
     switches.controller.clear_path(tcp())
-    while switches.unconfirmed:
-        assert switches.offer(tcp()) is not None
-        switches.confirm_one()
+    _never_without_a_path(switches)
     assert switches.offer(tcp()) == usual == switches.controller.flows[tcp()]
-    assert not any(priority == CHOSEN_PRIORITY for rules in switches.rules.values() for _, priority in rules)
+    assert not _chosen(switches)
 
 
-def test_a_path_cleared_where_no_other_is_left_takes_its_rules_along() -> None:
-    switches = _switches()
+def test_a_path_cleared_where_no_other_is_left_takes_its_rules_along(switches: FakeSwitches) -> None:
     usual = _set_up(switches, tcp())
     switches.controller.set_path(tcp(), usual)
     switches.confirm_all()
     away = dpid(usual[3])
     switches.controller.switch_gone(away)
     switches.controller.clear_path(tcp())
-    rules = {number: found for number, found in switches.rules.items() if number != away}
-    assert not any(priority == CHOSEN_PRIORITY for found in rules.values() for _, priority in found)
+    assert not _chosen(switches, away)
     assert tcp() not in switches.controller.flows
 
 
-def test_a_set_path_that_is_cut_leaves_no_rules_of_before_in_use() -> None:
-    switches = _switches()
-    usual = _set_up(switches, tcp())
-    other = _other_path(switches, usual)
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_set_path_that_is_cut_leaves_no_rules_of_before_in_use(switches: FakeSwitches, runs: bool) -> None:
+    other = _other_path(switches, _set_up(switches, tcp()) if runs else HASHED.path(tcp()))
     switches.controller.set_path(tcp(), other)
     switches.confirm_all()
+    assert runs or _set_up(switches, tcp()) == other
     above, core = switches.name(other[2:4])
     _cut(switches, above, core)
     assert switches.offer(tcp()) is None, "it comes to the controller again, which knows the flow"
     switches.confirm_all()
-    assert switches.offer(tcp()) == switches.controller.flows[tcp()]
+    found = switches.offer(tcp())
+    assert found == switches.controller.flows[tcp()] and found in FT4.shortest_paths(other[0], other[-1])
 
 
 def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_back() -> None:
@@ -412,21 +411,9 @@ def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_bac
     switches.controller.set_path(tcp(), usual)
     switches.confirm_all()
     assert switches.offer(tcp()) == usual
-    assert not any(priority == CHOSEN_PRIORITY for _, priority in switches.rules[dpid(other[3])])
+    assert dpid(other[3]) not in _chosen(switches)
     switches.controller.clear_path(tcp())
     assert any(isinstance(message, Remove) for _, message in switches.sent)
-
-
-def test_a_set_path_that_is_cut_is_given_up() -> None:
-    switches = _switches()
-    other = _other_path(switches, HASHED.path(tcp()))
-    switches.controller.set_path(tcp(), other)
-    _set_up(switches, tcp())
-    above, core = switches.name(other[2:4])
-    _cut(switches, above, core)
-    assert switches.offer(tcp()) is None
-    switches.confirm_all()
-    assert switches.offer(tcp()) in FT4.shortest_paths(other[0], other[-1])
 
 
 def test_random_keeps_a_flows_path_while_it_lives() -> None:
@@ -440,8 +427,7 @@ def test_random_keeps_a_flows_path_while_it_lives() -> None:
     assert len(drawn) == 4
 
 
-def test_pings_have_rules_without_ports() -> None:
-    switches = _switches()
+def test_pings_have_rules_without_ports(switches: FakeSwitches) -> None:
     ping = FiveTuple("10.0.0.2", "10.3.1.3", 1, 0, 0)
     assert _set_up(switches, ping) == HASHED.path(ping)
     switches.controller.flow_removed(exactly(ping), EXACT_PRIORITY)

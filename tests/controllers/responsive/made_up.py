@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import topos
 from controllers.hashing import FiveTuple
 from controllers.responsive.controller import Settings, SubflowController
-from controllers.responsive.loop import ConnectionCount, Loop
+from controllers.responsive.loop import ConnectionCount, Loop, News
 from topos.topology import Topology
 
 NS_PER_MS = 1_000_000
@@ -74,6 +74,20 @@ class Rates:
         assert number > 0
         del self.paths[flow][number]
         return True
+
+
+def looped(
+    topology: Topology,
+    settings: Settings,
+    flow: FiveTuple,
+    mbps_per_subflow: float = 500.0,
+    seed: int = 1,
+    news: Sequence[News] = (),
+) -> tuple[Loop, Rates, SubflowController]:
+    """Return a loop and its network, in which this flow has begun, and its controller."""
+    controller, network = controller_of(topology, settings), Rates(mbps_per_subflow)
+    network.begin(flow)
+    return Loop(settings, controller, seed, news=news), network, controller
 
 
 def drive(loop: Loop, network: Rates, until_ms: float) -> None:

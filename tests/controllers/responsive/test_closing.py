@@ -17,6 +17,7 @@ from tests.controllers.responsive.made_up import (
     drive,
     fat_tree,
     flow_between,
+    looped,
 )
 
 TREE = fat_tree(4)
@@ -69,9 +70,7 @@ def test_a_number_is_used_again_when_its_subflow_is_known_to_be_closed() -> None
 def test_the_loop_closes_and_opens_again() -> None:
     """A flow that carries 500 Mb/s per subflow gets a second one, loses it while a second flow of its sender
     halves its demand, and gets it back."""
-    controller = controller_of(TREE, CLOSING)
-    loop, network = Loop(CLOSING, controller, 1), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, CLOSING, FLOW)
     drive(loop, network, 500)
     assert sorted(network.paths[FLOW]) == [0, 1]
     network.begin(SAME_SENDER)
@@ -102,9 +101,7 @@ def test_lost_orders_are_repeated_until_both_sides_agree(seed: int) -> None:
     back; but the controller and the network know the same subflows in the end. (The first path of a flow that
     asks for nothing may stay lost: it has the hashed path then.)"""
     settings = dataclasses.replace(CLOSING, message_loss=0.5)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, seed), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW, seed=seed)
     drive(loop, network, 500)
     network.begin(SAME_SENDER)
     drive(loop, network, 1000)
@@ -190,9 +187,7 @@ def test_news_of_a_link_moves_a_subflow_by_message() -> None:
     twin.begin(FLOW)
     path = twin.connections[FLOW].path(0)
     news = [News(20 * NS_PER_MS, link_of(path[2], path[3]))]
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, 3, news=news), Rates(900.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW, 900.0, seed=3, news=news)
     drive(loop, network, 19)
     assert network.paths[FLOW] == {0: path} and loop.moved == 0
     drive(loop, network, 20.05)
@@ -207,10 +202,8 @@ def test_a_controller_that_was_down_moves_subflows_when_it_starts_again() -> Non
     twin = controller_of(TREE, settings)
     twin.begin(FLOW)
     path = twin.connections[FLOW].path(0)
-    controller = controller_of(TREE, settings)
     news = [News(20 * NS_PER_MS, link_of(path[2], path[3]))]
-    loop, network = Loop(settings, controller, 3, news=news), Rates(900.0)
-    network.begin(FLOW)
+    loop, network, _ = looped(TREE, settings, FLOW, 900.0, seed=3, news=news)
     drive(loop, network, 44)
     assert loop.moved == 0 and network.paths[FLOW] == {0: path}
     drive(loop, network, 60)

@@ -23,6 +23,7 @@ from tests.controllers.responsive.made_up import (
     drive,
     fat_tree,
     flow_between,
+    looped,
 )
 
 TREE = fat_tree(4)
@@ -31,9 +32,8 @@ SETTINGS = Settings(monitor_s=0.002, message_s=0.0001, checks=3)
 
 
 def made(settings: Settings = SETTINGS, mbps_per_subflow: float = 500.0) -> tuple[Loop, Rates]:
-    network = Rates(mbps_per_subflow)
-    network.begin(FLOW)
-    return Loop(settings, controller_of(TREE, settings), 1), network
+    loop, network, _ = looped(TREE, settings, FLOW, mbps_per_subflow)
+    return loop, network
 
 
 def test_life_of_a_flow_by_the_clock() -> None:
@@ -71,9 +71,7 @@ def test_messages_are_counted() -> None:
 def test_lost_messages_are_repeated(seed: int) -> None:
     """With half of all messages lost the flow still gets its second subflow, and its end is known."""
     settings = dataclasses.replace(SETTINGS, message_loss=0.5)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, seed), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW, seed=seed)
     drive(loop, network, 1000)
     assert len(network.paths[FLOW]) == 2 and loop.channel.counts.lost > 0
     network.end(FLOW)
@@ -119,9 +117,7 @@ def test_flows_keep_their_subflows_while_the_controller_is_down() -> None:
 
 def test_a_controller_that_starts_again_learns_the_subflows_that_flows_have() -> None:
     settings = outage(50, 10)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, 1), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW)
     drive(loop, network, 59)
     before = controller.connections[FLOW].places.copy()
     drive(loop, network, 100)
@@ -131,21 +127,9 @@ def test_a_controller_that_starts_again_learns_the_subflows_that_flows_have() ->
     assert len(loop.opened) == 2, "no subflow is opened twice"
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_restart_is_known_although_half_of_all_messages_are_lost(seed: int) -> None:
-    settings = outage(5, 20, message_loss=0.5)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, seed), Rates(500.0)
-    network.begin(FLOW)
-    drive(loop, network, 1000)
-    assert len(controller.connections[FLOW].places) == len(network.paths[FLOW]) == 2
-
-
 def test_an_end_during_the_outage_is_known_after_it() -> None:
     settings = outage(20, 20)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, 1), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW)
     drive(loop, network, 25)
     network.end(FLOW)
     drive(loop, network, 100)
@@ -170,9 +154,7 @@ def test_flows_keep_their_subflows_while_their_monitor_is_down() -> None:
 def test_a_grant_to_a_monitor_that_is_down_is_lost_and_repeated_later() -> None:
     """The request leaves at 8 ms, and the answer comes at 8.2 ms, when the monitor has gone down."""
     settings = monitors_down(8.15, 20)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, 1), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW)
     drive(loop, network, 28)
     assert len(controller.connections[FLOW].places) == 2, "the controller counts on it"
     assert loop.subflows() == {FLOW: 1} and loop.unheard == 1
@@ -183,9 +165,7 @@ def test_a_grant_to_a_monitor_that_is_down_is_lost_and_repeated_later() -> None:
 
 def test_what_begins_and_ends_meanwhile_is_learned_later() -> None:
     settings = monitors_down(30, 30)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, 1), Rates(500.0)
-    network.begin(FLOW)
+    loop, network, controller = looped(TREE, settings, FLOW)
     drive(loop, network, 40)
     other = flow_between(TREE, "p2e0h0", "p3e0h0")
     network.begin(other)
@@ -211,12 +191,11 @@ def test_some_monitors_go_down_and_the_others_work() -> None:
     assert loop.subflows().keys() == {flow for flow in flows if not hit[flow]}
 
 
+@pytest.mark.parametrize("what", ["controller", "monitors"])
 @pytest.mark.parametrize("seed", range(4))
-def test_monitors_start_again_although_half_of_all_messages_are_lost(seed: int) -> None:
-    settings = monitors_down(5, 20, message_loss=0.5)
-    controller = controller_of(TREE, settings)
-    loop, network = Loop(settings, controller, seed), Rates(500.0)
-    network.begin(FLOW)
+def test_a_restart_is_known_although_half_of_all_messages_are_lost(seed: int, what: str) -> None:
+    settings = outage(5, 20, 0.5) if what == "controller" else monitors_down(5, 20, 0.5)
+    loop, network, controller = looped(TREE, settings, FLOW, seed=seed)
     drive(loop, network, 1000)
     assert len(controller.connections[FLOW].places) == len(network.paths[FLOW]) == 2
     assert not network.refused
