@@ -41,11 +41,6 @@ main()
 RUN = ("run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1,2,8")
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    return tmp_path / "results"
-
-
 def use(monkeypatch: pytest.MonkeyPatch, engine: Callable[[], Engine]) -> None:
     monkeypatch.setitem(registry.ENGINES, "fake", engine)
 

@@ -66,9 +66,9 @@ def test_a_saved_command_line_plans_the_same() -> None:
     assert "it exists; name another file" in done.stderr
 
 
-def test_the_command_line_goes_before_the_file() -> None:
+def test_the_command_line_goes_before_the_file_and_an_experiment_before_the_defaults() -> None:
     Path("sweep.toml").write_text(
-        f'[defaults]\nengine = "simulator"\nk = 4\n[[experiment]]\nname = "{STUDY}"\n'
+        f'[defaults]\nengine = "fake"\nk = 4\n[[experiment]]\nname = "{STUDY}"\nengine = "simulator"\n'
     )
     planned = points(refabric("plan", "--config", "sweep.toml", "--json", "--k", "6", "--subflows", "1"))
     assert planned[1].startswith("simulator-k6")

@@ -26,7 +26,7 @@ from model.result import RunResult, Status
 from model.spec import RunSpec
 from tests.support.fake_engine import FakeEngine
 from tests.support.recorded_progress import Recorder
-from tests.support.stored_points import EXPERIMENT, in_window_of, leftovers, result_of, spec_of
+from tests.support.stored_points import in_window_of, leftovers, result_of, spec_of
 
 
 @dataclasses.dataclass
@@ -40,11 +40,6 @@ class Custom(FakeEngine):
 
 
 SPECS = [dataclasses.replace(spec_of(n), engine="fake") for n in (1, 2, 8)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path, EXPERIMENT)
 
 
 def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[SweepOutcome, Recorder]:

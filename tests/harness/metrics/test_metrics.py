@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -21,14 +20,9 @@ from harness.results.store import Store, load
 from model.result import NO_VALUE, PortRow, RunResult, Table
 from model.spec import RunSpec, TopologySpec
 from tests.support.statements import row
-from tests.support.stored_points import EXPERIMENT, flow_row, put, result_of, spec_of
+from tests.support.stored_points import flow_row, put, result_of, spec_of
 
 PINGS = ("t_s", "flow", "subflow", "rtt_ms", "out_ms")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path, EXPERIMENT)
 
 
 def judged(store: Store) -> list[PointResult]:

@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -34,11 +33,6 @@ DESIGN_COLUMNS = (
     "topology_params,faults,cautions,attempts,kinds,algorithm,settings,point,"
     "calls_offered_per_s,calls_completed_per_s,setup_ms_p50,setup_ms_p95,pcscf_fill_pct,scscf_fill_pct"
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path, EXPERIMENT)
 
 
 def rows(store: Store) -> list[dict[str, str]]:

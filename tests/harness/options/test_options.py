@@ -118,9 +118,8 @@ def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     assert smoke.highest_mbps == 10.0
     simulated = options_of(profile="smoke", engine="simulator")
     assert (simulated.base.warmup_s, simulated.base.seconds, simulated.rate_mbps) == (3.0, 8.0, 10.0)
-    own = options_of(
-        profile="smoke", k="6", subflows="4", seconds=2.5, rate="auto", warmup=0.0, seeds=2, seed=7
-    )
+    typed = {"k": "6", "subflows": "4", "seconds": 2.5, "rate": "auto", "warmup": 0.0, "seeds": 2, "seed": 7}
+    own = options_of(profile="smoke", **typed)
     assert (own.ks, own.subflows, own.seeds) == ((6,), (4,), (7, 8))
     assert (own.base.seconds, own.rate_mbps, own.base.warmup_s) == (2.5, None, 0.0)
     quick = options_of()
@@ -131,9 +130,8 @@ def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
 def test_points_share_seeds_queues_and_a_baseline() -> None:
     specs = specs_of(k="4,6", subflows="1,2", seeds=2, queue=50, qmon=True)
     assert len(specs) == len({spec.content_hash() for spec in specs}) == 8
-    assert {(s.link.queue_pkts, s.link.nic_queue_pkts, s.sampling.queues_ms) for s in specs} == {
-        (50, 50, 100)
-    }
+    queues = {(s.link.queue_pkts, s.link.nic_queue_pkts, s.sampling.queues_ms) for s in specs}
+    assert queues == {(50, 50, 100)}
     assert len({baseline_of(spec).content_hash() for spec in specs}) == 2
 
 
@@ -409,8 +407,7 @@ def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "stack",
-    [LINUX, dataclasses.replace(LINUX, ack_gaps=False), StackSpec(acks="at_once", min_rto_ms=10.0)],
+    "stack", [LINUX, dataclasses.replace(LINUX, ack_gaps=False), StackSpec(acks="at_once", min_rto_ms=10.0)]
 )
 @pytest.mark.parametrize("figures_own", [StackSpec(), LINUX])
 def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figures_own: StackSpec) -> None:

@@ -47,11 +47,6 @@ class Saturated(FakeEngine):
         return dataclasses.replace(result, status=Status.SUSPECT, reasons=(of_text(self.reason),))
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    return tmp_path / "results"
-
-
 def use(monkeypatch: pytest.MonkeyPatch, engine: Callable[[], Engine]) -> None:
     monkeypatch.setitem(engines.ENGINES, "fake", engine)
 

@@ -16,15 +16,10 @@ from harness.results import cache, tables
 from harness.results.cache import ResultsCache
 from harness.results.store import Store, StoredPoint, scan
 from model.result import NO_VALUE, Status
-from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
+from tests.support.stored_points import put, result_of, spec_of
 
 FLOWS = 4000
 SEEDS = range(1, 5)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "results", EXPERIMENT)
 
 
 @pytest.fixture

@@ -126,11 +126,6 @@ def test_damage_in_the_middle_of_much(file: Path, size: int) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "results", EXPERIMENT)
-
-
-@pytest.fixture
 def victim(store: Store) -> Path:
     """Return the folder of one of two points."""
     put(store, spec_of(2), result_of([1.0]))

@@ -25,11 +25,6 @@ from model.spec import TopologySpec, WorkloadSpec
 from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "results", EXPERIMENT)
-
-
 def test_a_point_comes_back_as_it_was(store: Store) -> None:
     spec, result = spec_of(8), result_of([1.25, 4.0 / 3.0])
     put(store, spec, result)

@@ -17,7 +17,7 @@ from harness.watch.feed import FEED, MAX_BYTES, Feed, FeedWriter, followed, name
 from model.result import Instant
 from model.spec import WorkloadSpec
 from tests.support.recorded_progress import Recorder
-from tests.support.watch.watched_points import EXPERIMENT, spec_of
+from tests.support.watch.watched_points import spec_of
 
 SPEC = spec_of(2)
 PORTS = 96
@@ -33,11 +33,6 @@ def show(observer: Observer, t_s: float) -> None:
     take = follower(observer)
     assert take is not None
     take(instant(t_s))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path, EXPERIMENT)
 
 
 def only(store: Store) -> Feed:
