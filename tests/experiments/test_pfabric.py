@@ -48,8 +48,7 @@ def test_a_lower_load_runs_longer_for_as_many_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "links", "round_trip_us"),
-    [("overall", 4, 14.6), ("star", 2, 13.3), ("fat-tree", 6, 12.0)],
+    ("name", "links", "round_trip_us"), [("overall", 4, 14.6), ("star", 2, 13.3), ("fat-tree", 6, 12.0)]
 )
 def test_the_longest_round_trip_is_the_papers_and_fills_no_window(
     name: str, links: int, round_trip_us: float

@@ -8,31 +8,23 @@ import pytest
 
 from analysis.noise_effects import delay_share
 from common.errors import UsageError
-from engines.registry import SIMULATOR, make
+from engines.registry import SIMULATOR
 from experiments.registry import EXPERIMENTS
 from harness.baseline import baseline_of, is_baseline
 from harness.options.options import UserOptions, resolve
 from harness.plan import session
 from model import tuning
 from model.noise import QUIET, lateness_ms, noisy
-from model.spec import (
-    CLOCKS,
-    OF_ALL,
-    OF_FABRIC,
-    OF_HOSTS,
-    NoiseSpec,
-    RunSpec,
-    StackSpec,
-)
+from model.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec, StackSpec
 from tests.support.fake_engine import FakeEngine
 from tests.support.figures import points_of
 
 
-def noise_specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
+def noise_specs(name: str, engine: str) -> list[RunSpec]:
     (figure,) = EXPERIMENTS[name].figures
     defaults = figure.emulated if engine == "mininet" else figure.defaults
     assert defaults is not None
-    return points_of(figure, defaults, engine=engine, profile=profile)
+    return points_of(figure, defaults, engine=engine)
 
 
 def hashes(points: list[RunSpec]) -> set[str]:
@@ -67,12 +59,6 @@ def test_the_baseline_is_quiet_whatever_the_noise() -> None:
     assert len(hashes(baselines)) == 1
     assert is_baseline(baselines[0])
     assert not noisy(baselines[0])
-
-
-@pytest.mark.parametrize("name", ["noise", "noise-short"])
-def test_all_simulated_points_can_run(name: str) -> None:
-    for spec in noise_specs(name, SIMULATOR, "smoke"):
-        make(SIMULATOR).check(spec)
 
 
 def test_it_has_networks_of_its_own() -> None:

@@ -10,11 +10,7 @@ import pytest
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts import congestion_controls
-from plots.charts.congestion_controls import (
-    cells_of,
-    comparisons,
-    retransmitted_pct,
-)
+from plots.charts.congestion_controls import cells_of, comparisons, retransmitted_pct
 from plots.data import Inputs, Point, panels
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point, port_row
 from tests.support.svg_text import words_of

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
-from harness.labels import settings
 from harness.options.fields import SPEC_FIELDS, changed
 from model.words import RELATIONS, WORDS
 from plots.data import Point, panels
 from plots.shared import saving, style
-from plots.shared.naming import MAX_STEM, file_stems, special
+from plots.shared.naming import MAX_STEM, file_stems
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.style import levels_of, parameters
 from tests.support.chart_points import SIGCOMM11_LEVELS, point
@@ -67,14 +66,6 @@ def test_an_unusual_value_shows_in_file_names_and_captions(path: str) -> None:
 def test_words_on_several_fields_show_in_file_names_and_captions(path: str) -> None:
     stems, captions = shown(*PAIRS[path])
     assert len(set(stems)) == len(set(captions)) == 2
-
-
-@pytest.mark.parametrize("path", sorted(set(WORDS) - {"link.ecn_pkts"}))
-def test_charts_and_labels_use_the_same_words(path: str) -> None:
-    spec = point_with({path: other(path)}).spec
-    words = WORDS[path](other(path))
-    assert special(spec) == [words]
-    assert settings(spec) == f"10 s warm-up, {words}"
 
 
 def test_a_caption_does_not_name_a_limit_in_packets_of_queues_in_bytes() -> None:

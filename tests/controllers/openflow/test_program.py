@@ -79,9 +79,7 @@ def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives(switches
     assert len(switches.arrived) == 20
 
 
-def test_nothing_is_put_out_before_all_switches_beyond_have_confirmed(
-    switches: FakeSwitches,
-) -> None:
+def test_nothing_is_put_out_before_all_switches_beyond_have_confirmed(switches: FakeSwitches) -> None:
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
     beyond = [to for to, message in switches.sent if isinstance(message, Install)]
@@ -107,9 +105,7 @@ def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end(switche
     assert switches.controller.counts.flows_set_up == 1
 
 
-def test_a_packet_sent_in_just_before_its_rule_makes_no_rule(
-    switches: FakeSwitches,
-) -> None:
+def test_a_packet_sent_in_just_before_its_rule_makes_no_rule(switches: FakeSwitches) -> None:
     _set_up(switches, tcp())
     switches.sent.clear()
     switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, frame(tcp()))
@@ -133,9 +129,7 @@ def test_a_packet_off_its_flows_path_is_put_out_at_the_end_of_it(switches: FakeS
     assert switches.controller.counts.astray == 1
 
 
-def test_one_that_comes_in_while_its_rules_are_made_follows_in_order(
-    switches: FakeSwitches,
-) -> None:
+def test_one_that_comes_in_while_its_rules_are_made_follows_in_order(switches: FakeSwitches) -> None:
     assert switches.offer(tcp()) is None
     nodes = HASHED.path(tcp())
     switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
@@ -169,9 +163,7 @@ def test_arp_is_answered_from_the_topology_and_only_to_the_sender(switches: Fake
     assert len(switches.sent) == 1
 
 
-def test_the_switch_drops_packets_to_unknown_addresses_from_the_second_on(
-    switches: FakeSwitches,
-) -> None:
+def test_the_switch_drops_packets_to_unknown_addresses_from_the_second_on(switches: FakeSwitches) -> None:
     assert switches.offer(tcp(dst="10.99.0.1")) is None
     switches.offer(tcp(dst="10.99.0.1", sport=2))
     assert switches.controller.counts.packets_in == 1
@@ -193,9 +185,7 @@ def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew(switc
     assert _set_up(switches, tcp()) == first
 
 
-def test_what_waits_for_a_switch_that_goes_begins_again_with_the_next_packet(
-    switches: FakeSwitches,
-) -> None:
+def test_what_waits_for_a_switch_that_goes_begins_again_with_the_next_packet(switches: FakeSwitches) -> None:
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
     switches.controller.switch_gone(dpid(nodes[3]))
@@ -324,9 +314,7 @@ def test_a_running_flow_is_moved_without_one_moment_without_a_path(switches: Fak
     assert switches.controller.flows[tcp()] == after
 
 
-def test_a_flow_yet_to_come_takes_the_path_set_for_it_until_it_is_cleared(
-    switches: FakeSwitches,
-) -> None:
+def test_a_flow_yet_to_come_takes_the_path_set_for_it_until_it_is_cleared(switches: FakeSwitches) -> None:
     usual = HASHED.path(tcp())
     switches.controller.set_path(tcp(), _other_path(switches, usual))
     assert not switches.sent
@@ -348,9 +336,7 @@ def test_a_path_set_while_the_flow_is_being_set_up_comes_next(switches: FakeSwit
     assert switches.offer(tcp()) == other
 
 
-def test_a_path_set_to_the_usual_one_is_forgotten_when_it_idles(
-    switches: FakeSwitches,
-) -> None:
+def test_a_path_set_to_the_usual_one_is_forgotten_when_it_idles(switches: FakeSwitches) -> None:
     switches.offer(tcp())
     switches.controller.set_path(tcp(), HASHED.path(tcp()))
     switches.confirm_all()

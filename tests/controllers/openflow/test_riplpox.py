@@ -15,8 +15,6 @@ import pytest
 
 from common.errors import HostUnfitError, UsageError
 from controllers.openflow.config import ControllerConfig, Mode
-from controllers.openflow.messages import Barrier
-from controllers.openflow.of10 import encode
 from controllers.openflow.riplpox import RiplPox, pox_dir, ripl_config
 from controllers.rules import Routes
 from tests.controllers.openflow.fake_switches import frame, tcp
@@ -268,7 +266,3 @@ def _be_a_switch(switch: socket.socket, number: int, ports: int) -> None:
             elif kind == BARRIER:
                 barriers += 1
                 switch.sendall(bytes([1, 19, 0, 8]) + xid)
-
-
-def test_the_fake_barrier_is_a_barrier() -> None:
-    assert encode(Barrier(9))[1] == BARRIER

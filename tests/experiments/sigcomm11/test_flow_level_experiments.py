@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
+from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
 from experiments.registry import CATALOGUE
-from experiments.sigcomm11.flow_level import ENOUGH_PCT, NETWORKS, SizedNetwork
+from experiments.sigcomm11.flow_level import ENOUGH_PCT, NETWORKS
 from model.spec import RunSpec
 from tests.support.figures import points_of, refabric
 
@@ -42,14 +42,6 @@ def test_three_kinds_of_network_grow_from_a_hundred_hosts_on() -> None:
     assert {spec.stack.acks for spec in specs} == {"routed"}
     small = [network for network in NETWORKS if network.packets]
     assert {s.topology.kind for s in specs if s.engine == SIMULATOR} == {n.topology.kind for n in small}
-
-
-@pytest.mark.parametrize("network", [network for network in NETWORKS if network.packets])
-def test_engines_take_what_the_experiment_asks(network: SizedNetwork) -> None:
-    asked = {s.engine: s for s in points("subflows-needed") if s.topology == network.topology}
-    assert set(asked) == {FLOW_LEVEL, SIMULATOR}
-    for spec in asked.values():
-        make(spec.engine).check(spec)
 
 
 def test_a_tree_of_128_hosts_is_used_to_ninety_percent_with_at_most_eight_subflows(tmp_path: Path) -> None:
