@@ -185,13 +185,6 @@ def test_a_point_without_a_number_is_reported() -> None:
     assert comparison.compared[0].goodput.how is How.NOTHING
 
 
-def test_simulated_hosts_have_no_traffic_program() -> None:
-    simulated = shown(compare(side(seeds([2.0], engine="simulator")), side(seeds([2.1], engine="simulator"))))
-    assert "traffic" not in simulated
-    by_iperf3 = side(seeds([2.0], traffic="iperf3")), side(seeds([2.1], traffic="iperf3"))
-    assert "iperf3 traffic" in shown(compare(*by_iperf3))
-
-
 def test_without_a_baseline_raw_goodput_is_compared() -> None:
     alone = Side(Path("b"), tuple(point_results.judge(seeds([2.5]))), ())
     compared = compare(side(seeds([2.0])), alone).compared[0]

@@ -398,9 +398,8 @@ def simulated_options(**typed: Any) -> SweepOptions:
 def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
     asked = ("acks=at_once", "sack=off", "min_rto_ms=10", "initial_window=1", "receive_buffer=64")
     stack = simulated_options(stack=asked).base.stack
-    assert stack == StackSpec(
-        acks="at_once", sack=False, min_rto_ms=10.0, initial_window=1, receive_buffer=64
-    )
+    wanted = StackSpec(acks="at_once", sack=False, min_rto_ms=10.0, initial_window=1, receive_buffer=64)
+    assert stack == wanted
     assert simulated_options(stack=tuple(stack_words(stack).split())).base.stack == stack
     assert set(STACK_FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
     assert simulated_options(stack=tuple(usual_stack().split(", "))).base.stack == StackSpec()
@@ -512,7 +511,5 @@ def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
     assert "--stack min_rto_ms=10" in page.replace("</span> <span>", " ")
     assert "sudo .venv/bin/refabric run cs244-one-to-one" not in page
     (tmp_path / "cs244-one-to-one" / points[0].name / "origin.json").unlink()
-    resumed = refabric(
-        "status", "cs244-one-to-one", *SMALL, "--stack", "min_rto_ms=10", "--results", str(tmp_path)
-    )
+    resumed = refabric("status", "cs244-one-to-one", *SMALL, "--results", str(tmp_path))
     assert "origin.json" in resumed.stderr

