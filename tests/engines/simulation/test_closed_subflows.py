@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,13 @@ def on_demand(pkts: int = 0, *, loss: float = 0.0, handshake: bool = True, **mor
     options = stack(on_demand=True, handshake=handshake, **more)
     plan = network(4, delay_ps=MS, queue_pkts=20, loss=loss)
     return Simulation(plan, options, [tcp(TWO_PATHS, pkts=pkts, cc="lia")])
+
+
+def toggled(simulation: Simulation, turns: int, *, every_ps: int = 7 * MS, closes: int = 2) -> Iterator[bool]:
+    """Open the second subflow each turn but each `closes`-th, in which it is closed; yield whether it was."""
+    for turn in range(1, turns):
+        simulation.run_until(turn * every_ps)
+        yield simulation.open_subflow(1) if turn % closes else simulation.close_subflow(1)
 
 
 def sent_pkts(simulation: Simulation, nic: int) -> int:
@@ -64,13 +72,8 @@ def test_all_data_arrives_whenever_it_closes(
     simulation = on_demand(
         1500, loss=loss, handshake=handshake, sack=sack, reinject=reinject, scheduler=scheduler
     )
-    done = []
-    for turn in range(1, 400):
-        simulation.run_until(turn * 7 * MS)
-        act = simulation.open_subflow if turn % 2 else simulation.close_subflow
-        done.append(act(1))
+    assert sum(toggled(simulation, 400)) > 60
     simulation.run_until(30 * S)
-    assert sum(done) > 60
     assert simulation.flows()["delivered_bytes"][0] == 1500 * PAYLOAD
     assert simulation.flows()["completed_ps"][0] < 30 * S
     assert conserved(simulation) and simulation.descriptors_in_use() == 0
@@ -167,11 +170,7 @@ def test_what_cannot_be_closed() -> None:
 
 
 def test_closing_is_reproducible() -> None:
-    seen = []
-    for _ in range(2):
-        simulation = on_demand(loss=0.01)
-        for turn in range(1, 100):
-            simulation.run_until(turn * 13 * MS)
-            (simulation.open_subflow if turn % 3 else simulation.close_subflow)(1)
-        seen.append(simulation.subflows()["acked_pkts"])
-    assert np.array_equal(seen[0], seen[1])
+    simulations = [on_demand(loss=0.01) for _ in range(2)]
+    done = [list(toggled(each, 100, every_ps=13 * MS, closes=3)) for each in simulations]
+    first, second = (each.subflows()["acked_pkts"].tolist() for each in simulations)
+    assert done[0] == done[1] and first == second
