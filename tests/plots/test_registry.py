@@ -164,7 +164,7 @@ UNMARKED = {
 
 
 def doubtful(of: Point) -> Point:
-    """Return a suspect point of another seed, whose flows are three times as slow."""
+    """Return a suspect point of an earlier seed, whose flows are three times as slow."""
     flows = tuple(
         dataclasses.replace(
             flow, goodput_mbps=flow.goodput_mbps / 3, completed_s=3 * flow.completed_s,
@@ -174,7 +174,7 @@ def doubtful(of: Point) -> Point:
     )  # fmt: skip
     reasons = (of_text("reason of suspect"),)
     pct = of.goodput_pct and dataclasses.replace(of.goodput_pct, mean=of.goodput_pct.mean / 3)
-    return changed(of, seed=2, status=Status.SUSPECT, reasons=reasons, flows=flows, goodput_pct=pct)
+    return changed(of, seed=0, status=Status.SUSPECT, reasons=reasons, flows=flows, goodput_pct=pct)
 
 
 def titles_of(paths: Sequence[Path]) -> list[str]:
