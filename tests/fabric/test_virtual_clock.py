@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,6 +138,17 @@ def test_every_packet_is_delivered_or_dropped_once_and_flows_keep_their_order(
     assert counters["dropped"] == int(counters["drops"].sum()) == lost
     for serials in arrived.values():
         assert serials == sorted(serials)
+
+
+@pytest.mark.parametrize("queued", [33, 129, 257, 600])
+def test_packets_of_many_sizes_leave_one_by_one(queued: int) -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=8_000_000, queue_pkts=0))  # a byte in 1 us
+    lengths = [100 + i for i in range(queued)]
+    for length in lengths:
+        fabric.inject(0, 0, length, flow(A, B))
+    for number, end_us in enumerate(accumulate(lengths), 1):
+        fabric.run_until(end_us * US)
+        assert fabric.counters()["queued_pkts"][0] == queued - number
 
 
 sizes = st.one_of(st.sampled_from([40, 1500]), st.sampled_from([40, 66, 590, 1500]), st.integers(40, 1500))
