@@ -132,6 +132,24 @@ def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path)
     assert "640 switch queues" in words_of(path)
 
 
+def test_many_flows_stay_small_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    flows = tuple(
+        dataclasses.replace(
+            flow_row(n),
+            goodput_mbps=float(rng.uniform(0, 5)),
+            srtt_ms_mean=float(ms),
+            srtt_ms_std=1.0,
+            ping_ms_mean=float(ms),
+        )
+        for n, ms in enumerate(rng.uniform(1, 5000, 16_256))
+    )
+    every = changed(point(8), flows=flows)
+    for name in ("rtt", "rank"):
+        (path,) = CHARTS[name].draw([every], tmp_path)
+        assert path.stat().st_size < MAX_BYTES
+
+
 def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
     ports = (port_row(3, "a", "b", "edge-agg"), port_row(1, "h", "a", "host-edge"))
     tables = {

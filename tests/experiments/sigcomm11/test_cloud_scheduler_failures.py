@@ -13,6 +13,7 @@ from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack,
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS, OVER_FIRST_FIT
 from experiments.sigcomm11.robustness import LINK_FAILURE, LOSS_AND_COST
 from harness.labels import workload_label
+from harness.plan.sweeps import core_failure
 from model.links import check_events
 from model.schedulers import scheduler_words
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -122,6 +123,10 @@ def test_a_quarter_of_the_core_fails_and_comes_back(k: int, switches: int) -> No
 def test_events_of_ones_own_go_before_the_figures() -> None:
     (spec,) = points_of(LINK_FAILURE, k="4", subflows="8", event=("3:p0a0-c0",))
     assert [(event.t_s, event.a, event.b) for event in spec.events] == [(3.0, "p0a0", "c0")]
+
+
+def test_a_network_without_a_core_has_nothing_to_fail() -> None:
+    assert core_failure(TopologySpec("star", {"n": 4}), 1.0, 2.0) == ()
 
 
 def test_statements_of_whose_digits_nothing_is_known_say_so() -> None:
