@@ -163,7 +163,7 @@ class ControlClient:
         self._ask(op="clear_path", flow=_parts(flow))
 
     def counts(self) -> dict[str, int]:
-        """Return the controller's statistics: packets in, flows set up, and so on (`program.Counts`)."""
+        """Return the controller's statistics: packets in, flows set up ... (`program.ControllerCounts`)."""
         return dict(self._ask(op="counts"))
 
     def _ask(self, **request: object) -> Any:
