@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from common.version import VERSION
 from experiments.command import main
-from harness.cli.commands import COMMANDS
+from experiments.registry import EXPERIMENTS
+from harness.cli.commands import COMMANDS, next_steps
 from harness.cli.manuals import pages
 from harness.results import contents
 from tests.support import chart_files
@@ -45,6 +51,56 @@ def test_commands_experiments_options_and_values_are_completed() -> None:
     assert completed(f"refabric plan {STUDY} --engine mininet,sim") == ["mininet,simulator"]
     assert completed(f"refabric plan {STUDY} --topology fi") == ["file:"]
     assert completed("refabric run ./m") == ["./m"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_of_a_shell_is_printed(shell: str, tmp_path: Path) -> None:
+    done = refabric("completion", shell)
+    assert done.exit_code == 0
+    assert f"_REFABRIC_COMPLETE={shell}_complete" in done.stdout
+    (tmp_path / "script").write_text(done.stdout)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", tmp_path / "script"], check=True, timeout=30)
+    assert refabric("completion", "tcsh").exit_code == 2
+
+
+def test_the_version_is_printed() -> None:
+    assert refabric("--version").stdout.split()[-1] == VERSION
+
+
+def test_the_list_has_every_experiment_and_each_kind_of_choice() -> None:
+    every = json.loads(refabric("list", "--json").stdout)
+    assert set(EXPERIMENTS) <= set(every["experiments"])
+    done = refabric("list")
+    for name in (*EXPERIMENTS, "fat_tree", "one_to_one", "reno", "first_fit", "mininet", "paper"):
+        assert name in done.stdout, name
+
+
+def inside(found: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Yield the path and the command of a command and of all inside it."""
+    yield context.command_path, found
+    if isinstance(found, click.Group):
+        for name in found.list_commands(context):
+            inner = found.get_command(context, name)
+            assert inner is not None, name
+            yield from inside(inner, click.Context(inner, info_name=name, parent=context))
+
+
+def test_every_command_and_option_has_help() -> None:
+    every = dict(inside(main, click.Context(main, info_name="refabric")))
+    assert {"refabric run", "refabric kernel build"} < set(every)
+    for path, found in every.items():
+        options = [each for each in found.params if isinstance(each, click.Option) and not each.hidden]
+        assert found.help and all(each.help for each in options), path
+
+
+def test_next_steps_of_a_wheel_name_commands_and_no_script(tmp_path: Path) -> None:
+    """An installed wheel has no run_mptcp.sh, which is in a clone."""
+    assert "run_mptcp.sh" in next_steps()
+    steps = next_steps(tmp_path)
+    assert "run_mptcp.sh" not in steps
+    commands = [line.split()[1] for line in steps.splitlines()[1:]]
+    assert commands and set(commands) <= set(COMMANDS)
 
 
 @pytest.mark.parametrize(
