@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import io
-import multiprocessing
 import os
 import shutil
 import signal
@@ -18,11 +17,13 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import connection
-from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from common.errors import RefabricError, RunError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkContext
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where root's programs are found."""
@@ -100,7 +101,6 @@ def _interrupt() -> None:
 T = TypeVar("T")
 _PR_SET_PDEATHSIG = 1
 END_S = 2.0
-_FORK = multiprocessing.get_context("fork")
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,14 @@ def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     at_once = min(len(tasks), len(os.sched_getaffinity(0)))
     if at_once < 2:
         return [task() for task in tasks]
+    # Imported here, because every command imports this module, and few run tasks.
+    import multiprocessing  # noqa: PLC0415
+
     sys.stdout.flush()
-    following = _FORK.Value("q", 0)
+    fork = multiprocessing.get_context("fork")
+    following = fork.Value("q", 0)
     with contextlib.ExitStack() as stack:
-        pipes = [stack.enter_context(_process(tasks, following)) for _ in range(at_once)]
+        pipes = [stack.enter_context(_process(fork, tasks, following)) for _ in range(at_once)]
         done = {each.number: each for each in _results(pipes)}
     for line in dict.fromkeys(line for number in sorted(done) for line in done[number].said.splitlines()):
         print(line, file=sys.stderr)
@@ -147,9 +151,9 @@ def follow_parent() -> None:
 
 
 @contextlib.contextmanager
-def _process(tasks: Sequence[Callable[[], Any]], following: Any) -> Iterator[Connection]:
-    here, there = _FORK.Pipe(duplex=False)
-    process = _FORK.Process(target=_serve, args=(tasks, following, here, there), daemon=True)
+def _process(fork: ForkContext, tasks: Sequence[Callable[[], Any]], following: Any) -> Iterator[Connection]:
+    here, there = fork.Pipe(duplex=False)
+    process = fork.Process(target=_serve, args=(tasks, following, here, there), daemon=True)
     process.start()
     there.close()
     try:
@@ -193,10 +197,12 @@ def _carried_out(number: int, tasks: Sequence[Callable[[], Any]]) -> _Done[Any]:
 
 def _results(pipes: Sequence[Connection]) -> Iterator[_Done[Any]]:
     """Yield results in the order in which they arrive, until every process has ended."""
+    from multiprocessing import connection  # noqa: PLC0415 -- as in side_by_side
+
     open_pipes = list(pipes)
     while open_pipes:
         for pipe in connection.wait(open_pipes):
-            assert isinstance(pipe, Connection)
+            assert isinstance(pipe, connection.Connection)
             try:
                 yield pipe.recv()
             except EOFError:

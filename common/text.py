@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -61,5 +60,7 @@ MOST, CUTOFF = 3, 0.6
 
 def did_you_mean(name: str, known: Iterable[str], end: str = "? ") -> str:
     """Return `did you mean run or runs? ` with `end` at its end; empty if no name is close."""
+    import difflib  # noqa: PLC0415 -- only a wrong name needs it, and root's helper imports this module
+
     close = difflib.get_close_matches(name, list(known), n=MOST, cutoff=CUTOFF)
     return f"did you mean {' or '.join(close)}{end}" if close else ""
