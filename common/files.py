@@ -1,4 +1,4 @@
-"""Atomic writes: files and folders that are either complete or absent.
+"""Files: atomic writes, so that files and folders are complete or absent, and files that users name.
 
 A folder being written is called `.tmp-<name>-<random>`. It contains a file `owner`, which the writer keeps
 locked (`flock`). The kernel releases the lock when the writer dies, for any reason. Unlike a pid, the lock is
@@ -6,6 +6,8 @@ valid across PID namespaces, and over NFS across machines (nfs(5), `local_lock`)
 
 A finished folder swaps names with an older one in one step. Where a file system cannot swap names, the older
 one is called `.old-<name>` for a moment; the next run puts it back, or removes it.
+
+Writing to the store raises StoreError; a file that a user names (`text_of`, `write_new`), UsageError.
 """
 
 from __future__ import annotations
@@ -329,11 +331,11 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-MAX_BYTES = 1 << 26
+MAX_TEXT_BYTES = 1 << 26
 MAX_LABEL = 40
 
 
-def text_of(what: str, path: Path, limit: int = MAX_BYTES) -> str:
+def text_of(what: str, path: Path, limit: int = MAX_TEXT_BYTES) -> str:
     """Return the text of a regular file of at most `limit` bytes. Raises UsageError that begins with `what`.
 
     It does not wait for a pipe's writer.
@@ -377,7 +379,7 @@ def label_of(path: Path) -> str:
 OWNER = "owner"
 """The file in a `.tmp-` folder that its writer keeps locked."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_MAX_BYTES = 200
+_MAX_OWNER_BYTES = 200
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -409,7 +411,7 @@ def is_abandoned(folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return _is_dead(os.read(handle, _MAX_BYTES))
+        return _is_dead(os.read(handle, _MAX_OWNER_BYTES))
     finally:
         os.close(handle)
     return True

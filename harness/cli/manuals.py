@@ -24,6 +24,9 @@ from common.files import storing
 from common.version import VERSION
 from harness.cli.options import UsersPath, interruptible, users_path
 
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILDER = ROOT / "docs" / "tools" / "site.py"
 SITE_MARK = ".refabric-site"
@@ -121,10 +124,6 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', "") + '"'
 
 
-if TYPE_CHECKING:
-    from http.server import ThreadingHTTPServer
-
-
 @click.command(short_help="Build the documentation as a site with a search.")
 @click.option(
     "--output", type=UsersPath(path_type=Path, file_okay=False), default=Path("site"), show_default=True,
@@ -199,7 +198,7 @@ def site_server(folder: Path, port: int) -> ThreadingHTTPServer:
     It answers requests for this machine only: another name may be a page's, which a browser shows as that
     page's own (DNS rebinding). Raises UsageError for a port in use.
     """
-    # Imported here, because http.server is slow to import and this module is needed by every command.
+    # Imported here, because http.server is slow to import, and `refabric --help` imports every command.
     from http import HTTPStatus  # noqa: PLC0415
     from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
 

@@ -256,7 +256,7 @@ class JsonProgress:
 def point_fields(experiment: str, judged: point_results.PointResult) -> dict[str, Any]:
     """Return a point as fields for JSON.
 
-    These are its name, the columns of point_results.csv, and reasons, cautions and attempts as records.
+    These are its name, the columns of summary.csv, and reasons, cautions and attempts as records.
     """
     records = {
         "reason_records": [reason.to_json() for reason in judged.reasons],

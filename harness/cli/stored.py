@@ -28,7 +28,6 @@ from harness.load import loaded
 from harness.options.options import UserOptions
 from harness.plan import session
 from harness.results import contents, point_results, store
-from harness.results import contents as exporting
 from harness.streams import fitted, write_json
 from model.reasons import texts
 
@@ -199,7 +198,7 @@ def export(experiment: str, results: Path, output: Path | None, samples: bool) -
             f"{experiment}: no results of it in {results}; there are: {', '.join(known) or 'none'}"
         )
     target = output or Path(f"{experiment}.zip")
-    count, length = exporting.export(known[experiment], target, samples, VERSION)
+    count, length = contents.export(known[experiment], target, samples, VERSION)
     click.echo(f"{target}: {count} files, {size(length)}")
 
 

@@ -4,6 +4,9 @@ Repetitions are seeds: the spread over a point's flows says nothing about anothe
 more seeds on both sides a difference has a 95 % interval, paired by seed if the seeds drew the same
 permutation. With one seed it has none; the flows are compared one by one instead. Means leave out suspect
 points unless all points are suspect.
+
+`load_sides` reads the folders, `conditions` and `match` say which points belong together, `compare` computes
+the differences, and `disagreements` lists what must agree and does not.
 """
 
 from __future__ import annotations

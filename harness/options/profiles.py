@@ -40,7 +40,7 @@ class Profile:
 
         In virtual time flows start together and wait only for the network. A tenth of the time is enough at
         100 Mb/s and more. At 10 Mb/s and less, where a full queue lasts as long as timers, durations are
-        those of real time. In real time slow links get longer durations (windows.py).
+        those of real time. In real time slow links get longer durations (rates.py, `Window`).
         """
         if not virtual_time:
             return self.warmup_s, self.seconds

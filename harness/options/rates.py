@@ -1,4 +1,5 @@
-"""Link rates as options and figures give them: a number, or what `auto` means for a figure. Pure."""
+"""Link rates as options and figures give them, what `auto` means for a figure, and the durations that links
+need at their rate. Pure."""
 
 from __future__ import annotations
 

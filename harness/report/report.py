@@ -2,6 +2,9 @@
 
 The page contains its charts and its styles. It has no script and fetches nothing. It is made from
 stored results only, so it can be made again at any time, and from part of them.
+
+The page on two results folders (`--compare`) is made here, too. `refabric run` makes charts and report again
+only if they would change, as a hidden file beside the report says (`draw_and_report`).
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ REPORT = "report.html"
 MARK = b'<meta name="generator" content="refabric">'
 """A line of every page, by which refabric recognises it."""
 MAX_PAGE_BYTES = 1 << 30
+MAX_BYTES = 1 << 26
+"""Largest chart, and largest record of what was drawn."""
 TEMPLATES = Path(__file__).parent / "templates"
 
 Charts = Mapping[str, Sequence[Path]]
@@ -275,7 +280,6 @@ def _drawn(path: Path, chart: Chart) -> Drawn:
     return Drawn(picture(svg, chart.title, chart.reading), chart.reading)
 
 
-MAX_BYTES = 1 << 26
 _FONT, _FONTS = "'DejaVu Sans'", "'DejaVu Sans', Verdana, Arial, sans-serif"
 _TEXT = re.compile(r'<text style="font-size: (\d+(?:\.\d+)?)px[^<>]*>([^<]*)</text>')
 
@@ -356,7 +360,6 @@ def _escaped(text: str) -> str:
 
 
 FORMAT, SCHEMA = "refabric-drawn", 1
-MAX_BYTES = 1 << 26
 _DRAWN_BY = ("matplotlib", "numpy", "jinja2")
 _SOURCES = frozenset({".py", ".html", ".css", ".js", ".txt"})
 

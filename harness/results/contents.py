@@ -1,4 +1,7 @@
-"""What a results folder holds: the files that refabric wrote, and others, which it never removes."""
+"""What a results folder holds: the files that refabric wrote, and others, which it never removes or exports.
+
+No link on the way to a file is followed, because anybody may have written the folder.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ def experiment_folders(results: Path) -> list[Path]:
 
 
 def _is_point(folder: Path) -> bool:
-    """Return whether refabric wrote the folder of this point, in any version that it recognises."""
+    """Return whether refabric wrote the folder of this point, in the format of this version."""
     if not _POINT.fullmatch(folder.name) or folder.is_symlink():
         return False
     try:

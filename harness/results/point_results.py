@@ -3,6 +3,8 @@
 A baseline can be computed: within half a percent of the computed value it is right, whatever the machine
 did. A point is suspect if its baseline is suspect and off that value. A point without a usable baseline
 keeps its goodput in Mb/s and has no percentages.
+
+Points that were emulated and simulated are paired here, too (`pairs`).
 """
 
 from __future__ import annotations

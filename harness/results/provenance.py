@@ -1,7 +1,7 @@
-"""The provenance of points as a flat list of facts to compare: kernel, CPU, tools, sysctls, revision. Pure.
+"""The provenance of points as facts to compare and to report: kernel, CPU, tools, sysctls, revision. Pure.
 
 Facts describe machine and software. Measurements of a run itself (packet counters, stalled attempts) differ
-between any two runs and are left out.
+between any two runs: they are no facts, and the report sums them up.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ def facts(provenance: Mapping[str, Any]) -> dict[Fact, str]:
         if key in COUNTED:
             continue
         if isinstance(value, Mapping):
-            # In old results "kernel" holds counters; these results do not name the kernel.
-            if key != "kernel":
-                found |= {Fact(key, str(name)): _text(each) for name, each in value.items()}
+            found |= {Fact(key, str(name)): _text(each) for name, each in value.items()}
         else:
             found[Fact("", key)] = _text(value)
     return found

@@ -1,4 +1,7 @@
-"""The checked content of a stored point's run.json: every value has its type, every name is known here."""
+"""The content of a stored point's run.json, checked: every value has its type, every name is known here.
+
+Its attempts are all runs of the point; their words are here, too.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ that differs between machines. A point's folder appears whole (written aside, sy
 `run.json` has a schema number and the number of rows of every table, so that a later reader knows the format
 and notices missing rows. A point's name has its main settings and the content hash of its spec: other
 parameters make another point.
+
+Where figures share a folder, a manifest of each (figures/<figure>.json) has the names of its points.
 """
 
 from __future__ import annotations

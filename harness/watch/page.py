@@ -1,4 +1,5 @@
-"""The page as HTML: self-contained with finished points in it, or as `refabric watch` serves it.
+"""The page as HTML: self-contained with finished points in it, or as `refabric watch` serves it; and what it
+shows of a point, as JSON: the network as drawn, its flows with their paths, the steps of stored samples.
 
 It has one script and one style, and a content security policy that names their hashes and allows no fetch
 (a served page: none but from its own server). What files and tools say enters as JSON, and the script puts it
