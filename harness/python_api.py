@@ -393,7 +393,7 @@ def _array(values: Sequence[Any]) -> Any:
 
 
 def _chart(path: Path, figure: Figure) -> Chart:
-    name = path.stem.split("-", 1)[0]
+    name = figures.chart_of(path)
     return Chart(name, figure.chart(name).title, path.read_text())
 
 

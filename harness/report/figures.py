@@ -61,9 +61,14 @@ def _remove_others(wanted: FigureCharts, drawn: Sequence[Path]) -> None:
 
     with files.storing(f"removing old charts in {wanted.out}"):
         for path in wanted.out.iterdir():
-            is_chart = path.suffix[1:] in FORMATS and path.stem.split("-", 1)[0] in wanted.figure.charts
+            is_chart = path.suffix[1:] in FORMATS and chart_of(path) in wanted.figure.charts
             if is_chart and path not in drawn:
                 path.unlink()
+
+
+def chart_of(path: Path) -> str:
+    """Return the name of a file's chart: the first part of the file's name (plots/shared/naming.py)."""
+    return path.stem.split("-", 1)[0]
 
 
 def _charts(wanted: FigureCharts) -> list[Callable[[], list[Path]]]:

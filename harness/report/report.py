@@ -240,7 +240,7 @@ def _parts(loaded: ExperimentResults, charts: Charts) -> list[Part]:
 def _part(shown: FigureResults, charts: Sequence[Path], same_as: str) -> Part:
     own = OwnSettings([shown.figure])
     drawn = {
-        name: [p for p in charts if p.suffix == ".svg" and _chart_of(p) == name]
+        name: [p for p in charts if p.suffix == ".svg" and figures.chart_of(p) == name]
         for name in shown.figure.charts
     }
     empty = [
@@ -264,11 +264,6 @@ def _part(shown: FigureResults, charts: Sequence[Path], same_as: str) -> Part:
         ),
         same_as,
     )
-
-
-def _chart_of(path: Path) -> str:
-    """Return the chart of a file: its name is the first part of the file's name (plots/data.py)."""
-    return path.stem.split("-", 1)[0]
 
 
 def _drawn(path: Path, chart: Chart) -> Drawn:
