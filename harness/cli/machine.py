@@ -210,8 +210,7 @@ def worker(
 
     from harness.execute.dask_cluster import check_address  # noqa: PLC0415
 
-    check_address(address, client.available(), insecure)
-
+    check_address(address, client.available(), insecure, "ADDRESS")
     argv = [address, "--host", host, "--no-dashboard"]
     if memory_limit:
         argv += ["--memory-limit", memory_limit]

@@ -88,8 +88,8 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
             client.close(timeout=CONNECT_S)
 
 
-def check_address(address: str, root: bool, insecure: bool) -> None:
-    """Raise UsageError unless this is an address that a sweep of this user may connect to.
+def check_address(address: str, root: bool, insecure: bool, option: str = "--dask") -> None:
+    """Raise UsageError unless this is an address that a sweep of this user may connect to; `option` has it.
 
     A scheduler can run any code in the process that connects to it. Without TLS, so can anybody who can
     reach or imitate the scheduler, on this machine, too. A process that is `root`, or has root's helper,
@@ -102,11 +102,11 @@ def check_address(address: str, root: bool, insecure: bool) -> None:
         good = False
     if not good:
         raise UsageError(
-            f"--dask {address}: not an address of a scheduler; write it like tcp://10.0.0.1:8786"
+            f"{option} {address}: not an address of a scheduler; write it like tcp://10.0.0.1:8786"
         )
     if root and not insecure and parts.scheme == "tcp":
         raise UsageError(
-            f"--dask {address}: with root's helper, a scheduler must use tls:// (docs/clusters.md has the "
+            f"{option} {address}: with root's helper, a scheduler must use tls:// (docs/clusters.md has the "
             "commands); run it without sudo, or add --insecure if nobody else can reach that address"
         )
 

@@ -17,6 +17,7 @@ from tests.support.dask_cluster import ROOT, Lab, cluster
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 
+from harness.cli.machine import worker
 from harness.execute.dask_cluster import check_address
 
 RECIPE = re.compile(r"<!-- tls recipe -->\n```\n(.*?)```\n<!-- end -->", re.DOTALL)
@@ -33,6 +34,13 @@ def test_root_does_not_trust_a_scheduler_that_anybody_could_be(address: str) -> 
     check_address(address.replace("tcp:", "tls:"), root=True, insecure=False)
     check_address(address, root=True, insecure=True)
     check_address(address, root=False, insecure=False)
+
+
+def test_a_bad_address_is_named_as_the_command_takes_it() -> None:
+    with pytest.raises(UsageError, match=r"--dask nonsense: .*write it like tcp://"):
+        check_address("nonsense", root=False, insecure=False)
+    with pytest.raises(UsageError, match=r"ADDRESS nonsense: .*write it like tcp://"):
+        worker.main(["nonsense", "--host", "127.0.0.1"], standalone_mode=False)
 
 
 @pytest.fixture(scope="module")
