@@ -112,8 +112,11 @@ def _finding(group: Sequence[PointResult], own: OwnSettings, head: str) -> list[
     transfers = group[0].point.only_transfers
     reached: dict[str, float] = {}
     for name, of in by_name.items():
-        pct = [judged.goodput_pct.mean for judged in of if judged.goodput_pct is not None]
-        mean = mean_ms([judged.point.numbers for judged in of]) if transfers else statistics.fmean(pct)
+        if transfers:
+            mean = mean_ms([judged.point.numbers for judged in of])
+        else:
+            pct = [judged.goodput_pct.mean for judged in of if judged.goodput_pct is not None]
+            mean = statistics.fmean(pct) if pct else None
         if mean is not None:
             reached[name] = mean
     if not reached or (not transfers and max(reached.values()) > MAX_PCT):

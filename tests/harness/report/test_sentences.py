@@ -75,6 +75,18 @@ def test_transfers_get_completion_times_and_no_percentages() -> None:
     assert "Jain" not in stream.getvalue(), "a mean goodput of flows that come and go is no share of a link"
 
 
+def test_transfers_beside_a_point_whose_flows_all_began_before_the_window_need_no_baseline() -> None:
+    done = transfers(spec_of(8), 5.0)
+    before = stored(dataclasses.replace(done.spec, transport=spec_of(1).transport, seed=2), [1.0])
+    both = [
+        dataclasses.replace(each, goodput_pct=None) if each.point.only_transfers else each
+        for each in judged([before, done])
+    ]
+    (found,) = sentences.results(both, OwnSettings([FIGURE]))
+    assert "TCP reaches 20.0 % of optimal" in found
+    assert "MPTCP" not in found
+
+
 def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
     points = [at(pct, spec_of(seed=seed)) for seed, pct in ((1, 50.0), (2, 60.0))]
     found = summary_of([*points, at(99.0, spec_of(seed=3), Status.SUSPECT)])
