@@ -25,7 +25,7 @@ def test_ours_cannot_be_taken_for_a_module_of_the_kernel() -> None:
 
 @pytest.mark.parametrize(
     ("cc", "subflows", "expected"),
-    [("lia", 1, "reno"), ("lia", 2, "lia"), ("cubic", 1, "cubic"), ("vegas", 1, "vegas")],
+    [("lia", 1, "reno"), ("lia", 2, "lia"), *((cc, 1, cc) for cc in ("cubic", "dctcp", "vegas"))],
 )
 def test_coupling_needs_something_to_couple(cc: str, subflows: int, expected: str) -> None:
     assert in_force(cc, subflows) == expected

@@ -86,6 +86,7 @@ def test_plain_tcp_receives_beside_mptcp_as_it_does_alone() -> None:
     [
         (1, WorkloadSpec("one_to_one"), 8, 4 << 20, 256 << 10),
         (1, WorkloadSpec("one_to_several", {"clients": 4}), 32, 1 << 20, 64 << 10),
+        (4, WorkloadSpec("connections", {"percent": 25}), 8, 4 << 20, 256 << 10),
         (4, WorkloadSpec("connections", {"percent": 200}), 64, 1 << 20, 32 << 10),
         (4, WorkloadSpec("connections", {"percent": 400}), 128, 1 << 20, 32 << 10),
     ],

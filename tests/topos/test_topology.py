@@ -124,6 +124,9 @@ def test_construction_refuses_broken_graphs(
     ("kind", "params", "complaint"),
     [
         ("ft", {"k": 5}, "k must be an even number from 4 to 254, not 5"),
+        ("ft", {"k": 2}, "even number from 4"),
+        ("dhft", {"k": 7}, "even number from 4"),
+        ("vl2", {"da": 3}, "da must be an even number from 2"),
         ("fat_tree", {"k": 256}, "not 256"),
         ("star", {"n": 1}, "a number from 2"),
         ("ft", {}, "needs k"),
@@ -131,6 +134,7 @@ def test_construction_refuses_broken_graphs(
         ("ft", {"k": 4, "hosts": 3}, "no parameter 'hosts': it takes k, an even number from 4 to 254"),
         ("bcube", {"n": 2, "k": 4}, "k must be a number from 0 to 3"),
         ("db", {"lanes": 2}, "needs n: give a number from 1"),
+        ("db", {"n": 2, "lanes": 0}, "lanes must be a number from 1 to 254, not 0"),
         ("two", {"first": 252}, "first must be a number from 0 to 251"),
         ("jellyfish", {"k": 4}, r"unknown topology 'jellyfish': choose one of fat_tree \(ft\)"),
     ],

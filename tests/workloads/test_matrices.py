@@ -80,12 +80,15 @@ def test_the_baseline_crosses_the_network_whatever_the_seed() -> None:
         ("connections", 4, {"percent": 0}, "percent must be at least 1, not 0"),
         ("local", 4, {}, "needs host names with rack and pod, but s1h0|h0 has none: choose topology"),
         ("neighbours", 4, {}, "needs BCube addresses, but .* is none: choose topology bcube"),
+        ("one_to_one", 4, {"clients": 2}, "no parameter 'clients': it takes none"),
         ("stride", 4, {"j": 2}, "no parameter 'j': it takes i"),
         ("one_to_several", 4, {}, "more than 4 hosts .clients 4., not 4: change k or n"),
         ("one_to_several", 4, {"clients": 0}, "clients must be at least 1, not 0"),
+        ("one_to_several", 8, {"servers": 0}, "servers must be from 1 to 100 percent, not 0"),
         ("stride", 4, {"i": 4}, "i=4 with 4 hosts is invalid: choose i from 1 to 3"),
         ("stride", 4, {"i": -1}, "choose i from 1 to 3"),
         ("hotspot", 4, {"spots": 0}, "spots must be at least 1"),
+        ("hotspot", 4, {"spots": 4}, "more than 4 hosts"),
         ("hotspot", 4, {"percent": 101}, "percent must be from 0 to 100 percent, not 101"),
     ],
 )
@@ -240,6 +243,7 @@ def test_text_of_a_workload(text: str, name: str, params: dict[str, int]) -> Non
         ("one_to_one:4", "one_to_one takes no parameters"),
         ("hotspot:4:5", "name the parameter of 5: one of spots, percent"),
         ("stride:four", "i must be a whole number, not 'four'"),
+        ("stride:", "i must be a whole number, not ''"),
         ("stride:j=4", "no parameter 'j': it takes i"),
     ],
 )

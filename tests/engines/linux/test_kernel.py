@@ -63,6 +63,12 @@ def test_a_source_is_changed_and_gets_our_files(tmp_path: Path) -> None:
         assert (tree / source.FOLDER / path.name).read_bytes() == path.read_bytes()
 
 
+def test_our_files_have_the_licence_of_linux() -> None:
+    first = [path.read_text().splitlines()[0] for path in source.own_files() if path not in source.SHARED]
+    assert len(first) > 5
+    assert all("SPDX-License-Identifier: GPL-2.0" in line for line in first)
+
+
 def test_the_cached_kernel_of_ci_is_of_the_same_files() -> None:
     root = Path(__file__).resolve().parents[3]
     workflow = (root / ".github/workflows/ci.yml").read_text()

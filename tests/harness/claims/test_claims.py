@@ -139,6 +139,11 @@ class TestReasons:
         assert claim_on(LEVEL, simulated(HIGH), emulated(LOW)).reasons == ["Real subflows run dry."]
         assert len(claim_on(LEVEL, simulated(LOW), emulated(LOW)).reasons) == 2
 
+    def test_a_caveat_stands_whatever_the_verdict(self) -> None:
+        row = LEVEL.with_caveat("Two emulated runs gave less.")
+        for goodputs in (HIGH, LOW):
+            assert "Two emulated runs gave less." in claim_on(row, simulated(goodputs)).reasons
+
 
 class TestShown:
     def test_a_smaller_network_and_the_links_of_real_hosts_are_shown(self) -> None:

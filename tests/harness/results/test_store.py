@@ -177,6 +177,20 @@ def test_a_results_folder_that_cannot_be_read_is_the_users_choice(
         store.read()
 
 
+def test_a_results_folder_that_is_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(UsageError, match=r"results.*(Not a directory|File exists).*--results"):
+        Store.open(tmp_path / "results", EXPERIMENT)
+
+
+def test_what_is_no_point_is_left_alone(store: Store) -> None:
+    put(store, spec_of(), result_of([1.0]))
+    (store.directory / "charts").mkdir()
+    (store.directory / "notes.txt").write_text("mine")
+    assert len(load(store.directory)) == 1
+    assert load(store.directory.parent / "nothing-here") == []
+
+
 def test_reasons_come_back_as_records(store: Store) -> None:
     late = Reason(LATE, "CPU: late", Fault.HYPERVISOR, (("late_p99_us", 4000.0),), (RTT, COMPLETION))
     put(store, spec_of(), dataclasses.replace(result_of([1.0], Status.SUSPECT), reasons=(late,)))
