@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from common.errors import BusyError, CommandError, DeadlineError, HostUnfitError
 from engines.linux.kernel import store
 from engines.linux.kernel.source import PACKAGE, VERSION
+from harness.cli.machine import first_build
 from setup import kernel_build as building
 from setup.kernel_build import LINES, SHARES, Moment, Steps
 from setup.running import run
@@ -81,6 +84,24 @@ def test_progress_rises_to_the_end_and_knows_the_time_left() -> None:
     shares = [moment.pct for moment in said]
     assert shares == sorted(shares)
     assert shares[-1] == 100.0
+
+
+def test_the_first_run_prints_steps_and_every_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what the kernel has, once it is built."""
+    values = {field.name: field.name for field in dataclasses.fields(store.Kernel)}
+    built = store.Kernel(**{**values, "congestion_controls": ("reno", "rf_lia")})  # type: ignore[arg-type]
+
+    def build(progress: Callable[[Moment], None]) -> store.Kernel:
+        for pct in range(7, 99):
+            progress(Moment("compile", float(pct), 60.0))
+        return built
+
+    monkeypatch.setattr(building, "build", build)
+    said: list[str] = []
+    first_build(said.append)
+    compiling = [line for line in said if "compile" in line]
+    assert len(compiling) == 10 and all("1 min 00 s" in line for line in compiling)
+    assert "reno, rf_lia" in said[-1]
 
 
 def test_lines_of_a_program_are_handed_over(tmp_path: Path) -> None:

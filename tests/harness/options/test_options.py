@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UsageError
+from engines.emulation import calibrate
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from experiments.registry import EXPERIMENTS
 from fabric.plan import FRAME_BITS
@@ -27,6 +28,7 @@ from harness.options.fields import (
 )
 from harness.options.options import SweepOptions, UserOptions, resolve
 from harness.options.parsers import ints, sweep_workloads
+from harness.options.profiles import PROFILES
 from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
 from harness.plan import jobs, session
 from harness.plan.machines import TO_BE_MEASURED, ThisMachine
@@ -127,6 +129,15 @@ def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     quick = options_of()
     assert (quick.ks, quick.subflows, quick.seeds) == ((8,), tuple(range(1, 9)), (1,))
     assert len(options_of(profile="paper").seeds) == 6
+
+
+def test_smoke_takes_three_and_a_half_minutes() -> None:
+    profile = PROFILES["smoke"]
+    points = 1 + len(profile.subflows or ())
+    traffic_s = points * (profile.seconds + profile.warmup_s)
+    trial_s = calibrate.WARMUP_S + calibrate.SECONDS
+    starts_s = 2.2 * (points + 1)
+    assert traffic_s + trial_s + calibrate.NOISE_S + starts_s < 205, "charts take the rest"
 
 
 def test_points_share_seeds_queues_and_a_baseline() -> None:
@@ -488,6 +499,12 @@ def test_only_real_time_saturates_a_machine(tmp_path: Path) -> None:
     whole = refabric("plan", "cs244", "--engine", "simulator", "--results", str(tmp_path))
     assert whole.exit_code == 0
     assert "cs244-fig5, cs244-fig6, cs244-fig7, cs244-fig8: " in whole.stdout
+
+
+def test_a_figure_of_simulated_hosts_says_so_where_real_ones_are_asked_for(tmp_path: Path) -> None:
+    done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
+    assert done.exit_code == 2
+    assert f"pfabric-overall: {jobs.NO_LINUX_HOSTS}" in done.stderr
 
 
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
