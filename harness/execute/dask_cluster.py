@@ -473,7 +473,7 @@ class DaskExecutor:
 
         Raises RunError if the scheduler is gone, and the errors of a worker that end a sweep.
         """
-        if point.future.status == "cancelled":  # by the scheduler: its own are not in self._points
+        if point.future.status == "cancelled":  # by the scheduler: self._points has none that we cancelled
             raise gone(self._address)
         if point.future.status != "error":
             try:
