@@ -189,6 +189,11 @@ class Inputs:
     marks: Sequence[float] = ()
 
 
+def good(points: Sequence[Point]) -> Sequence[Point]:
+    """Return the good points; all of them where none is good."""
+    return [point for point in points if point.status is Status.OK] or points
+
+
 @dataclass(frozen=True)
 class Cell:
     """The points of one subflow count, one per seed: `ok` and `suspect` points have a number, `lost` points

@@ -26,9 +26,9 @@ from analysis.completion import Completions, completions, percentile, slowdown
 from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99
 from model import transports
 from model.congestion import BASELINE
-from model.result import FlowRow, Status
+from model.result import FlowRow
 from model.tuning import AT_ONCE, joins
-from plots.data import TRANSPORT, Inputs, Level, Panel, Point, panels
+from plots.data import TRANSPORT, Inputs, Level, Panel, Point, good, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
@@ -287,14 +287,13 @@ def rows(panel: Panel) -> list[ShortFlows]:
         groups.setdefault(_place(point, late), []).append(point)
     made: list[ShortFlows] = []
     for number, key in enumerate(sorted(groups)):
-        ran = groups[key]
-        good = [p for p in ran if p.status is Status.OK] or ran
-        sized = completions(flow for point in good for flow in point.flows)
+        of = good(groups[key])
+        sized = completions(flow for point in of for flow in point.flows)
         if sized.completed:
             shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
-            colour = shade if late else transports.look(good[0].algorithm).colour
-            doubt = " (suspect)" if good[0].suspect else ""
-            made.append(ShortFlows(key[1] + doubt, colour, tuple(good), sized))
+            colour = shade if late else transports.look(of[0].algorithm).colour
+            doubt = " (suspect)" if of[0].suspect else ""
+            made.append(ShortFlows(key[1] + doubt, colour, tuple(of), sized))
     return made
 
 

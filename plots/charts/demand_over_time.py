@@ -29,7 +29,7 @@ from model.links import outage
 from model.result import FlowRow, Status, Table
 from model.schedulers import is_responsive
 from model.spec import RunSpec
-from plots.charts.subflows_on_demand import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
+from plots.charts.subflows_on_demand import APART, CENTRAL, HASHED, RESPONSIVE, by_scheme, kind_of, name
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
@@ -115,18 +115,14 @@ def _acked(flow: Series, subflow: Series, position: npt.NDArray[np.int64], octet
 
 def over_time_curves(panel: Panel) -> list[OverTimeCurve]:
     """Return a curve for each scheme with samples; suspect points count where no seed is good."""
-    schemes: dict[str, list[Point]] = {}
-    for point in panel.points:
-        schemes.setdefault(name(_undisturbed(point)), []).append(point)
     found = []
-    for called, of in sorted(schemes.items()):
-        good = [point for point in of if point.status is Status.OK] or of
-        tables = [(point.read_table("sockets"), _long_flows(point)) for point in good]
+    for called, of in sorted(by_scheme(panel.points, lambda point: name(_undisturbed(point))).items()):
+        tables = [(point.read_table("sockets"), _long_flows(point)) for point in of]
         seeds = [over_time(table, flows) for table, flows in tables if table and flows]
         if seeds:
             count = min(len(times) for times, _, _ in seeds)
             mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
-            found.append(OverTimeCurve(called, kind_of(good[0]), seeds[0][0][:count], mbps, subflows))
+            found.append(OverTimeCurve(called, kind_of(of[0]), seeds[0][0][:count], mbps, subflows))
     return found
 
 
@@ -268,16 +264,12 @@ def reached_s(sockets: Table, demand_mbps: Series) -> Series:
 
 def time_curves(panel: Panel) -> list[TimeCurve]:
     """Return a curve for each scheme with samples; suspect points count where no seed is good."""
-    schemes: dict[str, list[Point]] = {}
-    for point in panel.points:
-        schemes.setdefault(name(point), []).append(point)
     found = []
-    for called, of in sorted(schemes.items()):
-        good = [point for point in of if point.status is Status.OK] or of
-        tables = [(point, point.read_table("sockets")) for point in good]
+    for called, of in sorted(by_scheme(panel.points, name).items()):
+        tables = [(point, point.read_table("sockets")) for point in of]
         each = [reached_s(t, demands_mbps(p.flows, p.rate_mbps)) for p, t in tables if t and p.flows]
         if each:
-            found.append(TimeCurve(called, kind_of(good[0]), np.sort(np.concatenate(each))))
+            found.append(TimeCurve(called, kind_of(of[0]), np.sort(np.concatenate(each))))
     return found
 
 

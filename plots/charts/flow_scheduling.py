@@ -16,9 +16,8 @@ from matplotlib.lines import Line2D
 from controllers.schedulers import SCHEDULERS
 from model import transports
 from model.congestion import UNKNOWN_LOOK
-from model.result import Status
 from model.schedulers import scheduled
-from plots.data import Inputs, Panel, Point, interval_pct, panels
+from plots.data import Inputs, Panel, Point, good, interval_pct, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -69,10 +68,10 @@ def rows(points: Iterable[Point]) -> list[WorkloadGoodput]:
 
 
 def _row(panel: Panel) -> WorkloadGoodput:
-    good = _believed(panel.points)
+    believed = _believed(panel.points)
     by_name: dict[str, dict[float, Values]] = {}
     alone: dict[tuple[int, str], Values] = {}
-    for point in sorted(good, key=lambda p: (p.spec.scheduler.interval_ms, p.subflows, p.seed)):
+    for point in sorted(believed, key=lambda p: (p.spec.scheduler.interval_ms, p.subflows, p.seed)):
         value = carried_pct(point)
         if value is None:
             continue
@@ -84,10 +83,12 @@ def _row(panel: Panel) -> WorkloadGoodput:
             by_interval = by_name.setdefault(point.spec.scheduler.name, {})
             by_interval.setdefault(point.spec.scheduler.interval_ms, []).append(value)
     doubtful = {
-        (p.spec.scheduler.name, p.spec.scheduler.interval_ms) for p in good if p.suspect and scheduled(p.spec)
+        (p.spec.scheduler.name, p.spec.scheduler.interval_ms)
+        for p in believed
+        if p.suspect and scheduled(p.spec)
     }
     return WorkloadGoodput(
-        dataclasses.replace(panel, points=tuple(good)), by_name, frozenset(doubtful), alone
+        dataclasses.replace(panel, points=tuple(believed)), by_name, frozenset(doubtful), alone
     )
 
 
@@ -96,8 +97,7 @@ def _believed(points: Sequence[Point]) -> list[Point]:
     kinds: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         kinds.setdefault((point.spec.scheduler, point.subflows, point.cc), []).append(point)
-    good = ([p for p in of if p.status is Status.OK] or of for of in kinds.values())
-    return [point for of in good for point in of]
+    return [point for of in kinds.values() for point in good(of)]
 
 
 def finding(row: WorkloadGoodput) -> str:

@@ -31,9 +31,9 @@ from analysis.quantities import (
     Quantity,
 )
 from engines.registry import LINUX_HOSTS
-from model.result import Status, Table
+from model.result import Table
 from model.spec import RunSpec
-from plots.data import Inputs, Point
+from plots.data import Inputs, Point, good
 from plots.shared import axis_labels, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads.sip import CONSTANT, MATRIX, POISSON, SipSettings, settings
@@ -93,11 +93,6 @@ def of_scale(point: Point) -> object:
     found = ims_of(point)
     times = found.message_us, found.scscf_us, found.lookup_us, found.workers
     return found.scale, found.arrivals, times, point.spec.topology.k, point.spec.seconds
-
-
-def good(points: Sequence[Point]) -> list[Point]:
-    """Return the points without doubt; where there are none, all of them."""
-    return [point for point in points if point.status is Status.OK] or list(points)
 
 
 def recorded(points: Sequence[Point], quantity: Quantity) -> list[float]:
@@ -207,7 +202,7 @@ def _ladder_chart(group: Group) -> Figure | None:
     )
 
 
-def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -> None:
+def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: Sequence[Point]) -> None:
     """Draw one step of one engine: real ones are hatched where they are suspect."""
     mean = {
         quantity: statistics.fmean(found) if (found := recorded(points, quantity)) else None

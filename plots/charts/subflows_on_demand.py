@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +19,10 @@ from matplotlib.lines import Line2D
 from analysis.completion import mean_job_s
 from analysis.quantities import CONTROLLER_MESSAGES, GOODPUT_MBPS_MEAN
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.result import Status
 from model.schedulers import is_responsive, option_words, scheduled, scheduler_title
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
-from plots.data import Inputs, Panel, Point, interval_pct, panels
+from plots.data import Inputs, Panel, Point, good, interval_pct, panels
 from plots.shared import axis_labels, saving, style
 from plots.shared.labels import HEIGHT, NamedMark, places
 from plots.shared.sheet import Caption, Sheet, Text
@@ -66,19 +65,23 @@ def job_s(point: Point) -> float | None:
 
 def marks(panel: Panel) -> list[SchemeMark]:
     """Return a mark for each scheme with a value; suspect points count where no seed is good."""
-    names: dict[str, list[Point]] = {}
-    for point in panel.points:
-        names.setdefault(name(point), []).append(point)
     sized = _has_sizes(panel)
     found = []
-    for called, of in names.items():
-        good = [point for point in of if point.status is Status.OK] or of
-        pairs = [(subflows(point), job_s(point) if sized else goodput_mbps(point)) for point in good]
+    for called, of in by_scheme(panel.points, name).items():
+        pairs = [(subflows(point), job_s(point) if sized else goodput_mbps(point)) for point in of]
         known = [(count, value) for count, value in pairs if value is not None]
         if known:
             counts, values = zip(*known, strict=True)
-            found.append(SchemeMark(called, kind_of(good[0]), counts, values, all(p.suspect for p in good)))
+            found.append(SchemeMark(called, kind_of(of[0]), counts, values, all(p.suspect for p in of)))
     return sorted(found, key=lambda mark: statistics.fmean(mark.subflows))
+
+
+def by_scheme(points: Iterable[Point], named: Callable[[Point], str]) -> dict[str, Sequence[Point]]:
+    """Return the good points of each scheme, by its name; the suspect ones where none is good."""
+    schemes: dict[str, list[Point]] = {}
+    for point in points:
+        schemes.setdefault(named(point), []).append(point)
+    return {called: good(of) for called, of in schemes.items()}
 
 
 def name(point: Point) -> str:
@@ -117,7 +120,7 @@ def _has_sizes(panel: Panel) -> bool:
 
 
 def kind_of(point: Point) -> str:
-    """Return what chooses the paths of its subflows: one of LOOKS."""
+    """Return what chooses the paths of its subflows: one of TRADE_OFF_LOOKS."""
     if is_responsive(point.spec.scheduler):
         return RESPONSIVE
     return CENTRAL if scheduled(point.spec) else HASHED
@@ -244,7 +247,7 @@ CONTROLLER_OPTIONS = (
     SchemeOption("most subflows", "", lambda spec: spec.transport.subflows),
 )
 Setting = tuple[float, ...]
-"""The value of each of OPTIONS."""
+"""The value of each of CONTROLLER_OPTIONS or ASSUMPTIONS."""
 
 
 @dataclass(frozen=True)
@@ -300,19 +303,15 @@ def rows(points: Sequence[Point], options: Sequence[SchemeOption] = CONTROLLER_O
     found: dict[Setting, list[Point]] = {}
     for point in points:
         found.setdefault(setting(point.spec, options), []).append(point)
-    made = [OptionRow(None, 0.0, _good(found[usual]))] if usual in found else []
+    made = [OptionRow(None, 0.0, tuple(good(found[usual])))] if usual in found else []
     for n, option in enumerate(options):
         others = {key[n]: of for key, of in found.items() if key != usual and _differs_in(key, usual) == [n]}
-        made += [OptionRow(option, value, _good(others[value])) for value in sorted(others)]
+        made += [OptionRow(option, value, tuple(good(others[value]))) for value in sorted(others)]
     return made
 
 
 def _differs_in(one: Setting, other: Setting) -> list[int]:
     return [n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-
-
-def _good(points: Sequence[Point]) -> tuple[Point, ...]:
-    return tuple([point for point in points if point.status is Status.OK] or points)
 
 
 def _option_chart(panel: Panel) -> Figure | None:
