@@ -1,4 +1,5 @@
-"""Agents of portus, the CCP authors' library, for real hosts: their messages, programs and processes.
+"""Agents of portus, the CCP authors' library, for real hosts: their messages, programs and processes
+(docs/ccp.md).
 
 All numbers are little-endian. A message begins with its kind (16 bits), its length with this head (16 bits)
 and the flow (32 bits). Source: portus 0.8 and libccp 1.1, the serialization of their messages. The agent
@@ -227,7 +228,12 @@ _INFINITE = (0x3FFFFFFF, 0xFFFFFFFF)
 
 
 def translated(install: InstallMessage) -> Program:
-    """Return the program. Raises UsageError for one that our datapath cannot run."""
+    """Return the program. Raises UsageError for one that our datapath cannot run.
+
+    libccp runs the instructions of an event's condition, then those of its body if the condition holds, and
+    ends after the first event that does not fall through. Our datapath has one instruction for each of the
+    two: UNLESS and STOP.
+    """
     definitions = [each for each in install.instructions if each.op == Op.DEF]
     initial = [_definition(each) for each in definitions]
     reset = [_definition(each) for each in definitions if each.to.kind in _VOLATILE]

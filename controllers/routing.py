@@ -158,9 +158,13 @@ def _unrank(group: Group, rank: int) -> tuple[int, int]:
 
 
 def parallel_path(topology: Topology, src: int, dst: int, first: int, detour: int = 0) -> tuple[int, ...]:
-    """Return the node indices of path number `first` (leaving by NIC `first`) from server `src` to `dst`.
+    """Return the node indices of path number `first` (leaving by NIC `first`) of a BCube from server `src` to
+    `dst`; only the ends are common to the paths of two servers.
 
-    A detour begins with neighbour `detour` modulo n-1 of the n-1 possible ones. A path has at most 2 (k+2)
+    Source: BuildPathSet of Guo et al., SIGCOMM 2009, section 4.2. If source and destination differ in digit
+    `first`, the path corrects this digit, then the one below it, and so on cyclically. If they agree in it,
+    the path goes to a neighbour that differs in it, corrects the other digits, and corrects it last. A
+    detour begins with neighbour `detour` modulo n-1 of the n-1 possible ones. A path has at most 2 (k+2)
     links.
     """
     n, levels = topology.number("n"), topology.number("k") + 1

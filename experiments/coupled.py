@@ -5,8 +5,8 @@ A run has six or more independent replicas, so that one seed is enough for an in
 that always have data to send. So hosts get send buffers that keep all subflows busy (model/tuning.py): the
 comparison is of congestion control, not of the packet scheduler.
 
-What theory predicts for the coupled experiments, as statements. These numbers were not published: they are
-fixed points (analysis/shares.py), and their source is `theory`.
+The statements say what theory predicts. These numbers were not published: they are fixed points
+(analysis/shares.py), and their source is `theory`.
 """
 
 from __future__ import annotations

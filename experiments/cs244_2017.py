@@ -5,11 +5,9 @@ figures are simulated at these values. Linux hosts run at 10 Mb/s, a thousandth 
 delays and timeouts a thousand times as long: 14.6 ms. As in the paper, 24 packets fit into a buffer and 12
 are in flight.
 
-What the CS244 2017 post found, as numbers, and what must hold between real and simulated hosts.
-
-The post gives directions in words. Each is judged on pFabric's queue and on what the post's code ran, 16
-bands, so that a difference has a cause. Tolerances were set before any run; the bound FAR_FROM is a result of
-ours.
+The statements say what the post found, as numbers, and what must hold between real and simulated hosts. The
+post gives directions in words. Each is judged on pFabric's queue and on what the post's code ran, 16 bands,
+so that a difference has a cause. Tolerances were set before any run; the bound FAR_FROM is a result of ours.
 """
 
 from __future__ import annotations

@@ -2,14 +2,10 @@
 
 After Alizadeh et al., pFabric, SIGCOMM 2013 (section 5: 144 hosts below 9 leaves and 4 spines), and its
 workshop paper, HotNets 2012 (54 hosts of a FatTree). Hosts are simulated; cs244-2017 has Linux hosts.
-
-Networks, loads and points of pFabric's figures.
-
 Every point of a workload carries the same number of bytes: at a lower load it runs longer.
 
-What the pFabric papers say, as numbers.
-
-Directions are judged by ratios. Tolerances were set before any run.
+The statements have the papers' words as numbers. Directions are judged by ratios. Tolerances were set before
+any run.
 """
 
 from __future__ import annotations

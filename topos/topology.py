@@ -386,7 +386,8 @@ def dpid(switch: int) -> int:
 
 
 class SwitchPorts:
-    """The numbers of one topology's switches and ports.
+    """The numbers of one topology's switches and ports. Controllers and bridges both use them, so they need
+    not exchange numbers.
 
     Every method raises UsageError for an unknown switch, link or port.
     """

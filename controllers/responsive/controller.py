@@ -57,9 +57,16 @@ Row = Sequence[int]
 
 
 class SubflowRoutes:
-    """The subflows of all connections. `capacity_mbps` holds the rate of every link."""
+    """The subflows of all connections, and the throughput that another subflow can expect on a path.
+
+    Subflows of one connection on a link count as one aggregate, and aggregates share a link equally. The
+    slides have two rules. Without another subflow of the connection on the path, a subflow can expect the
+    smallest share of the path's links (rule 1). Where it joins others on a link, it can expect what they
+    leave of the aggregate's share, at most (rule 2). The same formula gives both.
+    """
 
     def __init__(self, capacity_mbps: Sequence[float]) -> None:
+        """`capacity_mbps` holds the rate of every link."""
         self._capacity = list(capacity_mbps)
         self._on_link: dict[int, dict[FiveTuple, list[Row]]] = defaultdict(dict)
 

@@ -4,7 +4,7 @@ SIGCOMM 2011 (Raiciu et al.) on scheduling; the schedulers are Hedera's (Al-Fare
 are two workloads: flows of about a second, each hashed until the scheduler finds it, and a permutation of
 endless flows, for which one schedule is enough.
 
-What SIGCOMM 2011 says about a central scheduler, as recalled: signs, and which values are close.
+The statements are the paper's on a central scheduler, as recalled: signs, and which values are close.
 """
 
 from __future__ import annotations

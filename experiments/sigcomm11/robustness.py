@@ -3,7 +3,7 @@
 SIGCOMM 2011 (Raiciu et al.) on a FatTree k=8 under a random permutation. Failure: all links of a quarter of
 the core switches are down during the middle third of the window.
 
-What SIGCOMM 2011 says about robustness, as recalled: directions, judged by ratios, without digits.
+The statements are the paper's on robustness, as recalled: directions, judged by ratios, without digits.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """What was published: SIGCOMM 2011 on TCP and MPTCP in data centres.
 
 Reference simulations are not published numbers and do not belong here. A tolerance is stated with its reason;
-where words give a sign alone, the sign is judged.
-
-What SIGCOMM 2011 says about oversubscribed and dual-homed FatTrees and BCube.
-
-The paper gives no digits, so signs are judged. Matrices and loads are our choice: they have their bottleneck
-where the paper says it is.
+where words give a sign alone, the sign is judged. That is so for oversubscribed and dual-homed FatTrees and
+BCube. Their matrices and loads are our choice: they have their bottleneck where the paper says it is.
 """
 
 from __future__ import annotations
@@ -53,6 +49,7 @@ SHORT_FLOWS_QUOTE = (
     "mean completion, core utilisation: long flows TCP 79 ms, 25 %; long flows MPTCP 97 ms, 65 %"
 )
 CLOUD_QUOTE = "MPTCP three times TCP where there is path diversity"
+"""The paper's words as our notes have them, verbatim in quotation marks (docs/published.md)."""
 
 
 SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"

@@ -1,7 +1,7 @@
 """cross-check: the same points on real Linux stacks and in the simulator, compared flow by flow.
 
 Network, permutation, five-tuples, tables and hash are the same in both, and so is every subflow's path. Only
-the end hosts differ. Simulated hosts use the stack that is closest to Linux: `model.spec`.
+the end hosts differ. Simulated hosts use the stack that is closest to Linux: `model.spec.LINUX`.
 """
 
 from __future__ import annotations

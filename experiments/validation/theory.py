@@ -1,10 +1,8 @@
 """validation: simulated hosts, and real ones where possible, against arithmetic and theory
 (docs/experiments/validation.md).
 
-What arithmetic and theory predict for the validation experiments, as statements.
-
-They are exact for simulated hosts, and hold within the limits of a machine's clock and kernel for real ones.
-docs/published.md lists them.
+The statements say what arithmetic and theory predict. They are exact for simulated hosts, and hold within the
+limits of a machine's clock and kernel for real ones.
 """
 
 from __future__ import annotations
