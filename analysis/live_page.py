@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from model.result import Instant, Table
-from topos.topology import Layer, Topology
+from topos.topology import Layer, Topology, pods_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -91,25 +91,8 @@ class Drawing:
 
 def draw(topology: Topology, max_nodes: int = MAX_NODES) -> Drawing:
     """Return the drawing of a network: whole with up to `max_nodes` nodes, else by pod."""
-    pods = pods_of(topology)
+    pods = pods_of(topology, {Layer.CORE})
     return _whole(topology, pods) if len(topology.nodes) <= max_nodes else _by_pod(topology, pods)
-
-
-def pods_of(topology: Topology) -> tuple[int, ...]:
-    """Return the number of each node's pod, -1 for core switches; pods count from 0 in order of nodes."""
-    pod = [-1] * len(topology.nodes)
-    count = 0
-    for start, node in enumerate(topology.nodes):
-        if node.layer is Layer.CORE or pod[start] >= 0:
-            continue
-        waiting, pod[start] = [start], count
-        while waiting:
-            for near in topology.adjacency[waiting.pop()]:
-                if topology.nodes[near].layer is not Layer.CORE and pod[near] < 0:
-                    pod[near] = count
-                    waiting.append(near)
-        count += 1
-    return tuple(pod)
 
 
 def _whole(topology: Topology, pods: Sequence[int]) -> Drawing:

@@ -451,15 +451,16 @@ def parts_of(topology: Topology, most: int) -> tuple[int, ...]:
     if topology.hosts_forward:
         return ()
     for above in ({Layer.CORE}, {Layer.AGG, Layer.CORE}):
-        pods = _pods(topology, above)
+        pods = pods_of(topology, above)
         count = min(most, max(pods) + 1)
         if count > 1:
             return _parts(pods, count)
     return ()
 
 
-def _pods(topology: Topology, above: Collection[Layer]) -> list[int]:
-    """Return the pod of each node in the order of their first nodes; -1 for nodes of the layers `above`."""
+def pods_of(topology: Topology, above: Collection[Layer]) -> list[int]:
+    """Return the pod of each node, numbered from 0 in the order of their first nodes; -1 for nodes of the
+    layers `above`. A pod is what stays connected without these layers."""
     pods = [-1] * len(topology.nodes)
     found = 0
     for start, node in enumerate(topology.nodes):
