@@ -266,12 +266,11 @@ Numbers = dict[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class LinkLoads:
-    """A flow's demand, and the links of its paths."""
+class FlowDemand:
+    """A flow's demand, and the links of each of its paths."""
 
     demand: float
     rows: Sequence[Sequence[int]]
-    """The links of each of its paths."""
 
 
 class Annealing:
@@ -291,9 +290,9 @@ class Annealing:
             return
         to = [self._candidates.ends(each)[1].link for each in flows]
         below = {self._candidates.ends(each)[1].link: self._candidates.ends(each)[1].switch for each in flows}
-        by_receiver: dict[int, list[LinkLoads]] = defaultdict(list)
+        by_receiver: dict[int, list[FlowDemand]] = defaultdict(list)
         for each, receiver, demand in zip(flows, to, self._candidates.demands(flows), strict=True):
-            by_receiver[receiver].append(LinkLoads(demand, self._candidates.of(each).rows))
+            by_receiver[receiver].append(FlowDemand(demand, self._candidates.of(each).rows))
         for receiver in by_receiver:
             self._numbers.setdefault(receiver, self._rng.randrange(self._most))
         search = Search(by_receiver, below, self._candidates.capacity.tolist(), self._most, self._rng)
@@ -310,7 +309,7 @@ class Search:
 
     def __init__(
         self,
-        by_receiver: dict[int, list[LinkLoads]],
+        by_receiver: dict[int, list[FlowDemand]],
         below: dict[int, int],
         capacity: Sequence[float],
         most: int,
@@ -382,5 +381,5 @@ class Search:
             gain += max(0.0, load + demand - room) - max(0.0, load - room)
         return gain
 
-    def _row(self, flow: LinkLoads, number: int) -> Sequence[int]:
+    def _row(self, flow: FlowDemand, number: int) -> Sequence[int]:
         return flow.rows[number * len(flow.rows) // self._most]

@@ -14,7 +14,7 @@ import topos
 from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
-from controllers.hedera import Candidates, LinkLoads, Search, natural_demands
+from controllers.hedera import Candidates, FlowDemand, Search, natural_demands
 from controllers.rules import Routes
 from controllers.scheduler import FlowCount, PortCount
 from topos.topology import Topology
@@ -118,7 +118,7 @@ def test_annealing_keeps_count_of_energy_and_never_ends_above_where_it_began() -
     rng = random.Random(7)
     loads = {
         receiver: [
-            LinkLoads(rng.random(), [rng.sample(range(12), 3) for _ in range(4)])
+            FlowDemand(rng.random(), [rng.sample(range(12), 3) for _ in range(4)])
             for _ in range(rng.randrange(1, 4))
         ]
         for receiver in range(10)
