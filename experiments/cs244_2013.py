@@ -4,9 +4,8 @@ The post used links of 1 Mb/s, queues of 100 packets and 40 s. Goodput in percen
 of these, so figures of goodput run at the rate that this machine carries. Queue lengths and delays do depend
 on them, so those figures run at 1 Mb/s. Published numbers: docs/published.md.
 
-What was published: the figures of the CS244 2013 post, which reproduced SIGCOMM 2011 on Mininet. Figure 1 of
-the post is the paper's own result, and its statements are the paper's. A tolerance is stated with its reason;
-where words give a sign alone, the sign is judged.
+Figure 1 of the post is the paper's own result, and its statements are the paper's. A tolerance is stated with
+its reason; where words give a sign alone, the sign is judged.
 
 cs244-one-to-one: TCP and MPTCP with 2 to 8 subflows on a FatTree under a random permutation of long flows.
 
@@ -44,16 +43,6 @@ from harness.options.options import QUEUE_SAMPLE_MS, Defaults
 from harness.options.rates import AutoRate
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.spec import STRICT, SamplingSpec, StackSpec, TopologySpec
-
-NAME = "cs244-one-to-one"
-
-CS244_ONE_TO_ONE = Experiment(
-    name=NAME,
-    title="TCP and MPTCP on a FatTree, random permutation (SIGCOMM 2011; CS244 2013)",
-    folder=NAME,
-    figures=(replace(congestion_controls.PERMUTATION, name=NAME),),
-)
-
 
 CS244 = "Wilson, O'Connor, MPTCP on Mininet, CS244 2013: reproducing network research"
 
@@ -350,3 +339,12 @@ POST = Experiment(
     figures=FIGURES_OF_THE_POST,
 )
 SINGLE = tuple(Experiment(f.name, f.title, FOLDER, (f,)) for f in FIGURES_OF_THE_POST)
+
+
+ONE_TO_ONE_NAME = "cs244-one-to-one"
+CS244_ONE_TO_ONE = Experiment(
+    name=ONE_TO_ONE_NAME,
+    title="TCP and MPTCP on a FatTree, random permutation (SIGCOMM 2011; CS244 2013)",
+    folder=ONE_TO_ONE_NAME,
+    figures=(replace(congestion_controls.PERMUTATION, name=ONE_TO_ONE_NAME),),
+)

@@ -26,7 +26,6 @@ from model.congestion import BASELINE
 from model.spec import TopologySpec
 from workloads.sip import MATRIX, POLICIES
 
-REGISTRATIONS = 100
 REAL_SCALE = 50
 """Percent of the published rates that two cores carry with real hosts; service times grow by the inverse."""
 

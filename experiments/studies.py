@@ -182,7 +182,7 @@ COMPLETIONS = Experiment(
 
 IDLE_NAME = "subflow-idle"
 PACING = ("net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio")
-VARIANTS = (
+TUNINGS = (
     Variant(sysctls=KERNELS_OWN),
     Variant(sysctls=RESERVE),
     Variant(sysctls=CAPPED_RESERVE),
@@ -194,16 +194,16 @@ VARIANTS = (
 )
 BUFFERED = 8 * LINUX.subflow_buffer
 """Segments that eight simulated subflows hold at most."""
-SIMULATED = tuple(
+SIMULATED_TUNINGS = tuple(
     Variant(simulated=replace(LINUX, send_buffer=segments))
     for segments in (BUFFERED // 2, BUFFERED, 2 * BUFFERED, BUFFERED + LINUX.send_buffer)
 )
 """Send buffers of half of BUFFERED, of BUFFERED, of twice that, and of BUFFERED plus Linux's send buffer."""
 
 
-def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+def _idle_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the points with the settings that hosts of the engine have."""
-    chosen = SIMULATED if SIMULATED_HOSTS.issuperset(options.engines) else VARIANTS
+    chosen = SIMULATED_TUNINGS if SIMULATED_HOSTS.issuperset(options.engines) else TUNINGS
     return points_on(fat_trees, chosen)(options, rate_of)
 
 
@@ -224,7 +224,7 @@ SUBFLOW_IDLE = Experiment(
                 ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
             ),
             topologies=fat_trees,
-            points=points,
+            points=_idle_points,
             charts=("subflow_idle",),
         ),
     ),

@@ -58,7 +58,7 @@ def by_link(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [replace(point, link=on(point.link, kind, point.seed)) for kind in LINK_KINDS for point in points]
 
 
-FIGURE = Figure(
+BY_LINK = Figure(
     name="ccp-links",
     title="Throughput and delay on three kinds of links",
     about=(
@@ -123,7 +123,7 @@ FIGURES = (
         sized=False,
         relative=False,
     ),
-    FIGURE,
+    BY_LINK,
     INCAST,
     COMPLETION,
     FIDELITY,

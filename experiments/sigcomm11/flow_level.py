@@ -3,16 +3,16 @@
 SIGCOMM 2011 shows a flow-level simulator at 8192 hosts and packets at 128. Here both run at the same sizes
 where packet level is fast enough: at k=4 and 8 for every number of subflows, at k=16 for 1 and 8.
 
+subflows-needed: the number of subflows that reach 90 % goodput on FatTree, VL2 and BCube, by number of hosts.
+
+SIGCOMM 2011, flow level, up to 8192 hosts; runs with several seeds have 27 648 hosts, too. Acknowledgements
+are routed and load the links that they cross. Subflows draw their paths with replacement.
+
 fat-tree-sizes: the permutation of SIGCOMM 2011 at packet level with 128 to 27 648 hosts.
 
 The equilibrium rates of congestion control (flow level) are shown beside it. For its largest networks the
 paper has only those. Acknowledgements are routed. The measured window is shorter in larger networks and
 starts once they have converged (docs/flow-level.md).
-
-subflows-needed: the number of subflows that reach 90 % goodput on FatTree, VL2 and BCube, by number of hosts.
-
-SIGCOMM 2011, flow level, up to 8192 hosts; runs with several seeds have 27 648 hosts, too. Acknowledgements
-are routed and load the links that they cross. Subflows draw their paths with replacement.
 """
 
 from __future__ import annotations
@@ -30,6 +30,62 @@ from harness.metrics.published import A_BOUND, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec, TopologySpec
+
+FLOW_LEVEL_NAME = "flow-level"
+SMALL_K, MAX_SIMULATED_K = 8, 16
+COUNTS_IF_LARGE = (1, 2, 4, 8)
+ENDS = (1, 8)
+FLOW_LEVEL_DEFAULTS = Defaults(
+    ks=(4, 8, 16, 32),
+    workloads=("one_to_one",),
+    subflows=tuple(range(1, 9)),
+    rate_mbps=100.0,
+    ccs=("lia",),
+    seconds=2.0,
+    warmup_s=1.0,
+    engines=(SIMULATOR, FLOW_LEVEL, MAX_MIN),
+)
+
+
+def _in_time(spec: RunSpec) -> bool:
+    """Return whether the point runs by default. Packet level takes 30 s of CPU time at k=16, 4 min at 32."""
+    k, subflows = spec.topology.k, spec.transport.subflows
+    if k <= SMALL_K:
+        return True
+    if spec.engine == SIMULATOR:
+        return k <= MAX_SIMULATED_K and subflows in ENDS
+    return subflows in COUNTS_IF_LARGE
+
+
+def _flow_level_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return all points if options choose sizes or subflows; else those that finish in time."""
+    specs = points_on(fat_trees)(options, rate_of)
+    chosen = (options.ks, options.subflows) != (FLOW_LEVEL_DEFAULTS.ks, FLOW_LEVEL_DEFAULTS.subflows)
+    return specs if chosen else [spec for spec in specs if _in_time(spec)]
+
+
+FLOW_LEVEL_EXPERIMENT = Experiment(
+    name=FLOW_LEVEL_NAME,
+    title="Flow-level models and packet level: FatTree, random permutation, up to 8192 hosts (SIGCOMM 2011)",
+    folder=FLOW_LEVEL_NAME,
+    figures=(
+        Figure(
+            name=FLOW_LEVEL_NAME,
+            title="Flow level and packet level",
+            about=(
+                "The same permutation over the same paths at packet level and in two models of steady rates: "
+                "the equilibrium of congestion control, and max-min fairness. Where they agree, paths alone "
+                "decide goodput, and the models are valid for networks too large for packet level."
+            ),
+            defaults=FLOW_LEVEL_DEFAULTS,
+            topologies=fat_trees,
+            points=_flow_level_points,
+            charts=("flow_level",),
+            published=ONE_TO_ONE,
+        ),
+    ),
+)
+
 
 NEEDED_NAME = "subflows-needed"
 ENOUGH_PCT = 90.0
@@ -142,62 +198,6 @@ NEEDED_EXPERIMENT = Experiment(
             charts=("subflows_needed",),
             published=tuple(needed(k) for k in KS if k <= LARGEST_K),
             sized=False,
-        ),
-    ),
-)
-
-
-FLOW_LEVEL_NAME = "flow-level"
-SMALL_K, MAX_SIMULATED_K = 8, 16
-COUNTS_IF_LARGE = (1, 2, 4, 8)
-ENDS = (1, 8)
-FLOW_LEVEL_DEFAULTS = Defaults(
-    ks=(4, 8, 16, 32),
-    workloads=("one_to_one",),
-    subflows=tuple(range(1, 9)),
-    rate_mbps=100.0,
-    ccs=("lia",),
-    seconds=2.0,
-    warmup_s=1.0,
-    engines=(SIMULATOR, FLOW_LEVEL, MAX_MIN),
-)
-
-
-def _in_time(spec: RunSpec) -> bool:
-    """Return whether the point runs by default. Packet level takes 30 s of CPU time at k=16, 4 min at 32."""
-    k, subflows = spec.topology.k, spec.transport.subflows
-    if k <= SMALL_K:
-        return True
-    if spec.engine == SIMULATOR:
-        return k <= MAX_SIMULATED_K and subflows in ENDS
-    return subflows in COUNTS_IF_LARGE
-
-
-def _flow_level_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return all points if options choose sizes or subflows; else those that finish in time."""
-    specs = points_on(fat_trees)(options, rate_of)
-    chosen = (options.ks, options.subflows) != (FLOW_LEVEL_DEFAULTS.ks, FLOW_LEVEL_DEFAULTS.subflows)
-    return specs if chosen else [spec for spec in specs if _in_time(spec)]
-
-
-FLOW_LEVEL_EXPERIMENT = Experiment(
-    name=FLOW_LEVEL_NAME,
-    title="Flow-level models and packet level: FatTree, random permutation, up to 8192 hosts (SIGCOMM 2011)",
-    folder=FLOW_LEVEL_NAME,
-    figures=(
-        Figure(
-            name=FLOW_LEVEL_NAME,
-            title="Flow level and packet level",
-            about=(
-                "The same permutation over the same paths at packet level and in two models of steady rates: "
-                "the equilibrium of congestion control, and max-min fairness. Where they agree, paths alone "
-                "decide goodput, and the models are valid for networks too large for packet level."
-            ),
-            defaults=FLOW_LEVEL_DEFAULTS,
-            topologies=fat_trees,
-            points=_flow_level_points,
-            charts=("flow_level",),
-            published=ONE_TO_ONE,
         ),
     ),
 )
