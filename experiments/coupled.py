@@ -181,7 +181,7 @@ FAIRNESS = Experiment(
     ),
 )
 
-SINGLE = tuple(Experiment(f.name, f.title, FAIRNESS.folder, (f,)) for f in FAIRNESS.figures)
+SINGLE = tuple(figure.alone(FAIRNESS.folder) for figure in FAIRNESS.figures)
 
 SHIFTED = Experiment(
     name="coupled-shift",

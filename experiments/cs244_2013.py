@@ -338,7 +338,7 @@ POST = Experiment(
     folder=FOLDER,
     figures=FIGURES_OF_THE_POST,
 )
-SINGLE = tuple(Experiment(f.name, f.title, FOLDER, (f,)) for f in FIGURES_OF_THE_POST)
+SINGLE = tuple(figure.alone(FOLDER) for figure in FIGURES_OF_THE_POST)
 
 
 ONE_TO_ONE_NAME = "cs244-one-to-one"

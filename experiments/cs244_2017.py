@@ -465,4 +465,4 @@ EXPERIMENT = Experiment(
     figures=FIGURES,
     shared_options=OPTIONS,
 )
-SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,), OPTIONS) for figure in FIGURES)
+SINGLE = tuple(figure.alone(NAME, OPTIONS) for figure in FIGURES)

@@ -374,4 +374,4 @@ EXPERIMENT = Experiment(
     figures=(LADDER_FIGURE, *(dataclasses.replace(figure, emulated=None) for figure in OTHERS)),
     shared_options=("engine", "seed", "seeds", "profile", "rate", "delay", "queue"),
 )
-SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,), OPTIONS) for figure in FIGURES)
+SINGLE = tuple(figure.alone(NAME, OPTIONS) for figure in FIGURES)

@@ -97,6 +97,11 @@ class Figure:
             found.append((dataclasses.replace(own, engine=engines), defaults))
         return found
 
+    def alone(self, folder: str = "", options: tuple[str, ...] | None = None) -> Experiment:
+        """Return the experiment of this figure alone, with its name and title. Its points are stored in
+        results/`folder`, by default that of its name; `options` are the experiment's `shared_options`."""
+        return Experiment(self.name, self.title, folder or self.name, (self,), options)
+
     def chart(self, name: str) -> Chart:
         """Return one of its charts by name."""
         own = {chart.name: chart for chart in self.own_charts}

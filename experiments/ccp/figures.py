@@ -135,6 +135,4 @@ EXPERIMENT = Experiment(
     folder=NAME,
     figures=FIGURES,
 )
-SINGLE = tuple(
-    Experiment(name=figure.name, title=figure.title, folder=NAME, figures=(figure,)) for figure in FIGURES
-)
+SINGLE = tuple(figure.alone(NAME) for figure in FIGURES)

@@ -505,4 +505,4 @@ EXPERIMENT = Experiment(
     figures=FIGURES[:2],
     shared_options=OPTIONS,
 )
-SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,), OPTIONS) for figure in FIGURES)
+SINGLE = tuple(figure.alone(NAME, OPTIONS) for figure in FIGURES)

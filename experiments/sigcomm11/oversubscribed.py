@@ -112,4 +112,4 @@ EXPERIMENT = Experiment(
     folder=NAME,
     figures=FIGURES,
 )
-SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,)) for figure in FIGURES)
+SINGLE = tuple(figure.alone(NAME) for figure in FIGURES)

@@ -164,13 +164,10 @@ LINK_FAILURE = Figure(
 )
 
 
-def _experiment(name: str, title: str, figures: Sequence[Figure]) -> Experiment:
-    return Experiment(name, title, NAME, tuple(figures))
-
-
-EXPERIMENT = _experiment(
-    NAME,
-    "Cost and robustness of MPTCP: loss, retransmissions, CPU time, failing links (SIGCOMM 2011)",
-    (LOSS_AND_COST, LINK_FAILURE),
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Cost and robustness of MPTCP: loss, retransmissions, CPU time, failing links (SIGCOMM 2011)",
+    folder=NAME,
+    figures=(LOSS_AND_COST, LINK_FAILURE),
 )
-SINGLE = tuple(_experiment(figure.name, figure.title, (figure,)) for figure in EXPERIMENT.figures)
+SINGLE = tuple(figure.alone(NAME) for figure in EXPERIMENT.figures)

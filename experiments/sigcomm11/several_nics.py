@@ -40,46 +40,37 @@ def stars(options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("star", {"n": k**3 // 4}) for k in options.ks]
 
 
-def _alone(figure: Figure) -> Experiment:
-    """Return an experiment of one figure, with a results folder of its own."""
-    return Experiment(figure.name, figure.title, figure.name, (figure,))
+DUAL_HOMED_TREE = Figure(
+    name="dual-homed",
+    title="Two NICs per host: one to several on the dual-homed FatTree and on the FatTree",
+    about=(
+        "Each server receives from four random clients, on two trees of equal cost per host. TCP uses "
+        "one of the two NICs and MPTCP both. MPTCP gains much while a quarter of the hosts are servers, "
+        "and nothing when all are, because they fill the smaller core of the dual-homed tree."
+    ),
+    defaults=Defaults(
+        ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=AutoRate(basis=dual_homed)
+    ),
+    topologies=both_trees,
+    points=points_on(both_trees),
+    charts=("throughput", "rank", "link_utilisation"),
+    published=DUAL_HOMED,
+).alone()
 
-
-DUAL_HOMED_TREE = _alone(
-    Figure(
-        name="dual-homed",
-        title="Two NICs per host: one to several on the dual-homed FatTree and on the FatTree",
-        about=(
-            "Each server receives from four random clients, on two trees of equal cost per host. TCP uses "
-            "one of the two NICs and MPTCP both. MPTCP gains much while a quarter of the hosts are servers, "
-            "and nothing when all are, because they fill the smaller core of the dual-homed tree."
-        ),
-        defaults=Defaults(
-            ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=AutoRate(basis=dual_homed)
-        ),
-        topologies=both_trees,
-        points=points_on(both_trees),
-        charts=("throughput", "rank", "link_utilisation"),
-        published=DUAL_HOMED,
-    )
-)
-
-STAR_OF_HOSTS = _alone(
-    Figure(
-        name="star",
-        title="A permutation on a star: no path to gain",
-        about=(
-            "All hosts are on one switch, and each sends one flow and receives one. There is one path, and "
-            "the hosts' own links are its only bottleneck. MPTCP can at best equal TCP; the difference is "
-            "its overhead."
-        ),
-        defaults=Defaults(ks=(4,), workloads=("one_to_one",), subflows=(1, 2, 4, 8)),
-        topologies=stars,
-        points=points_on(stars),
-        charts=("throughput", "rank"),
-        published=STAR,
-    )
-)
+STAR_OF_HOSTS = Figure(
+    name="star",
+    title="A permutation on a star: no path to gain",
+    about=(
+        "All hosts are on one switch, and each sends one flow and receives one. There is one path, and "
+        "the hosts' own links are its only bottleneck. MPTCP can at best equal TCP; the difference is "
+        "its overhead."
+    ),
+    defaults=Defaults(ks=(4,), workloads=("one_to_one",), subflows=(1, 2, 4, 8)),
+    topologies=stars,
+    points=points_on(stars),
+    charts=("throughput", "rank"),
+    published=STAR,
+).alone()
 
 
 NAME = "dual-homed-load"
@@ -149,4 +140,4 @@ EXPERIMENT = Experiment(
     folder=NAME,
     figures=FIGURES,
 )
-SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,)) for figure in FIGURES)
+SINGLE = tuple(figure.alone(NAME) for figure in FIGURES)

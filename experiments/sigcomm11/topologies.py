@@ -177,4 +177,4 @@ SWITCHED = Experiment(
     folder=NAME,
     figures=(_on(f"{NAME}-switched", switched),),
 )
-SINGLE = (SWITCHED, *(Experiment(f.name, f.title, NAME, (f,)) for f in EXPERIMENT.figures[1:]))
+SINGLE = (SWITCHED, *(figure.alone(NAME) for figure in EXPERIMENT.figures[1:]))

@@ -98,4 +98,4 @@ EXPERIMENT = Experiment(
     figures=FIGURES,
     shared_options=SHARED_OPTIONS,
 )
-SINGLE = tuple(Experiment(f.name, f.title, NAME, (f,)) for f in FIGURES)
+SINGLE = tuple(figure.alone(NAME) for figure in FIGURES)

@@ -511,4 +511,4 @@ FIGURES = (
 EXPERIMENT = Experiment(
     name=NAME, title="The simulator compared with arithmetic and theory", folder=NAME, figures=FIGURES
 )
-SINGLE = tuple(Experiment(f.name, f.title, NAME, (f,)) for f in FIGURES)
+SINGLE = tuple(figure.alone(NAME) for figure in FIGURES)
