@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 import topos
-from engines.registry import INVENTED, SIMULATED_HOSTS, VIRTUAL_TIME
+from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model import tuning
 from model.congestion import in_force
@@ -76,10 +76,10 @@ def expected_mbps(spec: RunSpec) -> float | None:
 
     One uncongested TCP flow fills its path, so its goodput is the rate of the slowest link times the share of
     payload in a full frame. None where that does not follow: a window or a queue smaller than what the path
-    holds, a warm-up of few round trips, writes smaller than a segment, invented numbers.
+    holds, a warm-up of few round trips, writes smaller than a segment, an engine without hosts.
     """
     spec = baseline_of(spec)
-    if spec.engine in INVENTED or spec.transport.write_bytes:
+    if spec.engine not in {*LINUX_HOSTS, *SIMULATED_HOSTS} or spec.transport.write_bytes:
         return None
     path = _path(spec)
     if path is None:

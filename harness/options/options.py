@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from common.errors import UsageError
 from engines.emulation.dataplanes.dataplane import OVS
-from engines.registry import INVENTED, LINUX, SIMULATED_HOSTS, VIRTUAL_TIME
+from engines.registry import LINUX, LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
 from harness.options.fields import (
     BY_NAME,
     OPTIONS,
@@ -420,7 +420,7 @@ def _window(given: UserOptions, defaults: Defaults, profile: Profile, engines: t
 def _check_hosts(given: UserOptions, defaults: Defaults, engines: tuple[str, ...]) -> None:
     """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
     simulated = [name in SIMULATED_HOSTS for name in engines]
-    none_simulated = not any(simulated) and INVENTED.isdisjoint(engines)
+    none_simulated = all(name in LINUX_HOSTS for name in engines)
     stack = given.settings.get("stack") or defaults.stack
     if stack and none_simulated:
         name, value = next(iter(stack.items()))

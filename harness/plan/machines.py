@@ -8,7 +8,7 @@ from typing import Protocol
 
 from common.errors import BusyError, HostUnfitError, NoKernelError
 from engines.engine import Engine, NeedsMachine, Observer
-from engines.registry import INVENTED, LINUX, VIRTUAL_TIME, only
+from engines.registry import LINUX, VIRTUAL_TIME, only, real_time
 from harness.labels import named
 from harness.options.rates import RateChoice, virtual_mbps
 from model.spec import RunSpec, TopologySpec
@@ -135,11 +135,11 @@ def known_rate(
 
     Needs no root and starts nothing. `highest_mbps` is the upper limit of the search.
     """
-    if not INVENTED.isdisjoint(engines):
-        return RateChoice(UNMEASURED_MBPS, UNMEASURED)
     if VIRTUAL_TIME.issuperset(engines):
         how = GUEST if LINUX in engines else SIMULATED
         return RateChoice(virtual_mbps(engines), how)
+    if not real_time(engines):
+        return RateChoice(UNMEASURED_MBPS, UNMEASURED)
     from engines.emulation import calibrate  # noqa: PLC0415
 
     cached = calibrate.cached(topology, highest_mbps)
