@@ -186,7 +186,10 @@ def _hint(name: str, value: str, error: OSError) -> str:
         return "; the kernel may be too old for it" if error.errno == errno.ENOENT else ""
     if error.errno == errno.ENOENT:
         return f"; this kernel has no congestion control {value}, try: modprobe tcp_{value}"
-    return f"; the kernel allows {value} in the machine's own namespace only, allow it everywhere with: "
+    return (
+        f"; the kernel allows {value} in the machine's own namespace only; allow it everywhere with: "
+        f'sysctl -w net.ipv4.tcp_allowed_congestion_control="reno {value}"'
+    )
 
 
 DEFAULT_MASK = "net.core.rps_default_mask"
