@@ -180,11 +180,6 @@ def _say_waiting(owner: str) -> None:
     print(f"refabric: waiting for another emulation to end: {owner}", file=sys.stderr, flush=True)
 
 
-@functools.cache
-def _tools() -> dict[str, str]:
-    return tools()
-
-
 def check_sysctls(names: Iterable[str]) -> None:
     """Raise UsageError for a sysctl that this kernel does not have."""
     for name in names:
@@ -314,7 +309,8 @@ _VERSIONS = {
 }
 
 
-def tools() -> dict[str, str]:
+@functools.cache
+def _tools() -> dict[str, str]:
     """Return the first line of each tool's version; `missing` if it is not installed."""
     return {name: _version(argv) for name, argv in _VERSIONS.items()}
 

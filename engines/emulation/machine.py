@@ -131,14 +131,18 @@ def files_missing(btf: Path = BTF, name: str = COUPLED_DEFAULT) -> Support | Non
 def too_old(release: str | None = None, oldest: tuple[int, int] = OLDEST) -> Support | None:
     """Return why a kernel of this release (default: the running one) is too old; None if it is not."""
     release = platform.release() if release is None else release
-    numbers = re.match(r"(\d+)\.(\d+)", release)
-    if numbers and (int(numbers[1]), int(numbers[2])) < oldest:
+    if _is_older(release, oldest):
         return Support(
             False,
             f"Linux {release} is too old: its struct_ops lack what is needed from {oldest[0]}.{oldest[1]} on",
             "boot a newer kernel (Debian 12: apt install -t bookworm-backports linux-image-amd64)",
         )
     return None
+
+
+def _is_older(release: str, oldest: tuple[int, int]) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) < oldest
 
 
 def _loaded() -> Support:
@@ -235,8 +239,7 @@ def ranks_unsupported(release: str | None = None) -> str:
         if missing := files_missing(name=name):
             return missing.text
     release = platform.release() if release is None else release
-    numbers = re.match(r"(\d+)\.(\d+)", release)
-    if numbers and (int(numbers[1]), int(numbers[2])) < RANKS_OLDEST:
+    if _is_older(release, RANKS_OLDEST):
         return f"Linux {release} is too old: programs at interfaces need 6.6; boot a newer kernel"
     for name in (STAMP, HIDE_SACKS):
         try:

@@ -7,6 +7,7 @@ import time
 
 import topos
 from common.errors import UsageError
+from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.engine import Observer
 from engines.ims import (
     PCSCF,
@@ -81,10 +82,6 @@ def _hop_us(spec: RunSpec, topology: Topology) -> float:
     users, _, pcscfs, _ = sip.roles_of(names, 1)
     links = len(topology.shortest_paths(topology.index(users), topology.index(pcscfs[0]))[0]) - 1
     return links * spec.link.delay_us + 2 * spec.link.host_delay_us
-
-
-PS_PER_S = 10**12
-PS_PER_MS = 10**9
 
 
 class Twin:

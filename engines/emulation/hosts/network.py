@@ -521,8 +521,8 @@ class FabricCLI(CLI):  # type: ignore[misc]
         return str(super().do_EOF(line)) if self.isatty() else "end of input"
 
 
-START_S = 5.0
-END_S = 15.0
+LISTEN_S = 5.0
+TRANSFER_END_S = 15.0
 _UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 
 
@@ -538,10 +538,10 @@ def iperf_pair(
         _await_listening(serving)
         argv = ["iperf3", "-J", "-c", str(server.IP()), "-p", str(port), "-t", str(seconds)]
         argv += ["-u", "-b", udp_rate] if udp_rate else []
-        return _transfer(client, argv, seconds + END_S)
+        return _transfer(client, argv, seconds + TRANSFER_END_S)
     finally:
         serving.kill()
-        serving.communicate(timeout=END_S)
+        serving.communicate(timeout=TRANSFER_END_S)
 
 
 def format_rate(bps: float, unit: str | None = None) -> str:
@@ -554,13 +554,13 @@ def format_rate(bps: float, unit: str | None = None) -> str:
 
 def _await_listening(serving: subprocess.Popen[Any]) -> None:
     assert serving.stdout is not None
-    deadline = time.monotonic() + START_S
+    deadline = time.monotonic() + LISTEN_S
     seen = b""
     while b"listening" not in seen:
         left_s = deadline - time.monotonic()
         if left_s <= 0 or not select.select([serving.stdout], [], [], left_s)[0]:
             raise DeadlineError(
-                f"starting iperf3 -s: it did not listen within {START_S:g} s; output {seen.decode()!r}"
+                f"starting iperf3 -s: it did not listen within {LISTEN_S:g} s; output {seen.decode()!r}"
             )
         chunk = os.read(serving.stdout.fileno(), 4096)
         if not chunk:
@@ -574,7 +574,7 @@ def _transfer(client: FabricHost, argv: list[str], deadline_s: float) -> tuple[f
         text, _ = running.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
         running.kill()
-        running.communicate(timeout=END_S)
+        running.communicate(timeout=TRANSFER_END_S)
         raise DeadlineError(
             f"{' '.join(argv)} did not end within {deadline_s:g} s; check whether a link is down"
         ) from None

@@ -120,18 +120,18 @@ def total(times: Mapping[str, CpuTimes], names: Iterable[str]) -> CpuTimes:
     return CpuTimes(*(sum(column) for column in zip(*(astuple(row) for row in rows), strict=True)))
 
 
-STATE, USER_TICKS, SYSTEM_TICKS = 0, 11, 12
+STATE, USER_TICKS, SYSTEM_TICKS, CHILDREN_USER_TICKS = 0, 11, 12, 13
 """Fields after the name of the program, from 0."""
 
 
-def fields(pid: int) -> list[str]:
+def stat_fields(pid: int) -> list[str]:
     """Return the fields after the name of the program. Raises OSError if there is no such process."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def cpu_s(pid: int) -> float:
     """Return the CPU time of a process's threads, user and system, in s. Raises OSError."""
-    found = fields(pid)
+    found = stat_fields(pid)
     return (int(found[USER_TICKS]) + int(found[SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -139,7 +139,7 @@ def is_zombie(pid: int) -> bool:
     """Return whether the first thread has ended. The process can be waited for only when all have, seconds
     later on a busy machine."""
     try:
-        return fields(pid)[STATE] == "Z"
+        return stat_fields(pid)[STATE] == "Z"
     except OSError:
         return False
 
@@ -182,10 +182,6 @@ def netstat_difference(before: Counter[str], after: Counter[str]) -> dict[str, i
     return {name: value - before[name] for name, value in sorted(after.items()) if value != before[name]}
 
 
-_UTIME, _CUTIME = 11, 13
-"""Fields of /proc/PID/stat after the program's name, from 0 (proc_pid_stat(5))."""
-
-
 @dataclass(frozen=True)
 class UserTime:
     """Ticks since boot: user mode of the machine, user mode of the run, and all CPU time."""
@@ -199,7 +195,7 @@ def read_user_time() -> UserTime:
     """Return the ticks so far on the CPUs that this process may use."""
     times = parse_stat(STAT.read_text())
     ours = total(times, [f"cpu{number}" for number in os.sched_getaffinity(0)])
-    own = sum(_user_ticks(entry) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    own = sum(_user_ticks(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
     return UserTime(ours.user, own, ours.total)
 
 
@@ -210,13 +206,13 @@ def others_pct(before: UserTime, after: UserTime) -> float:
     return max(0.0, 100.0 * others / ticks) if ticks > 0 else 0.0
 
 
-def _user_ticks(process: Path) -> int:
+def _user_ticks(pid: int) -> int:
     """Return the user ticks of a process and of its ended children; 0 if it has just ended."""
     try:
-        fields = (process / "stat").read_text().rpartition(")")[2].split()
+        found = stat_fields(pid)
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return int(fields[_UTIME]) + int(fields[_CUTIME])
+    return int(found[USER_TICKS]) + int(found[CHILDREN_USER_TICKS])
 
 
 def reserve_fds(count: int) -> None:
