@@ -157,7 +157,7 @@ def sysctls(cc: str) -> Mapping[str, str]:
     """Return the sysctls that hosts with this congestion control need.
 
     minTCP's window is limited by our congestion control, and another program hides selective acknowledgements
-    from it (engines/emulation/ranks/).
+    from it (engines/emulation/congestion/ranks.py).
     """
     return TIMEOUTS_ALONE if cc == MINTCP else {}
 

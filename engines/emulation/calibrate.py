@@ -5,8 +5,8 @@ sustains a rate if the engine's verdict has no reason that a lower rate would re
 most FIT_PCT busy. Noise passes, so a rate is rejected only after a second trial. docs/fidelity.md explains
 the method.
 
-The file of calibrated link rates: It has one entry per topology, machine, kernel and bound of the search. A
-search with a bound does not replace a search without one.
+The file of calibrated rates has one entry per topology, machine, kernel and bound of the search. A search
+with a bound does not replace a search without one.
 """
 
 from __future__ import annotations

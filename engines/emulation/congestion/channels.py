@@ -1,9 +1,9 @@
 """The interface between an agent's process and a datapath in this machine's kernel or a guest's.
 
 MapChannel uses the datapath's BPF maps (layouts: bpf/ccp.bpf.c). FileChannel uses the datapath that is built
-into the guests' kernel, in virtual time: Files in /proc/refabric/ccp
-(engines/linux/kernel/congestion/ccp_agent.c). An agent's work takes no virtual time here: the kernel carries
-out a command at the time of its event and the delay that the run asks for, as the simulator does.
+into the guests' kernel, through files in /proc/refabric/ccp (engines/linux/kernel/congestion/ccp_agent.c). An
+agent's work takes no virtual time there: the kernel carries out a command at the time of its event plus the
+delay that the run asks for, as the simulator does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Registration of congestion controls with the kernel during a context, and their counters."""
+"""Congestion controls of a run, registered with this kernel or built into the guests', and their counters."""
 
 from __future__ import annotations
 

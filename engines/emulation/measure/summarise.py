@@ -1,4 +1,4 @@
-"""The RunResult from the readings of a run. Pure."""
+"""The RunResult and the sample tables from the readings of a run. Pure."""
 
 from __future__ import annotations
 

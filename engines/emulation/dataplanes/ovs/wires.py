@@ -3,11 +3,10 @@
 A port (model/network_plan.py) is the interface that transmits: an interface of a bridge in the run's
 namespace, or a host's NIC in the host's namespace.
 
-Buffer space for what the user-space datapath has queued: The datapath sends through one packet socket for all
-ports (lib/netdev-linux.c). The kernel charges frames in all queues to that socket. Its buffer of 208 kB would
-limit all queues together to 90 full frames, and frames beyond that are dropped without a count. The default
-is a sysctl of the whole machine. Therefore this code duplicates the socket (pidfd_getfd(2)) and sets its
-buffer to the capacity of all queues.
+The user-space datapath sends through one packet socket for all ports (lib/netdev-linux.c). The kernel charges
+frames in all queues to that socket. Its buffer of 208 kB would limit all queues together to 90 full frames,
+and frames beyond that are dropped without a count. The default is a sysctl of the whole machine. Therefore
+this code duplicates the socket (pidfd_getfd(2)) and sets its buffer to the capacity of all queues.
 """
 
 from __future__ import annotations
