@@ -89,7 +89,7 @@ def experiment(
         metrics=tuple(_guarded_metric(metric) for metric in metrics),
         sized=network is None,
     )
-    return Experiment(name=name, title=title, folder=name, figures=(figure,))
+    return figure.alone()
 
 
 def metric(
