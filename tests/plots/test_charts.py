@@ -13,7 +13,7 @@ import pytest
 
 from common.errors import StoreError
 from model.result import Status
-from plots.charts.throughput import draw_rank, draw_throughput, rank_finding
+from plots.charts.throughput import draw_rank, draw_throughput, rank_finding, throughput_finding
 from plots.data import Inputs, Point, interval_pct, panels
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.reasons import of_text
@@ -86,6 +86,22 @@ def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -
     text = words_of(draw_rank(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
         assert words in text, words
+
+
+def test_published_levels_belong_to_their_topology(tmp_path: Path) -> None:
+    for topology, shown in (("fat_tree", True), ("dual_homed_fat_tree", False)):
+        points = [changed(point(1), topology=topology)]
+        (path,) = draw_throughput(Inputs(points, tmp_path / topology, levels=SIGCOMM11_LEVELS))
+        assert ("SIGCOMM" in words_of(path)) == shown
+
+
+def test_titles_state_the_means_and_the_slowest_flow_of_good_points() -> None:
+    (panel,) = panels([*(point(n) for n in (1, 2, 6)), point(8, status=Status.SUSPECT)])
+    title = throughput_finding(panel)
+    assert "6 subflows reaches 85 %" in title and "TCP 47 %" in title and "88 %" not in title
+    assert "6 subflows the slowest flow gets 80 %" in rank_finding(panel)
+    (panel,) = panels([point(n, status=Status.SUSPECT) for n in (1, 8)])
+    assert "suspect" in throughput_finding(panel) and "MPTCP 8 88 %" in throughput_finding(panel)
 
 
 def test_intervals_need_six_seeds() -> None:
