@@ -40,6 +40,11 @@ def downlink(link: int) -> int:
     return 2 * link + 1
 
 
+def queue_limit_pkts(link: LinkSpec) -> int:
+    """Return the limit of a switch's queue in full packets; 0 if it is unbounded."""
+    return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
+
+
 def check_events(spec: RunSpec, topology: Topology) -> None:
     """Raise UsageError for an event outside the run, on an unknown link, or with an invalid share."""
     end_s = spec.warmup_s + spec.seconds

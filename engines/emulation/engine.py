@@ -33,6 +33,7 @@ from engines.wire import ResultReader
 from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
+from model.links import queue_limit_pkts
 from model.network_plan import MAX_PACKETS, by_rank
 from model.result import RunResult
 from model.schedulers import opens_subflows
@@ -282,21 +283,16 @@ def check_memory(
 def _memory_advice(spec: RunSpec, mostly_samples: bool) -> str:
     if mostly_samples:
         return "choose fewer --seconds or longer intervals between samples"
-    if not _queue_pkts(spec.link):
+    if not queue_limit_pkts(spec.link):
         return "choose a smaller --k, fewer --subflows or a limit to --queue"
     if spec.traffic == "iperf3":
         return "choose a smaller --k, fewer --subflows or --traffic native"
     return "choose a smaller --k or fewer --subflows"
 
 
-def _queue_pkts(link: LinkSpec) -> int:
-    """Return the limit of a queue in packets; 0 if it is unbounded."""
-    return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
-
-
 def _packets(link: LinkSpec, flows: int, subflows: int) -> int:
     sent = subflows * _SEND_BUFFER_PKTS
-    if not (queue := _queue_pkts(link)):
+    if not (queue := queue_limit_pkts(link)):
         return min(MAX_PACKETS, sent)
     on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS * _LINKS_ON_A_PATH
     return min(MAX_PACKETS, sent, round(flows * (queue * _LINKS_ON_A_PATH + on_wire)) + 4 * subflows)

@@ -33,13 +33,13 @@ from fabric._core import COMPILER, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import COUPLED_DEFAULT, DATAPATH, core_name
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows, subflow_counts
-from model.links import check_events
+from model.links import check_events, queue_limit_pkts
 from model.machine import demand
 from model.network_plan import check_trace
 from model.noise import noisy
 from model.result import RunResult
 from model.schedulers import check_scheduler, opens_subflows, ticking_s
-from model.spec import FIFO, LinkSpec, RunSpec, check_limits
+from model.spec import FIFO, RunSpec, check_limits
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
 
@@ -214,7 +214,7 @@ _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> float:
     """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
-    queue = _queue_pkts(spec.link) or _UNLIMITED_QUEUE
+    queue = queue_limit_pkts(spec.link) or _UNLIMITED_QUEUE
     attachments = len({nic.switch for nic in topology.nics})
     counts = subflow_counts(spec, flows)
     subflows = sum(counts)
@@ -237,7 +237,7 @@ def check_memory(spec: RunSpec, topology: Topology, flows: Sequence[Flow], avail
     if needed <= available_mb:
         return
     subflows = sum(subflow_counts(spec, flows))
-    bound = "" if _queue_pkts(spec.link) else " or a limit to --queue"
+    bound = "" if queue_limit_pkts(spec.link) else " or a limit to --queue"
     raise UsageError(
         f"simulating {topology.kind} with {len(topology.hosts)} hosts and {subflows} "
         f"subflows takes about {needed:,.0f} MB of memory, but only {available_mb:,.0f} MB are free: "
@@ -245,15 +245,10 @@ def check_memory(spec: RunSpec, topology: Topology, flows: Sequence[Flow], avail
     )
 
 
-def _queue_pkts(link: LinkSpec) -> int:
-    """Return the limit of a queue in packets; 0 if it is unbounded."""
-    return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
-
-
 def _packets(spec: RunSpec, flows: Sequence[Flow], counts: Sequence[int]) -> int:
     subflows = sum(counts)
     most = MIN_PACKETS + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
-    queue = _queue_pkts(spec.link)
+    queue = queue_limit_pkts(spec.link)
     if queue == 0:
         return most
     on_wire = spec.link.rate_mbps * spec.link.delay_us / FRAME_BITS * 2 * 6
