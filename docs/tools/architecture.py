@@ -75,7 +75,7 @@ def draw(path: Path) -> None:
 def _purpose(package: str) -> str:
     """Return the first sentence of the docstring of a package."""
     found = re.match(r'"""(.*?\.)(?=\s|""")', (ROOT / package / "__init__.py").read_text(), re.DOTALL)
-    return " ".join(found[1].split()) if found else ""
+    return " ".join(found[1].replace("`", "").split()) if found else ""
 
 
 def walk_list(files: list[str]) -> str:
