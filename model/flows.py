@@ -7,6 +7,7 @@ every run of the same spec.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -133,21 +134,21 @@ class _Point:
 def _planned(point: _Point) -> tuple[PlannedFlow, ...]:
     spec, topology = point.spec, point.topology
     flows = drawn_flows(spec, topology)
-    address = topology.addresses
-    sent = dict.fromkeys(address, 0)
-    received = dict.fromkeys(address, 0)
+    sent = dict.fromkeys(topology.host_names, 0)
+    received = dict.fromkeys(topology.host_names, 0)
     planned = []
     for number, (flow, transport) in enumerate(zip(flows, _transports(spec, flows), strict=True)):
         port, cport = FIRST_PORT + received[flow.dst] % _PORTS, FIRST_CPORT + sent[flow.src] % STRIDE
         received[flow.dst] += 1
         sent[flow.src] += 1
+        local, remote = topology.nic_pairs(topology.index(flow.src), topology.index(flow.dst))[0]
         planned.append(
             PlannedFlow(
                 number,
                 flow.src,
                 flow.dst,
-                address[flow.src],
-                address[flow.dst],
+                local.ip,
+                remote.ip,
                 port,
                 cport,
                 flow.size_bytes,
@@ -217,12 +218,11 @@ def check_ports(flows: Iterable[PlannedFlow]) -> None:
 def subflow_pairs(topology: Topology, flow: PlannedFlow) -> tuple[AddressPair, ...]:
     """Return the addresses and ports of each subflow as its sender sees them.
 
-    Hosts with one NIC use one address pair for all subflows (ndiffports). With several NICs, subflow i joins
-    local NIC i to remote NIC i, modulo the number of NICs. A dual-homed tree has no other paths.
+    Hosts with one NIC use one address pair for all subflows (ndiffports); with several NICs see
+    `Topology.nic_pairs`.
     """
-    nics = [topology.nics_of(topology.index(name)) for name in (flow.src, flow.dst)]
-    local, remote = ([nic.ip for nic in of_host] for of_host in nics)
+    pairs = topology.nic_pairs(topology.index(flow.src), topology.index(flow.dst))
+    subflows = zip(range(flow.subflows), itertools.cycle(pairs))
     return tuple(
-        AddressPair(local[i % len(local)], flow.cport + i * STRIDE, remote[i % len(remote)], flow.port)
-        for i in range(flow.subflows)
+        AddressPair(local.ip, flow.cport + i * STRIDE, remote.ip, flow.port) for i, (local, remote) in subflows
     )

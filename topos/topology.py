@@ -12,6 +12,7 @@ threads a network is divided into parts of whole pods (`parts_of`), which follow
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
@@ -113,11 +114,6 @@ class Topology:
         """The highest total speed of one host's links."""
         return max(sum(self.links[nic.link].speed for nic in self.nics_of(host)) for host in self.hosts)
 
-    @cached_property
-    def addresses(self) -> Mapping[str, str]:
-        """The IP address of each host's first NIC, by the host's name."""
-        return {self.nodes[host].name: self.nics_of(host)[0].ip for host in self.hosts}
-
     def number(self, name: str, default: int = 0) -> int:
         """Return the parameter `name` if it is a number, else `default`."""
         value = self.params.get(name, default)
@@ -177,17 +173,35 @@ class Topology:
 
     @cached_property
     def islands(self) -> tuple[int, ...]:
-        """For each node, the smallest index among the nodes of its connected component."""
+        """For each node that forwards, the smallest index among those that it reaches; -1 for other nodes."""
+        passable = self._passable
         island = [-1] * len(self.nodes)
-        for start in range(len(self.nodes)):
+        for start in self.forwarders:
             waiting = [start] if island[start] < 0 else []
             island[start] = start if waiting else island[start]
             while waiting:
                 for near in self.adjacency[waiting.pop()]:
-                    if island[near] < 0:
+                    if passable[near] and island[near] < 0:
                         island[near] = start
                         waiting.append(near)
         return tuple(island)
+
+    def nic_pairs(self, src: int, dst: int) -> tuple[tuple[Nic, Nic], ...]:
+        """Return the NICs of hosts `src` and `dst` that the subflows of a connection join, in order; more
+        subflows begin again. Empty if no path joins the hosts.
+
+        Subflow i joins NIC i to NIC i, modulo their numbers, or to the next NIC that a path leads to.
+        """
+        local, remote = self.nics_of(src), self.nics_of(dst)
+        island = [self.islands[self.attachment(nic)] for nic in remote]
+        pairs = []
+        for i in range(math.lcm(len(local), len(remote))):
+            mine = local[i % len(local)]
+            home = self.islands[self.attachment(mine)]
+            turns = ((i + j) % len(remote) for j in range(len(remote)))
+            if (turn := next((j for j in turns if island[j] == home), None)) is not None:
+                pairs.append((mine, remote[turn]))
+        return tuple(pairs)
 
     def without(self, cut: Collection[int]) -> Topology:
         """Return the topology without these links (indices) between switches; the others are renumbered.

@@ -58,9 +58,8 @@ def test_shortest_paths_are_simple_equal_long_sorted_walks(topology: Topology, d
     src, dst = data.draw(some_node), data.draw(some_node)
     paths = topology.shortest_paths(src, dst)
     assert list(paths) == sorted(set(paths))
-    apart = topology.islands[src] != topology.islands[dst]
-    planes = topology.kind in {"dual_homed_fat_tree", "two_bottlenecks"}
-    assert bool(paths) != apart or (planes and not paths), "only planes meet in a host without a path"
+    reached = ({topology.islands[n] for n in (node, *topology.adjacency[node])} - {-1} for node in (src, dst))
+    assert bool(paths) == (src == dst or bool(set.intersection(*reached)))
     links = {len(path) - 1 for path in paths}
     assert not paths or links == {topology.distances.between(src, dst)} == {
         topology.distances.between(dst, src)
@@ -216,13 +215,40 @@ def test_every_pair_of_a_lane_crosses_its_one_bottleneck(n: int, lanes: int) -> 
 
 def test_replicas_are_islands() -> None:
     topology = build("dumbbell", {"n": 2, "lanes": 3})
-    island = {node.name: topology.islands[i] for i, node in enumerate(topology.nodes)}
+    island = {topology.nodes[i].name: topology.islands[i] for i in topology.switches}
     assert len(set(island.values())) == 3
-    assert {name for name, of in island.items() if of == island["l1h0"]} == {
-        "l1h0", "l1h1", "r1h0", "r1h1", "l1", "r1",
-    }  # fmt: skip
-    assert len(set(build("two_bottlenecks", {"first": 1, "lanes": 4}).islands)) == 4
-    assert set(build("fat_tree", {"k": 4}).islands) == {0}
+    assert all(island[f"l{lane}"] == island[f"r{lane}"] for lane in range(3))
+    assert set(topology.islands) == {-1, *island.values()}
+    assert len(set(build("two_bottlenecks", {"first": 1, "lanes": 4}).islands) - {-1}) == 8
+    assert set(build("fat_tree", {"k": 4}).islands) == {-1, 16}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "joined"),
+    [
+        ("x", "x", ["00"]),
+        ("xy", "xy", ["00", "11"]),
+        ("xy", "yx", ["01", "10"]),
+        ("xy", "x", ["00"]),
+        ("yx", "x", ["10"]),
+        ("x", "yx", ["01", "01"]),
+        ("xX", "xX", ["00", "11"]),
+        ("x", "xX", ["00", "01"]),
+        ("xy", "yYx", ["02", "11", "02", "10", "02", "10"]),
+        ("x", "y", []),
+    ],
+)
+def test_subflows_join_nics_that_a_path_joins(a: str, b: str, joined: list[str]) -> None:
+    net = topos.topology.Builder("planes", {})
+    switch = {name: net.switch(f"s{number}", Layer.EDGE) for number, name in enumerate("xXyY")}
+    net.link(switch["x"], switch["X"])
+    net.link(switch["y"], switch["Y"])
+    hosts = [net.host("a"), net.host("b")]
+    for host, plane in zip(hosts, (a, b), strict=True):
+        for number, name in enumerate(plane):
+            net.attach(host, switch[name], f"10.0.{host}.{number + 2}")
+    pairs = net.build().nic_pairs(*hosts)
+    assert [local.name[-1] + remote.name[-1] for local, remote in pairs] == joined
 
 
 @pytest.mark.parametrize(("first", "second", "lanes"), [(3, 1, 2), (0, 0, 1), (251, 251, 1), (1, 0, 127)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -86,27 +87,17 @@ def is_data(sport: int, dport: int) -> bool:
 
 
 def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
-    """Return a policy for further subflows over the same address pair (ndiffports).
-
-    With several NICs, subflow i joins NIC i to NIC i, modulo their number; a dual-homed tree has no other
-    paths.
-    """
-    addresses: Mapping[str, Sequence[str]] = {
-        nic.ip: [other.ip for other in topology.nics_of(nic.host)] for nic in topology.nics
-    }
+    """Return a policy for further subflows: over the same address pair (ndiffports), or over the pairs of
+    several NICs (`Topology.nic_pairs`)."""
 
     def pairs(event: MptcpEvent) -> list[AddressPair]:
         first = event.path
-        local, remote = addresses[first.laddr], addresses[first.raddr]
+        hosts = (topology.nic_by_ip(ip).host for ip in (first.laddr, first.raddr))
+        joined = topology.nic_pairs(*hosts)
         return [
-            AddressPair(
-                local[i % len(local)],
-                first.lport + i * STRIDE,
-                remote[i % len(remote)],
-                first.rport,
-            )
-            for i in range(1, subflows)
-        ]
+            AddressPair(local.ip, first.lport + i * STRIDE, remote.ip, first.rport)
+            for i, (local, remote) in zip(range(subflows), itertools.cycle(joined))
+        ][1:]
 
     return pairs
 
