@@ -224,5 +224,6 @@ def subflow_pairs(topology: Topology, flow: PlannedFlow) -> tuple[AddressPair, .
     pairs = topology.nic_pairs(topology.index(flow.src), topology.index(flow.dst))
     subflows = zip(range(flow.subflows), itertools.cycle(pairs))
     return tuple(
-        AddressPair(local.ip, flow.cport + i * STRIDE, remote.ip, flow.port) for i, (local, remote) in subflows
+        AddressPair(local.ip, flow.cport + i * STRIDE, remote.ip, flow.port)
+        for i, (local, remote) in subflows
     )
