@@ -152,10 +152,12 @@ class Level:
     algorithm: str = ""
     """The only algorithm it is about; empty: any."""
     shape: tuple[tuple[str, int], ...] = ()
+    applies: Callable[[RunSpec], bool] = lambda _spec: True
+    """Whether it is about points with the settings of this one."""
 
     def is_beside(self, panel: Panel) -> bool:
-        """Return whether it is about networks and traffic of this kind, of any size, and the points of its
-        transport have their figure's own settings."""
+        """Return whether it is about networks and traffic of this kind, of any size, and about the settings
+        of all points of its transport."""
         topology = panel.spec.topology
         network = topology.kind, topos.shape(topology.kind, topology.params)
         if (self.topology, self.shape, self.workload) != (*network, panel.spec.workload.matrix):
@@ -163,7 +165,7 @@ class Level:
         about = [
             p for p in panel.points if p.subflows == self.subflows and self.algorithm in {"", p.algorithm}
         ]
-        return not overrides_of(about or panel.points)
+        return all(self.applies(point.spec) for point in about or panel.points)
 
     @property
     def bound(self) -> str:

@@ -43,7 +43,7 @@ def statements(experiments: Iterable[Experiment]) -> FiguresOf:
 
 def _about(row: Published) -> tuple[object, ...]:
     """Return what two statements have in common if they differ in a prefix of their words only."""
-    network = row.topology, row.k, row.shape, row.workload, row.subflows
+    network = row.topology, row.k, row.shape, row.workload, row.subflows, row.setting
     return row.citation, metric_of(row), network, row.relation, row.value, row.source
 
 
@@ -74,7 +74,7 @@ def table_row(row: Published, figures: Sequence[Figure]) -> str:
         row.words,
         *([quoted(row).replace("<", "&lt;")] if row.source not in UNPUBLISHED else []),
         f"{about} ({unit})" if unit else about,
-        f"{place(row)}, `{row.workload}`",
+        ", ".join(filter(None, (place(row), f"`{row.workload}`", row.setting))),
         transport(row.algorithm, row.subflows) if row.algorithm else _plain_transport(row.subflows),
         row.short().replace("<", "&lt;"),
         row.source,

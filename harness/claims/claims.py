@@ -107,15 +107,15 @@ def verdict_of(
 ) -> Verdict:
     """Return the verdict on one statement from the points of its figure, whose settings are `own`."""
     usable = _usable(points)
-    verdict = _best(row, [p for p in usable if not own.overrides(p.spec)], measure)
+    verdict = _best(row, [p for p in usable if not own.unlike(row, p.spec)], measure)
     if verdict.word != NOT_MEASURED or verdict.measured is not None:
         return verdict
     about = (p.spec for p in usable if _is_about(row, p.spec) and p.spec.transport.subflows == row.subflows)
-    overrides = own.together(about)
+    overrides = tuple(dict.fromkeys(words for spec in about for words in own.unlike(row, spec)))
     if not overrides:
         return verdict
-    why = f"run with {joined(overrides)} instead of the figure's settings"
-    return Verdict(row, None, NOT_MEASURED, why, overrides=tuple(overrides))
+    why = f"run with {joined(overrides)}, which it is not about"
+    return Verdict(row, None, NOT_MEASURED, why, overrides=overrides)
 
 
 def _usable(points: Sequence[PointResult]) -> list[PointResult]:
@@ -371,7 +371,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
     first: dict[tuple[object, ...], Claim] = {}
     for claim in found:
         row = claim.published
-        key = row.metric, row.topology, row.k, row.shape, row.workload, row.subflows, row.engine
+        key = row.metric, row.topology, row.k, row.shape, row.workload, row.subflows, row.engine, row.setting
         about = row.algorithm if row.source is Source.RECALLED else ""
         first.setdefault((*key, row.relation, row.value, about), claim)
     return list(first.values())
@@ -404,6 +404,7 @@ def _side(row: Published, points: Sequence[PointResult], own: OwnSettings, measu
     for size in _other_sizes(row, points):
         there = verdict_of(dataclasses.replace(row, k=size), points, own, measure)
         if there.measured is None:
+            verdict = verdict if verdict.overrides else dataclasses.replace(there, published=row)
             continue
         if not _is_on_any_size(row) and there.word != SUSPECT:
             there = dataclasses.replace(there, word=OTHER_SIZE, why=f"the statement is about {place(row)}")

@@ -5,14 +5,15 @@ shows something else: no statement is judged on such a point or drawn beside it,
 
 The figure's own settings are those of the points that it makes without options, on the point's network, at
 its rate and for its duration. These, its load, its subflows and its seed are no overrides: statements name
-them, or every table and chart shows them. A rate that the figure pins is one of its settings.
+them, or every table and chart shows them. A rate that the figure pins is one of its settings. A statement
+may name other values, or settings on which it does not depend (`Published.where`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import topos
@@ -22,6 +23,7 @@ from harness.baseline import is_baseline
 from harness.experiment import Figure, RateOf
 from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
+from harness.metrics.where import SETTINGS, has
 from harness.options.fields import SPEC_FIELDS, Hosts
 from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve
 from harness.plan.sweeps import fat_trees
@@ -31,24 +33,9 @@ from model.transports import title
 from model.words import RELATIONS, WORDS
 
 _RATE = "link.rate_mbps"
-_GRID = frozenset({
-    "engine", "topology", "workload", "warmup_s", "seconds", "seed", "sampling", "transport.subflows",
-    "transport.algorithm",
-})  # fmt: skip
-"""What is no setting of a figure, by path. `transport.cc` stands for the text of an algorithm, too."""
-_IN_PARTS = ("link", "transport", "openflow", "agent", "stack")
-"""Parts of a spec of which each field is a setting."""
+_PATHS = tuple(path for path in SETTINGS if path not in {"warmup_s", "seconds"})
+"""What is a setting of a figure, by path. `transport.cc` stands for the text of an algorithm, too."""
 _SPEC = RunSpec(LinkSpec(0.0))
-_PATHS = [
-    path
-    for field in dataclasses.fields(_SPEC)
-    for path in (
-        [f"{field.name}.{part.name}" for part in dataclasses.fields(getattr(_SPEC, field.name))]
-        if field.name in _IN_PARTS
-        else [field.name]
-    )
-    if path not in _GRID
-]
 _OPTIONS = {option.path: option for option in SPEC_FIELDS}
 
 _OF_REAL, _OF_SIMULATED = (
@@ -87,10 +74,18 @@ class OwnSettings:
         """Return the overrides of several points, each once."""
         return list(dict.fromkeys(words for spec in specs for words in self.overrides(spec)))
 
+    def unlike(self, row: Published, spec: RunSpec) -> tuple[str, ...]:
+        """Return the settings for which a statement of the figures is not about the point, in words.
+        Network, workload and transport are the statement's own fields and do not count."""
+        if not row.where:
+            return self.overrides(spec)
+        found = [words for own in self._figures if (words := own.unlike(row, spec)) is not None]
+        return min(found, key=len, default=())
+
     def published(self, spec: RunSpec) -> list[Published]:
-        """Return the statements of the figures whose own settings the point has."""
-        rows = (own.figure.published for own in self._figures if own.overrides(spec) == ())
-        return list(dict.fromkeys(row for each in rows for row in each))
+        """Return the statements of the figures that are about points with the settings of this one."""
+        rows = (row for own in self._figures for row in own.figure.published if own.unlike(row, spec) == ())
+        return list(dict.fromkeys(rows))
 
 
 class _Own:
@@ -101,20 +96,44 @@ class _Own:
         self._points: dict[object, list[RunSpec]] = {}
         self._values: dict[object, frozenset[Values]] = {}
         self._pinned: dict[str, bool] = {}
+        self._overrides: dict[str, tuple[str, ...] | None] = {}
 
     def overrides(self, spec: RunSpec) -> tuple[str, ...] | None:
         """Return the overrides in words; None if the figure has no points in this engine."""
+        name = spec.content_hash()
+        if name not in self._overrides:
+            paths = self._differing(spec)
+            self._overrides[name] = None if paths is None else _in_words(spec, paths)
+        return self._overrides[name]
+
+    def unlike(self, row: Published, spec: RunSpec) -> tuple[str, ...] | None:
+        """Return the settings for which the statement is not about the point; None as in `overrides`."""
+        if not row.where or is_baseline(spec):
+            return self.overrides(spec)
+        paths = self._differing(spec, row.where)
+        return (
+            None
+            if paths is None
+            else _in_words(spec, [*paths, *(p for p in row.where if not has(spec, p, row.where[p]))])
+        )
+
+    def _differing(self, spec: RunSpec, apart: Collection[str] = ()) -> list[str] | None:
+        """Return the paths, without those `apart`, at which the point differs from the figure's own point to
+        which it is most similar; None if the figure has no points in this engine."""
         if is_baseline(spec):
-            return ()
+            return []
         own, ours = self._own(spec), self._settings(spec, spec.transport.subflows)
         if ours in own:
-            return ()
+            return []
         differing = (
-            [path for path, mine, theirs in zip(_PATHS, ours, each, strict=True) if mine != theirs]
+            [
+                p
+                for p, mine, theirs in zip(_PATHS, ours, each, strict=True)
+                if mine != theirs and p not in apart
+            ]
             for each in own
         )
-        paths = min(differing, key=lambda found: (len(found), found), default=None)
-        return None if paths is None else _in_words(spec, paths)
+        return min(differing, key=lambda found: (len(found), found), default=None)
 
     def _settings(self, spec: RunSpec, subflows: int) -> Values:
         if spec.engine not in self._pinned:
@@ -208,6 +227,8 @@ def _values(spec: RunSpec, subflows: int, pinned_rate: bool) -> Values:
     values["transport.cc"] = in_force(spec.transport.cc, subflows)
     values["transport.sysctls"] = str(sorted((values["transport.sysctls"] or {}).items()))
     values[_RATE] = spec.link.rate_mbps if pinned_rate else None
+    if spec.link.nic_queue_pkts == spec.link.queue_pkts:  # it follows the other one
+        values["link.nic_queue_pkts"] = None
     return tuple(values.values())
 
 
@@ -220,7 +241,8 @@ def _in_words(spec: RunSpec, paths: Sequence[str]) -> tuple[str, ...]:
     words = [_word(spec, path) for path in paths if not path.startswith("stack.")]
     if stack:
         words.append(f"stack {' '.join(f'{name}={typed(getattr(spec.stack, name))}' for name in stack)}")
-    return tuple(dict.fromkeys(filter(None, words)))
+    spoken = tuple(dict.fromkeys(filter(None, words)))
+    return spoken or tuple(f"{path}={_at(spec, path)}" for path in paths)
 
 
 def _word(spec: RunSpec, path: str) -> str:

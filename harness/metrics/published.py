@@ -12,12 +12,14 @@ another simulator; these three are never shown as published.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import topos
+from common.records import plain
+from harness.metrics import where as settings
 from harness.metrics.measures import Estimate
 from harness.metrics.metrics import Metric
 from model.spec import TopologySpec
@@ -100,6 +102,11 @@ class Published:
     the reason for the tolerance. `paper` is the short name, `citation` the long one. `on_cpu_bound`: the
     statement is about a saturated machine, so it is judged on points that are suspect for that reason.
     `algorithm` is one of model/transports.py if the statement is about it alone; empty: that of its figure.
+
+    It is about points with the settings of its figure: what the figure pins, and what it leaves at its
+    default. `where` has the exceptions by the field's path in the spec: a value, several of which a point has
+    one (`{"link.queue_pkts": [20, 100]}`), or ANY. Texts are as on the command line:
+    `{"scheduler": "first_fit:10"}`. Raises UsageError for a field or a value that does not exist.
     """
 
     metric: Metric
@@ -134,6 +141,16 @@ class Published:
     """Where the source says it: section, table or figure. Empty: the section of the figure that shows it."""
     quote: str = ""
     """The source's words as our notes have them, verbatim in quotation marks; empty if none are known."""
+    where: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", settings.parse(self.where))
+
+    @property
+    def setting(self) -> str:
+        """What it says about settings: `--scheduler first_fit:10, --queue 20 or 100`; empty if it has those
+        of its figure."""
+        return settings.words(self.where)
 
     @property
     def network(self) -> TopologySpec:
@@ -198,8 +215,8 @@ class Published:
 
     def as_json(self) -> dict[str, Any]:
         """Return all fields for JSON, the metric by its name (as `quantity`)."""
-        others = (field.name for field in dataclasses.fields(self) if field.name != "metric")
-        return {"quantity": self.metric.name, **{name: getattr(self, name) for name in others}}
+        others = (of.name for of in dataclasses.fields(self) if of.name != "metric")
+        return {"quantity": self.metric.name, **{name: plain(getattr(self, name)) for name in others}}
 
 
 def known_as(rows: Iterable[Published]) -> str:

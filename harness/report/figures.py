@@ -18,6 +18,7 @@ from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from model.result import Status, Table, under_test
+from model.spec import RunSpec
 from plots.shared.settings_folder import import_matplotlib, settings_folder
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _charts(wanted: FigureCharts) -> list[Callable[[], list[Path]]]:
         wanted.out.mkdir(parents=True, exist_ok=True)
     own = OwnSettings([wanted.figure])
     points = [loaded(judged, own.overrides(judged.spec)) for judged in wanted.points]
-    levels = published_levels(wanted.figure.published)
+    levels = published_levels(wanted.figure.published, own)
     charts = map(wanted.figure.chart, wanted.figure.charts)
     expected, marks = wanted.expected, wanted.figure.marks
     return [
@@ -126,9 +127,13 @@ def _say_once(text: str) -> None:
     print(f"refabric: {text}", file=sys.stderr)
 
 
-def published_levels(known: Sequence[Published]) -> list[Level]:
-    """Return the published numbers; each chart draws those of its quantities."""
+def published_levels(known: Sequence[Published], own: OwnSettings) -> list[Level]:
+    """Return the published numbers of a figure with these settings; each chart draws those of its
+    quantities."""
     from plots.data import Level  # noqa: PLC0415
+
+    def applies(row: Published, spec: RunSpec) -> bool:
+        return not own.unlike(row, spec)
 
     return [
         Level(
@@ -143,6 +148,7 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
             source=p.source,
             algorithm=p.algorithm,
             shape=p.shape,
+            applies=functools.partial(applies, p),
         )
         for p in known
     ]

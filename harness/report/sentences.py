@@ -331,7 +331,7 @@ def statements(found: Sequence[Verdict]) -> str:
 def not_judged(what: str, overrides: Iterable[Sequence[str]]) -> str:
     """Return a line on statements that are not judged because of these settings."""
     words = dict.fromkeys(each for of in overrides for each in of)
-    return f"{what} not judged, because this is not the figure's setting: {joined(list(words))}."
+    return f"{what} not judged, because points have settings that they are not about: {joined(list(words))}."
 
 
 @dataclass(frozen=True)

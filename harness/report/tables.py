@@ -473,7 +473,7 @@ def _claim_row(claim: Claim) -> ClaimRow:
         claim.figure.name,
         claim.figure.section,
         row.words,
-        f"{row.workload.replace('_', ' ')}, {place(row)}, {transport}",
+        ", ".join(filter(None, (row.workload.replace("_", " "), place(row), transport, row.setting))),
         ClaimCell(sentences.published_text(row), row.source),
         _claim_cell(claim.simulated),
         _claim_cell(claim.emulated, real=True),

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, SIMULATOR
 from model.congestion import UNKNOWN_LOOK
-from plots.data import Inputs, Level, Panel, Point, overrides_of
+from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from topos import TOPOLOGIES
@@ -82,8 +82,12 @@ def _needed_chart(
     for engine, of in found.items():
         for kind, by_hosts in of.items():
             _curve(axes, kind, by_hosts, engine == FLOW_LEVEL)
-    known = [] if overrides_of(points) else levels
-    bound = [level for level in known if level.topology == "fat_tree" and level.quantity == GOODPUT_PCT_MEAN]
+    bound = [
+        level
+        for level in levels
+        if level.topology == "fat_tree" and level.quantity == GOODPUT_PCT_MEAN
+        if all(level.applies(point.spec) for point in points)
+    ]
     if bound:
         axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
     hosts = [point.hosts for point in points]

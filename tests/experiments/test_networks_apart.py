@@ -10,6 +10,7 @@ import pytest
 
 from experiments.registry import EXPERIMENTS
 from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, verdicts
+from harness.claims.own_settings import OwnSettings
 from harness.compare.compare import conditions, match
 from harness.experiment import Figure
 from harness.metrics import published, summary_csv
@@ -64,7 +65,7 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[PointResult]
 
 
 def test_a_level_is_drawn_on_its_own_network(points: list[PointResult]) -> None:
-    levels = figures.published_levels(FIGURE.published)
+    levels = figures.published_levels(FIGURE.published, OwnSettings([FIGURE]))
     of = panels(map(figures.loaded, points))
     shown = [
         [level.value for level in style.levels_of(panel, levels, GOODPUT_PCT_MEAN.quantity)] for panel in of

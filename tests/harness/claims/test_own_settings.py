@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from common.errors import UsageError
 from engines.registry import LINUX, MININET, SIMULATOR
 from experiments.registry import CATALOGUE, EXPERIMENTS
-from harness.claims.claims import NOT_MEASURED, Verdict, verdicts
+from harness.claims.claims import AGREES, NOT_MEASURED, Verdict, claims, verdicts
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
+from harness.metrics.published import Published
+from harness.metrics.where import ANY
 from harness.options.fields import changed
 from harness.options.options import UserOptions, resolve
 from harness.own_experiment import experiment
@@ -174,3 +177,81 @@ def test_a_point_belongs_to_the_figure_that_it_is_most_similar_to() -> None:
         specs = points_of(figure, UserOptions(engine=(MININET,)))
         assert not own.together(specs)
         assert all(set(figure.published) <= set(own.published(spec)) for spec in specs)
+
+
+def stating(where: Mapping[str, Any], subflows: int = 8) -> Published:
+    """Return a statement on the goodput of MPTCP at k=8 that names settings of its own."""
+    row = next(row for row in ONE_TO_ONE.published if row.subflows == subflows)
+    return dataclasses.replace(row, where=where)
+
+
+@pytest.mark.parametrize(
+    ("where", "about", "not_about"),
+    [
+        ({"link.loss": 0.01}, [{"loss": "1"}], [{}, {"loss": "2"}, {"loss": "1", "routing": "ecmp"}]),
+        ({"link.queue_pkts": [20, 50]}, [{"queue": "20"}, {"queue": "50"}], [{}, {"queue": "30"}]),
+        ({"link.queue_pkts": ANY}, [{}, {"queue": "30"}], [{"queue": "30", "loss": "1"}]),
+        ({"scheduler": "first_fit:10"}, [{"scheduler": "first_fit:10"}], [{}, {"scheduler": "first_fit"}]),
+        ({"stack.sack": True}, [{"stack": ("sack=on",)}], [{}, {"stack": ("sack=on", "acks=routed")}]),
+        ({"link.rate_mbps": 10}, [{"rate": "10"}], [{"rate": "20"}]),
+        ({"transport.cc": "olia"}, [{"cc": "olia"}], [{}]),
+        ({"seconds": 5}, [{"seconds": "5"}], [{"seconds": "6"}]),
+    ],
+)  # fmt: skip
+def test_a_statement_is_about_the_settings_that_it_names(
+    where: Mapping[str, Any], about: list[dict[str, Any]], not_about: list[dict[str, Any]]
+) -> None:
+    row = stating(where)
+    own = OwnSettings([dataclasses.replace(ONE_TO_ONE, published=(row,))])
+    for texts in about:
+        spec = mptcp_with(ONE_TO_ONE, k="8", **texts)
+        assert own.unlike(row, spec) == () and own.published(spec) == [row]
+    for texts in not_about:
+        spec = mptcp_with(ONE_TO_ONE, k="8", **texts)
+        assert own.unlike(row, spec) and own.published(spec) == []
+
+
+def test_two_statements_on_two_values_of_an_axis_are_judged_by_their_own_points() -> None:
+    rows = [dataclasses.replace(stating({"link.queue_pkts": pkts}), value=float(pkts)) for pkts in (20, 50)]
+    figure = dataclasses.replace(ONE_TO_ONE, published=tuple(rows))
+    specs = [mptcp_with(ONE_TO_ONE, k="8", queue=pkts) for pkts in ("20", "50")]
+    points = judged([stored(spec, [mbps]) for spec, mbps in zip(specs, (1.0, 2.5), strict=True)])
+    found = [verdict.measured.value for verdict in verdicts(figure, points) if verdict.measured]
+    assert found == [20.0, 50.0]
+    (first, second) = verdicts(figure, [p for p in points if p.spec.link.queue_pkts != 50])
+    assert first.word == AGREES
+    assert (second.word, second.overrides) == (NOT_MEASURED, ("20-packet queues",))
+
+
+def test_a_claim_says_which_setting_keeps_it_from_being_judged_at_any_size() -> None:
+    figure = FIGURES["sigcomm11-throughput"]
+    spec = mptcp_with(figure, k="4", scheduler="first_fit:ideal")
+    found = claims(figure, judged([stored(spec, [2.0, 3.0])]))
+    about = [claim for claim in found if claim.published.subflows == 8]
+    assert about and all(claim.overrides == ("ideal first fit",) for claim in about)
+    assert all(claim.simulated and claim.simulated.measured is None for claim in about)
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ({"link.queue": 20}, "link.queue_pkts"),
+        ({"topology": "star"}, "no such setting"),
+        ({"link.queue_pkts": 2.5}, "2.5"),
+        ({"link.queue_pkts": -1}, "at least 0"),
+        ({"stack.min_rto_ms": "soon"}, "soon"),
+        ({"link.discipline": "fif"}, "fifo"),
+        ({"transport.cc": "rono"}, "reno"),
+        ({"scheduler": 3}, "scheduler"),
+    ],
+)
+def test_a_statement_names_settings_and_values_that_exist(where: Mapping[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        stating(where)
+
+
+def test_settings_of_a_statement_survive_a_change_and_are_plain_json() -> None:
+    row = stating({"scheduler": "first_fit:10", "link.queue_pkts": [20, 50], "link.loss": ANY})
+    assert dataclasses.replace(row, value=1.0).where == row.where
+    assert json.loads(json.dumps(row.as_json()))["where"]["link.queue_pkts"] == [20, 50]
+    assert all(word in row.setting for word in ("first_fit:10", "20 or 50", "any"))
