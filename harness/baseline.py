@@ -26,7 +26,7 @@ from model.spec import (
     WorkloadSpec,
 )
 from model.transports import USUAL_ROUTING
-from topos import LANES
+from topos import LANES, from_file
 
 MATRIX = "reference"
 TOLERANCE = 0.005
@@ -52,6 +52,8 @@ def baseline_of(spec: RunSpec) -> RunSpec:
     events, injected stalls or scheduler, and its network is undivided. Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
+    if spec.topology.kind == from_file.KIND:
+        params["network"] = from_file.without_loss(str(params["network"]))
     return dataclasses.replace(
         spec,
         link=dataclasses.replace(spec.link, loss=0.0, random_pkts=0, ecn_pkts=0, discipline=FIFO),
@@ -125,9 +127,12 @@ def _path(spec: RunSpec) -> tuple[int, float, float] | None:
     """
     topology = topos.build(spec.topology.kind, spec.topology.params)
     (flow,) = drawn_flows(spec, topology)
-    src, dst = topology.index(flow.src), topology.index(flow.dst)
+    nics = topology.nic_pairs(topology.index(flow.src), topology.index(flow.dst))[0]
+    src, dst = map(topology.attachment, nics)
+    ends = [] if topology.hosts_forward else [topology.links[nic.link] for nic in nics]
+    slowest = min((link.speed for link in ends), default=math.inf)
     distance = topology.distances_to(dst, src)
-    ways: dict[int, set[tuple[float, float]]] = {src: {(math.inf, 0.0)}}
+    ways: dict[int, set[tuple[float, float]]] = {src: {(slowest, sum(link.delay_us for link in ends))}}
     for left in reversed(range(distance.get(src, 0))):
         further: dict[int, set[tuple[float, float]]] = {}
         for here, found in ways.items():
@@ -139,8 +144,8 @@ def _path(spec: RunSpec) -> tuple[int, float, float] | None:
         ways = further
         if any(len({delay_us for _, delay_us in found}) > 1 for found in ways.values()):
             return None  # they stay different on all further links
-    (ends,) = ways.values()
-    return (distance[src], *ends.pop()) if len(ends) == 1 and src != dst else None
+    (found,) = ways.values()
+    return (distance[src] + len(ends), *found.pop()) if len(found) == 1 else None
 
 
 def _room_pkts(spec: RunSpec) -> float:

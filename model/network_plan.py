@@ -106,7 +106,8 @@ def network_plan(
 ) -> NetworkPlan:
     """Return the ports, NICs and forwarding groups of `topology`.
 
-    All links have the parameters `link`, multiplied by their speed; hosts' links lose nothing at random.
+    All links have the parameters `link`, multiplied by their speed, beside their own; hosts' links lose
+    nothing at random unless they have a loss of their own.
     If hosts forward packets, their ports behave like switch ports, because other hosts' packets pass them.
     Their NICs then have no ports of their own (NO_PORT). Hosts' own queues are FIFOs, except where
     queues sort by rank.
@@ -115,7 +116,7 @@ def network_plan(
     ports = 2 * len(topology.links)
     ends = () if topology.hosts_forward else topology.nics
     nic_ports = [uplink(nic.link) for nic in ends]
-    queue_pkts, queue_bytes = _queue_limits(link, ports, nic_ports)
+    queue_pkts, queue_bytes = _queue_limits(topology, link, nic_ports)
     traced = _traced(topology) if link.trace else np.zeros(0, np.intp)
     nominal_bps = port_rates_bps(topology, link)
     rate_bps = _by_clocks(nominal_bps, topology, link.clock_ppm, seed)
@@ -123,6 +124,7 @@ def network_plan(
     delay_us = _delays_us(topology, link)
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
+    loss += (1 - loss) * np.repeat([each.loss for each in topology.links], 2)
     fib, offsets, member_port, member_paths = _port_groups(topology, tables)
     return NetworkPlan(
         rate_bps=rate_bps,
@@ -157,11 +159,13 @@ def _in_core(tables: EcmpTables, policy: str) -> tuple[EcmpTables, str]:
 
 
 def _queue_limits(
-    link: LinkSpec, ports: int, nic_ports: Sequence[int]
+    topology: Topology, link: LinkSpec, nic_ports: Sequence[int]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
     """Return each port's limits in packets and in bytes; 0 means no limit."""
-    queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
-    queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
+    own = np.repeat(np.array([each.queue_pkts for each in topology.links], np.uint32), 2)
+    usual = 0 if link.queue_bytes else link.queue_pkts
+    queue_pkts = np.where(own > 0, own, np.uint32(usual)).astype(np.uint32)
+    queue_bytes = np.where(own > 0, np.uint64(0), np.uint64(link.queue_bytes)).astype(np.uint64)
     queue_pkts[nic_ports] = link.nic_queue_pkts
     queue_bytes[nic_ports] = 0
     return queue_pkts, queue_bytes

@@ -1,19 +1,20 @@
 """A network from a user's file, as the text that a spec holds (harness/options/user_files.py reads it).
 
-The text is JSON without spaces: `nodes` as [name, layer], hosts with layer 0; `links` as [node, node, speed,
-delay in us], nodes by their position, the lower layer first; `rate_mbps`, the rate that speed 1 stands for in
-the file, 0 if it names none. So a result needs no file to be read again.
+The text is JSON without spaces: `nodes` as [name, layer], hosts with layer 0; `links` as the fields of a
+`Link`, nodes by their position, the lower layer first; `rate_mbps`, the rate that speed 1 stands for in the
+file, 0 if it names none. So a result needs no file to be read again.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
 from typing import Any
 
 from common.errors import UsageError
-from topos.topology import Builder, Layer, Topology
+from topos.topology import Builder, Layer, Link, Topology
 
 KIND = "file"
 MAX_NAME = 40
@@ -22,6 +23,8 @@ MAX_NODES = 20_000
 MAX_TEXT = 1 << 22
 MAX_DELAY_US = 1e7
 MAX_SPEED = 1e6
+MAX_LOSS = 0.5
+MAX_QUEUE_PKTS = 1_000_000
 
 
 def from_file(name: str, network: str) -> Topology:
@@ -37,12 +40,12 @@ def from_file(name: str, network: str) -> Topology:
         else:
             net.switch(node, Layer(layer))
     attached = 0
-    for a, b, speed, delay_us in links:
+    for a, b, *of_link in links:
         if nodes[a][1] == Layer.HOST:
-            net.attach(a, b, address(attached), speed, delay_us)
+            net.attach(a, b, address(attached), *of_link)
             attached += 1
         else:
-            net.link(a, b, speed, delay_us)
+            net.link(a, b, *of_link)
     return net.build()
 
 
@@ -57,9 +60,9 @@ def rate_mbps(network: str) -> float:
     return float(_loaded("", network)["rate_mbps"])
 
 
-def written(nodes: list[tuple[str, int]], links: list[tuple[int, int, float, float]], mbps: float) -> str:
+def written(nodes: list[tuple[str, int]], links: list[Link], mbps: float) -> str:
     """Return the text of a network."""
-    data = {"nodes": nodes, "links": links, "rate_mbps": mbps}
+    data = {"nodes": nodes, "links": [dataclasses.astuple(link) for link in links], "rate_mbps": mbps}
     return json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
@@ -68,8 +71,13 @@ def text_of(topology: Topology) -> str:
     if topology.hosts_forward:
         raise UsageError(f"topology {topology.kind}: its hosts forward packets; a file cannot describe that")
     nodes = [(node.name, int(node.layer)) for node in topology.nodes]
-    links = [(link.a, link.b, link.speed, link.delay_us) for link in topology.links]
-    return written(nodes, links, 0.0)
+    return written(nodes, list(topology.links), 0.0)
+
+
+def without_loss(network: str) -> str:
+    """Return the text of the same network whose links lose nothing, and have queues of the usual size."""
+    nodes, links = _parts("", network)
+    return written(nodes, [Link(a, b, speed, delay) for a, b, speed, delay, *_ in links], rate_mbps(network))
 
 
 @functools.lru_cache(maxsize=16)
@@ -85,21 +93,29 @@ def _loaded(name: str, network: str) -> dict[str, Any]:
         raise UsageError(f"network {name or KIND}: its text is damaged ({error}); run it again") from None
 
 
-def _parts(name: str, network: str) -> tuple[list[tuple[str, int]], list[tuple[int, int, float, float]]]:
+_LinkFields = tuple[int, int, float, float, float, int]
+
+
+def _parts(name: str, network: str) -> tuple[list[tuple[str, int]], list[_LinkFields]]:
     """Return nodes and links. Raises UsageError for values that no network has."""
     data = _loaded(name, network)
     try:
         nodes = [(str(node), int(layer)) for node, layer in data["nodes"]]
-        links = [(int(a), int(b), float(speed), float(delay)) for a, b, speed, delay in data["links"]]
+        links = [
+            (int(a), int(b), float(speed), float(delay), float(loss), int(queue))
+            for a, b, speed, delay, loss, queue in data["links"]
+        ]
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"network {name}: its text is damaged ({error}); run it again") from None
     if len(nodes) > MAX_NODES or not all(0 <= layer <= Layer.CORE for _, layer in nodes):
         raise UsageError(f"network {name}: it has more than {MAX_NODES} nodes, or a node of an unknown layer")
-    for a, b, speed, delay in links:
+    for a, b, speed, delay, loss, queue in links:
         if not (0 <= a < len(nodes) and 0 <= b < len(nodes)):
             raise UsageError(f"network {name}: a link lacks an end")
         if not (1 <= speed <= MAX_SPEED and 0 <= delay <= MAX_DELAY_US and math.isfinite(speed + delay)):
             raise UsageError(f"network {name}: a link has a speed or a delay out of range")
+        if not (0 <= loss <= MAX_LOSS and 0 <= queue <= MAX_QUEUE_PKTS):
+            raise UsageError(f"network {name}: a link has a loss or a queue out of range")
         if nodes[b][1] == Layer.HOST:
             raise UsageError(f"network {name}: a link leads to a host from above")
     hosts = {node for node, (_, layer) in enumerate(nodes) if layer == Layer.HOST}

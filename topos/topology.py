@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
+from typing import Any
 
 from common.errors import UsageError
 
@@ -44,13 +46,19 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end. `speed` is its
-    rate as a multiple of the run's link rate; `delay_us` is added to the run's delay."""
+    """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end.
+
+    `speed` is its rate as a multiple of the run's link rate; `delay_us` is added to the run's delay. `loss`
+    is the probability that a frame is lost, in addition to the run's. `queue_pkts`, if not 0, is the
+    capacity of its switches' queues instead of the run's.
+    """
 
     a: int
     b: int
     speed: float = 1
     delay_us: float = 0.0
+    loss: float = 0.0
+    queue_pkts: int = 0
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -285,14 +293,18 @@ class Topology:
                 raise UsageError(f"topology {self.kind}: node name '{node.name}' must be letters and digits")
 
     def _check_links(self) -> None:
-        if len(self._link_of) != len(self.links):
-            raise UsageError(f"topology {self.kind}: two links join the same pair of nodes")
         layers = [node.layer for node in self.nodes]
         count = len(layers)
+        joined = Counter(frozenset(link.ends) for link in self.links)
         for i, link in enumerate(self.links):
             a, b = link.a, link.b
             if not (0 <= a < count and 0 <= b < count) or a == b:
                 raise UsageError(f"topology {self.kind}: link {i} ({a}, {b}) lacks an end")
+            if joined[frozenset(link.ends)] > 1:
+                names = f"{self.nodes[a].name} and {self.nodes[b].name}"
+                raise UsageError(
+                    f"topology {self.kind}: two links join {names}; give one of their total rate"
+                )
             if link.speed < 1:
                 raise UsageError(f"topology {self.kind}: link {i} has speed {link.speed}, must be at least 1")
             if layers[a] > layers[b]:
@@ -328,18 +340,19 @@ class Builder:
     def switch(self, name: str, layer: Layer) -> int:
         return self._add(Node(name, Kind.SWITCH, layer))
 
-    def link(self, a: int, b: int, speed: float = 1, delay_us: float = 0.0) -> int:
-        """Join two nodes, the lower-layer one first; return the link's index."""
-        self._links.append(Link(a, b, speed, delay_us))
+    def link(self, a: int, b: int, speed: float = 1, *of_link: Any) -> int:
+        """Join two nodes, the lower-layer one first; return the link's index. `of_link` are further fields
+        of the Link, in order."""
+        self._links.append(Link(a, b, speed, *of_link))
         return len(self._links) - 1
 
-    def attach(self, host: int, switch: int, ip: str, speed: float = 1, delay_us: float = 0.0) -> None:
-        """Add a NIC to `host`, cabled to `switch` by a link of that speed and delay."""
+    def attach(self, host: int, switch: int, ip: str, speed: float = 1, *of_link: Any) -> None:
+        """Add a NIC to `host`, cabled to `switch` by a link."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
         name = f"{self._nodes[host].name}-eth{number}"
         mac = local_mac(len(self._nics))
-        self._nics.append(Nic(host, switch, self.link(host, switch, speed, delay_us), ip, mac, name))
+        self._nics.append(Nic(host, switch, self.link(host, switch, speed, *of_link), ip, mac, name))
 
     def build(self) -> Topology:
         parts = tuple(self._nodes), tuple(self._links), tuple(self._nics)

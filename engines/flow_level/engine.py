@@ -89,7 +89,7 @@ class FlowLevelEngine(OnePointPerCpu):
         flows = drawn_flows(spec, topology)
         ccs = congestion_controls(spec, flows) if self._model.ccs else frozenset()
         check_stack(spec, ccs)
-        check_steady(spec, flows)
+        check_steady(spec, topology, flows)
         for cc in sorted(ccs - set(self._model.ccs or ())):
             raise UsageError(
                 f"{cc} has no flow-level model: choose --cc of {', '.join(self._model.ccs or ())}, or "
@@ -153,7 +153,7 @@ def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow
     )
 
 
-def check_steady(spec: RunSpec, flows: Sequence[Flow]) -> None:
+def check_steady(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> None:
     """Raise UsageError for a spec that needs packets or time."""
     link = spec.link
     asked = {
@@ -161,7 +161,7 @@ def check_steady(spec: RunSpec, flows: Sequence[Flow]) -> None:
         "central schedulers": scheduled(spec),
         "CPUs that stall": noisy(spec),
         f"the {spec.clock} clock": spec.clock != ELASTIC,
-        "random loss": link.loss > 0,
+        "random loss": link.loss > 0 or any(each.loss for each in topology.links),
         "ECN (--ecn)": link.ecn_pkts > 0,
         "random drop (--random-drop)": link.random_pkts > 0,
         "links that follow a trace (--link-trace)": bool(link.trace),

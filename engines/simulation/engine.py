@@ -170,7 +170,7 @@ def _undivided(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> dict
     one_by_one = link.discipline != FIFO or bool(link.trace)
     return {
         "link events": bool(spec.events),
-        "random loss": link.loss > 0,
+        "random loss": link.loss > 0 or any(each.loss for each in topology.links),
         "CPUs that stall": noisy(spec),
         "agents": DATAPATH in map(core_name, congestion_controls(spec, flows)),
         "subflows on demand": opens_subflows(spec),

@@ -11,7 +11,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from common.errors import UsageError
 from common.files import label_of, text_of
 from model.links import MAX_PERIOD_MS, checked, link_trace, packed
 from model.spec import TopologySpec, WorkloadSpec
-from topos import Layer, from_file
+from topos import Layer, Link, from_file
 from workloads.flow import Flow
 from workloads.sizes import INLINE, MAX_POINTS
 from workloads.sizes import written as sizes_text
@@ -36,12 +36,22 @@ COLUMNS = ("start_s", "src", "dst", "bytes")
 """Columns of a file of flows, in any order."""
 LAYERS = {"edge": Layer.EDGE, "agg": Layer.AGG, "core": Layer.CORE}
 RATES_MBPS = (0.01, 400_000.0)
-RATE, DELAY = "rate_mbps", "delay_us"
+LINK_NUMBERS = {
+    "rate_mbps": RATES_MBPS,
+    "delay_us": (0, from_file.MAX_DELAY_US),
+    "loss_pct": (0, 100 * from_file.MAX_LOSS),
+    "queue_pkts": (0, from_file.MAX_QUEUE_PKTS),
+}
+"""The attributes of a link and their ranges. 0 stands for none."""
 LIKE = {
-    **dict.fromkeys(("rate", "bandwidth", "bw", "capacity", "speed"), RATE),
-    **dict.fromkeys(("delay", "latency"), DELAY),
+    **dict.fromkeys(("rate", "bandwidth", "bw", "capacity", "speed", "linkspeed"), "rate_mbps"),
+    **dict.fromkeys(("delay", "latency"), "delay_us"),
+    "loss": "loss_pct",
+    **dict.fromkeys(("queue", "max_queue", "buffer"), "queue_pkts"),
 }
 """How names of other tools for these attributes begin, and our names for them."""
+LABELS = frozenset({"source", "target", "key", "id", "name", "label", "color", "comment", "description"})
+"""Attributes of a link that are allowed and change nothing."""
 
 
 @dataclass
@@ -52,15 +62,17 @@ class _Graph:
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     layers: list[Layer | None] = field(default_factory=list)
-    links: list[tuple[int, int, float, float]] = field(default_factory=list)
-    """Two nodes, the rate in Mb/s (0 if none is given), and the delay in us."""
+    links: list[Link] = field(default_factory=list)
+    """With the rate in Mb/s as speed, 0 if none is given."""
+    joined: dict[frozenset[int], str] = field(default_factory=dict)
+    """Where the link between two nodes is."""
 
     def neighbours(self) -> list[list[int]]:
         """Return the neighbours of each node."""
         near: list[list[int]] = [[] for _ in self.names]
-        for a, b, _, _ in self.links:
-            near[a].append(b)
-            near[b].append(a)
+        for link in self.links:
+            near[link.a].append(link.b)
+            near[link.b].append(link.a)
         return near
 
 
@@ -83,9 +95,9 @@ def topologies(option: str, texts: tuple[str, ...]) -> tuple[TopologySpec, ...]:
 def network_of(path: str) -> TopologySpec:
     """Return the network of `--topology file:net.json`, node-link JSON as networkx.node_link_data writes it.
 
-    Nodes may have `kind` (host or switch) and `layer` (edge, agg or core, of a switch), links `rate_mbps` and
-    `delay_us`. Without `kind`, a node with one link is a host. Without `layer`, the distance from the nearest
-    host decides.
+    Nodes may have `kind` (host or switch) and `layer` (edge, agg or core, of a switch), links what
+    LINK_NUMBERS names. Without `kind`, a node with one link is a host. Without `layer`, the distance from the
+    nearest host decides.
     """
     what = f"network {path}"
     try:
@@ -159,16 +171,27 @@ def _add_link(graph: _Graph, where: str, link: Any, position: Mapping[Any, int])
         if not isinstance(node, str | int) or node not in position:
             raise UsageError(f"{where}.{end}: there is no node with the id {json.dumps(node)[:40]}")
         ends.append(position[node])
-    for name in link:  # another name for a rate or delay would be ignored; other attributes are allowed
+    for name in link:
+        if name in LINK_NUMBERS or name in LABELS:
+            continue
         ours = next((ours for start, ours in LIKE.items() if name.lower().startswith(start)), "")
-        if ours and name not in (RATE, DELAY):
-            unit = "Mb/s" if ours == RATE else "microseconds"
-            raise UsageError(f"{where}.{name[:40]}: this name is not read; write {ours}, in {unit}")
-    rate = _checked_number(f"{where}.{RATE}", link.get(RATE, 0), *RATES_MBPS)
-    delay = _checked_number(f"{where}.{DELAY}", link.get(DELAY, 0), 0, from_file.MAX_DELAY_US)
+        instead = f"write {ours}" if ours else f"leave it out (links have {', '.join(LINK_NUMBERS)})"
+        raise UsageError(f"{where}.{name[:40]}: this attribute is not read; {instead}")
+    rate, delay_us, loss_pct, queue_pkts = (
+        _checked_number(f"{where}.{name}", link.get(name, 0), *limits)
+        for name, limits in LINK_NUMBERS.items()
+    )
+    if queue_pkts != int(queue_pkts):
+        raise UsageError(f"{where}.queue_pkts: {queue_pkts:g} must be a whole number")
+    names = [graph.names[end] for end in ends]
     if ends[0] == ends[1]:
-        raise UsageError(f"{where}: both ends are {graph.names[ends[0]]}")
-    graph.links.append((ends[0], ends[1], rate, delay))
+        raise UsageError(f"{where}: both ends are {names[0]}")
+    if graph.joined.setdefault(frozenset(ends), where) is not where:
+        raise UsageError(
+            f"{where}: {graph.joined[frozenset(ends)].rpartition(': ')[2]} joins {names[0]} and {names[1]}, "
+            "too; give one link with the rate of both"
+        )
+    graph.links.append(Link(ends[0], ends[1], rate, delay_us, loss_pct / 100, int(queue_pkts)))
 
 
 def _checked_number(where: str, value: Any, least: float, most: float) -> float:
@@ -213,7 +236,7 @@ def _settle_layers(graph: _Graph) -> None:
 
 def _written(graph: _Graph) -> str:
     """Return the text for the spec: rates as multiples of the lowest one. Raises UsageError."""
-    rates = [rate for _, _, rate, _ in graph.links]
+    rates = [link.speed for link in graph.links]
     lowest = min(rates)
     if lowest == 0 and any(rates):
         without = rates.index(0)
@@ -222,12 +245,11 @@ def _written(graph: _Graph) -> str:
             "none"
         )
     layers = [int(layer or Layer.HOST) for layer in graph.layers]
-    hosts_first = [
-        (a, b, rate / lowest if lowest else 1.0, delay) if layers[a] <= layers[b] else
-        (b, a, rate / lowest if lowest else 1.0, delay)
-        for a, b, rate, delay in graph.links
-    ]  # fmt: skip
-    return from_file.written(list(zip(graph.names, layers, strict=True)), hosts_first, lowest)
+    links = []
+    for link in graph.links:
+        lower, upper = sorted(link.ends, key=layers.__getitem__)
+        links.append(replace(link, a=lower, b=upper, speed=link.speed / lowest if lowest else 1.0))
+    return from_file.written(list(zip(graph.names, layers, strict=True)), links, lowest)
 
 
 def expanded(workload: str) -> str:

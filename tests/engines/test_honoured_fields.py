@@ -99,11 +99,21 @@ def test_a_field_that_is_added_later_is_refused(part: str, usual: LinkSpec | Sta
     values = {field.name: getattr(usual, field.name) for field in dataclasses.fields(usual)}
     at_its_default = dataclasses.replace(SPEC, **{part: later(**values)})
     given = dataclasses.replace(SPEC, **{part: later(**values, processing_us=50.0)})
-    flow_level.check_steady(at_its_default, ())
+    tree = topos.build("fat_tree", {"k": 4})
+    flow_level.check_steady(at_its_default, tree, ())
     with pytest.raises(UsageError, match=f"does not support {words}: leave it out"):
-        flow_level.check_steady(given, ())
+        flow_level.check_steady(given, tree, ())
     if part == "link":
-        tree = topos.build("fat_tree", {"k": 4})
         ovs.check(dataclasses.replace(at_its_default, dataplane="ovs"), tree)
         with pytest.raises(UsageError, match=f"{words} is not available with Open vSwitch"):
             ovs.check(dataclasses.replace(given, dataplane="ovs"), tree)
+
+
+def test_loss_of_one_link_is_refused_as_that_of_all_is() -> None:
+    tree = topos.build("fat_tree", {"k": 4})
+    one = dataclasses.replace(tree, links=(dataclasses.replace(tree.links[0], loss=0.2), *tree.links[1:]))
+    flow_level.check_steady(SPEC, tree, ())
+    with pytest.raises(UsageError, match="random loss"):
+        flow_level.check_steady(SPEC, one, ())
+    with pytest.raises(UsageError, match="loss or queue of one link"):
+        ovs.check(SPEC, one)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import topos
 from common.errors import UsageError
 from engines.flow_level.engine import check_steady
 from engines.simulation.engine import SimulatorEngine
@@ -134,4 +135,8 @@ def test_what_cannot_be_scheduled_is_refused(changed: dict[str, object], why: st
 
 def test_flow_level_models_have_no_schedulers() -> None:
     with pytest.raises(UsageError, match="does not support central schedulers"):
-        check_steady(replace(with_scheduler(TREE, "first_fit:100"), engine="flow-level"), ())
+        check_steady(
+            replace(with_scheduler(TREE, "first_fit:100"), engine="flow-level"),
+            topos.build("fat_tree", {"k": 4}),
+            (),
+        )

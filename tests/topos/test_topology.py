@@ -107,7 +107,7 @@ def test_hosts_do_not_forward() -> None:
         ((Node("e0_1", Kind.SWITCH, Layer.EDGE),), (), (), "letters and digits"),
         ((HOST, SWITCH), (Link(0, 2),), (), "lacks an end"),
         ((HOST, SWITCH), (Link(1, 0),), (), "lower-layer end first"),
-        ((HOST, SWITCH), (Link(0, 1), Link(0, 1)), (NIC,), "same pair"),
+        ((HOST, SWITCH), (Link(0, 1), Link(0, 1)), (NIC,), "two links join h and s"),
         ((HOST, SWITCH), (Link(0, 1),), (), "exactly one NIC"),
         ((HOST, SWITCH), (Link(0, 1),), (NIC, NIC), "share an IP"),
     ],

@@ -74,7 +74,25 @@ def test_rates_and_delays_reach_the_core(tmp_path: Path) -> None:
 
 
 def test_other_attributes_of_links_may_stand_beside_ours(tmp_path: Path) -> None:
-    assert read(tmp_path, changed(links_3_weight=3, links_3_key=0)) == read(tmp_path, graph())
+    assert read(tmp_path, changed(links_3_label="up", links_3_key=0)) == read(tmp_path, graph())
+
+
+def test_loss_and_queue_of_a_link_are_those_of_its_ports(tmp_path: Path) -> None:
+    usual = read(tmp_path, graph())
+    spec = read(tmp_path, changed(links_4_loss_pct=20, links_4_queue_pkts=5, links_0_loss_pct=1))
+    net, before = (topos.build(each.kind, each.params) for each in (spec, usual))
+    own = [
+        2 * net.link_between(net.index(LINKS[4]["source"]), net.index(LINKS[4]["target"])) + i for i in (0, 1)
+    ]
+    of_host = [
+        2 * net.link_between(net.index(LINKS[0]["source"]), net.index(LINKS[0]["target"])) + i for i in (0, 1)
+    ]
+    link = LinkSpec(10.0, loss=0.1)
+    plan, plain = (network_plan(each, ecmp_groups(each), link, "hashed", 1) for each in (net, before))
+    expected_loss, expected_queue = plain.loss.copy(), plain.queue_pkts.copy()
+    expected_loss[own], expected_loss[of_host], expected_queue[own] = 1 - 0.9 * 0.8, 0.01, 5
+    assert plan.loss == pytest.approx(expected_loss)
+    assert np.array_equal(plan.queue_pkts, expected_queue)
 
 
 def test_edges_numbers_and_layers_are_read_too(tmp_path: Path) -> None:
@@ -121,12 +139,18 @@ BAD_NETWORKS: list[tuple[Any, str]] = [
     (changed(links_3_rate_mbps="fast"), r'links\[3\].rate_mbps: "fast" must be a number'),
     (changed(links_3_rate_mbps=-1), r"links\[3\].rate_mbps: -1 must be a number from 0.01"),
     (changed(links_3_delay_us=1e9), r"links\[3\].delay_us: 1000000000.0 must be"),
-    (changed(links_3_rate_Mbps=10), r"links\[3\].rate_Mbps: this name is not read; write rate_mbps, in Mb/s"),
-    (changed(links_3_delay=10), r"links\[3\].delay: this name is not read; write delay_us, in microseconds"),
+    (changed(links_3_rate_Mbps=10), r"links\[3\].rate_Mbps: .*write rate_mbps"),
+    (changed(links_3_delay=10), r"links\[3\].delay: .*write delay_us"),
+    (changed(links_3_loss=20), r"links\[3\].loss: .*write loss_pct"),
+    (changed(links_3_max_queue_size=5), r"links\[3\].max_queue_size: .*write queue_pkts"),
+    (changed(links_3_LinkSpeedRaw=5), r"links\[3\].LinkSpeedRaw: .*write rate_mbps"),
+    (changed(links_3_jitter=5), r"links\[3\].jitter: .*leave it out"),
+    (changed(links_3_loss_pct=51), r"links\[3\].loss_pct: 51 must be a number from 0 to 50"),
+    (changed(links_3_queue_pkts=1.5), r"links\[3\].queue_pkts: 1.5 must be a whole number"),
     (changed(links_3_rate_mbps=0), "link 3 has no rate_mbps and others have one"),
     (changed(links_4_source="m"), r"links\[4\]: both ends are m"),
     (changed(links_3_source="h3", nodes_2_kind="host"), "host h3 has a link to another host"),
-    (changed(links_5_source="s1", links_5_target="m"), "no path leads|two links join"),
+    (changed(links_5_source="s1", links_5_target="m"), r"links\[5\]: links\[\d\] joins"),
     ({**graph(), "links": LINKS[:1]}, "has no link|has a link to another host|it has 1 hosts"),
 ]
 

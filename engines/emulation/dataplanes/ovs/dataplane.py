@@ -315,7 +315,9 @@ def check(spec: RunSpec, topology: Topology) -> None:
     link = spec.link
     asked = {
         "a delay of hosts (--host-delay)": link.host_delay_us,
-        "a delay of one link (--topology)": any(each.delay_us for each in topology.links),
+        "a delay, loss or queue of one link (--topology)": any(
+            each.delay_us or each.loss or each.queue_pkts for each in topology.links
+        ),
         "random loss on a link (--loss)": link.loss,
         "an ECN threshold (--ecn)": link.ecn_pkts,
         "random drop in switch queues (--random-drop)": link.random_pkts,
