@@ -192,7 +192,7 @@ def stating(where: Mapping[str, Any], subflows: int = 8) -> Published:
         ({"link.queue_pkts": [20, 50]}, [{"queue": "20"}, {"queue": "50"}], [{}, {"queue": "30"}]),
         ({"link.queue_pkts": ANY}, [{}, {"queue": "30"}], [{"queue": "30", "loss": "1"}]),
         ({"scheduler": "first_fit:10"}, [{"scheduler": "first_fit:10"}], [{}, {"scheduler": "first_fit"}]),
-        ({"stack.sack": True}, [{"stack": ("sack=on",)}], [{}, {"stack": ("sack=on", "acks=routed")}]),
+        ({"stack.sack": False}, [{"stack": ("sack=off",)}], [{}, {"stack": ("sack=off", "acks=at_once")}]),
         ({"link.rate_mbps": 10}, [{"rate": "10"}], [{"rate": "20"}]),
         ({"transport.cc": "olia"}, [{"cc": "olia"}], [{}]),
         ({"seconds": 5}, [{"seconds": "5"}], [{"seconds": "6"}]),
