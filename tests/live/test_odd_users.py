@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -160,3 +161,39 @@ main()
     assert len(points) == 2
     assert all(0 <= point.elapsed_s < 60 for point in points)
     assert all(0 <= attempt.elapsed_s < 60 for point in points for attempt in point.attempts)
+
+
+OWNER = 12345
+STUB = """#!/bin/sh
+echo "$(id -u) $*" >> "{log}"
+mkdir -p cache && touch "cache/$(id -u)"
+"""
+
+
+def owners(folder: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+def test_the_whole_suite_under_sudo_leaves_no_files_of_root(shared: Path) -> None:
+    """Run run_tests.sh itself, with stubs in place of its tools; they log the user they run as."""
+    clone, log = shared / "clone", shared / "log"
+    for tool in (
+        "setup/install.sh",
+        ".venv/bin/ruff",
+        ".venv/bin/lint-imports",
+        ".venv/bin/mypy",
+        ".venv/bin/python",
+    ):
+        (clone / tool).parent.mkdir(parents=True, exist_ok=True)
+        (clone / tool).write_text(STUB.format(log=log) if tool != "setup/install.sh" else "#!/bin/sh\n")
+        (clone / tool).chmod(0o755)
+    shutil.copy(REFABRIC.parents[2] / "run_tests.sh", clone)
+    log.touch()
+    log.chmod(0o666)
+    subprocess.run(["chown", "-R", f"{OWNER}:{OWNER}", str(clone)], check=True)
+    subprocess.run([clone / "run_tests.sh"], check=True, timeout=60)
+    lines = log.read_text().splitlines()
+    assert [line.split()[0] for line in lines] == [str(OWNER)] * 5 + ["0"]
+    assert lines[-1].endswith("-B -m pytest -p no:cacheprovider -m emulation")
+    assert owners(clone / "cache") == {OWNER, 0}, "the stub itself writes what pytest does not"
+    assert all("-m emulation" not in line for line in lines[:-1])

@@ -1,9 +1,10 @@
-"""The engine `linux`: guests that end well, guests that do not, and what is left of them. Needs no root, but
-a kernel (`refabric kernel build`)."""
+"""The engine `linux`: points in guests, agents and subflows on demand in them, guests that end well and that
+do not, and what is left of them. Needs no root, but a kernel (`refabric kernel build`)."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import signal
@@ -15,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.engine_fuzz import compared, settings
+from ccp.names import OwnAlgorithm
 from common.errors import DeadlineError, RunError
 from engines.engine import Silent
 from engines.linux import guest, launch
@@ -24,7 +27,31 @@ from engines.linux.launch import MEMORY, ROOT
 from fabric.plan import PAYLOAD_SHARE
 from model.reasons import SETTLING
 from model.result import RunResult, Status
-from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.spec import AgentSpec, LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.live.dataplanes import test_controllers_live
+from tests.live.dataplanes.test_ranks import (
+    LONG,
+    LOSSY,
+    SHORT,
+    SHORTS,
+    check_completions,
+    check_frames,
+    check_sender,
+)
+from tests.support.agents.faults import (
+    FIXED,
+    SWITCHES,
+    WINDOW_PKTS,
+    acting,
+    agents_reasons,
+    check_raised,
+    check_reno_went_on,
+    check_switches,
+    check_window_is_the_agents,
+    killed,
+    raising,
+)
+from tests.support.agents.faults import point as agents_point
 
 KERNEL = current()
 pytestmark = [
@@ -260,3 +287,135 @@ def test_piped_commands_run_in_a_shell_without_root_of_the_machine() -> None:
     assert "p0e0h0" in done.stdout
     assert "3 packets transmitted, 3 received, 0% packet loss" in done.stdout
     assert time.monotonic() - began_s < 250
+
+
+DELAY_US = 50_000.0
+"""Two and a half round trips of the link."""
+DOUBLING = """\
+        if report.t_us - flow.created_us > 3_000_000 and flow.state is None:
+            flow.state = report.t_us
+            flow.set(cwnd_bytes=2 * WINDOW * flow.mss)
+"""
+
+
+def under(cc: str, subflows: int = 1, **changes: object) -> RunSpec:
+    return dataclasses.replace(agents_point(cc, subflows), engine="linux", **changes)  # type: ignore[arg-type]
+
+
+def test_the_window_in_a_guest_is_the_agents(tmp_path: Path) -> None:
+    result = run(under(OwnAlgorithm("fixed.py", FIXED)), tmp_path)
+    check_window_is_the_agents(result)
+    assert result.metrics["agent_unreported"] == 0
+
+
+def test_a_flow_in_a_guest_changes_between_programs(tmp_path: Path) -> None:
+    check_switches(run(under(OwnAlgorithm("mine.py", SWITCHES)), tmp_path))
+
+
+def test_subflows_under_an_agent_give_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:
+    spec = under("ccp:reno", 4, agent=AgentSpec(jitter_us=500.0))
+    first, again = (run(spec, tmp_path / name) for name in ("a", "b"))
+    assert {row.cc for row in first.flows} == {"ccp:reno"}
+    assert {row.subflows_joined for row in first.flows} == {4}
+    assert first.metrics["agent_reports"] > 0
+    assert not agents_reasons(first)
+    assert rows(first) == rows(again)
+    assert first.metrics == again.metrics
+
+
+def test_a_command_takes_effect_after_the_delay_that_the_run_asks_for(tmp_path: Path) -> None:
+    """The kernel carries it out at its time, which no reading of a clock and no other event delays."""
+    algorithm = acting("doubles.py", DOUBLING.replace("WINDOW", str(WINDOW_PKTS)))
+    late_us = {}
+    for delay_us in (0.0, DELAY_US):
+        spec = under(algorithm, agent=AgentSpec(delay_us=delay_us))
+        result = run(spec, tmp_path / f"{delay_us:g}")
+        assert not agents_reasons(result)
+        late_us[delay_us] = result.metrics["agent_most_late_us"]
+        sockets = result.samples["sockets"].columns
+        assert sockets["cwnd_pkts"][-1] == 2 * WINDOW_PKTS
+    assert late_us[DELAY_US] < 1.0, "the timer is exact"
+    assert late_us[0.0] < 20.0, "the agent needs a few readings of the clock"
+
+
+def test_an_algorithm_that_raises_in_a_guest_makes_the_point_suspect(tmp_path: Path) -> None:
+    check_raised(run(under(raising()), tmp_path))
+
+
+@pytest.mark.parametrize("sent", ["SIGKILL", "SIGSTOP"])
+def test_without_an_agent_reno_goes_on_in_a_guest(sent: str, tmp_path: Path) -> None:
+    check_reno_went_on(run(under(killed(sent)), tmp_path))
+
+
+CROWDED = dataclasses.replace(test_controllers_live.CROWDED, engine="linux")
+TRANSFERS = dataclasses.replace(
+    CROWDED,
+    workload=WorkloadSpec("map_reduce", {"jobs": 0, "maps": 4, "reduces": 4, "kb": 1500}),
+    warmup_s=0.5,
+    seconds=14.0,
+)
+"""32 transfers of 1.5 MB; the four of a receiver take 5.1 s on an idle link. The last bytes are written long
+before they arrive."""
+
+
+def test_the_kernel_of_a_guest_has_the_subflows_that_the_controller_opened(tmp_path: Path) -> None:
+    result = run(CROWDED, tmp_path)
+    joined = [flow.subflows_joined for flow in result.flows]
+    assert min(joined) >= 1 and max(joined) in {2, 3}
+    opened = result.metrics["subflows_opened"]
+    assert 0 < sum(joined) - len(joined) <= opened
+    assert result.metrics["controller_messages"] > opened
+
+
+def test_transfers_get_subflows_after_their_last_write(tmp_path: Path) -> None:
+    """A sender that shut down its side could open none: Linux answers ENOTCONN."""
+    result = run(TRANSFERS, tmp_path)
+    assert all(math.isfinite(flow.completed_s) for flow in result.flows)
+    assert result.metrics["subflows_opened"] > 0
+    assert not result.provenance["path_manager_errors"]
+
+
+EXACT_S = 1e-4
+"""In virtual time the kernel takes no time from the tap to its TCP, but the tap's reader reads the clock."""
+
+
+def ranked(
+    folder: Path, discipline: str, queue_pkts: int, flows: tuple[int, int, int, float]
+) -> dict[str, Any]:
+    folder.mkdir()
+    found: list[Any] = []
+    request = {"discipline": discipline, "queue_pkts": queue_pkts, "flows": list(flows)}
+    target = "tests.support.scenarios.ranks:completions"
+    guest.run(asked(folder, "", request, target=target, memory_mb=1024), None, found.append)
+    (report,) = found
+    assert isinstance(report, dict)
+    return report
+
+
+def test_every_segment_in_a_guest_has_what_remains_of_its_flow_and_its_sender_is_mintcp(
+    tmp_path: Path,
+) -> None:
+    report = ranked(tmp_path / "a", "pfabric", *LOSSY)
+    check_frames(report, EXACT_S)
+    check_sender(report)
+
+
+def test_short_flows_overtake_a_long_one_in_a_guest(tmp_path: Path) -> None:
+    flows = (LONG, SHORT, SHORTS, 0.12)
+    found, fifo = (
+        ranked(tmp_path / discipline, discipline, 24, flows)["completed_s"]
+        for discipline in ("pfabric", "fifo")
+    )
+    check_completions(found, fifo)
+
+
+DRAWN = settings(100, 1)
+KEPT = (4, 5, 13, 20, 21, 23, 30, 37, 44, 46)
+"""Their seeds: FatTree, leaf-spine and star; short and long queues, loss, delay, marks, 1 to 8 subflows."""
+
+
+@pytest.mark.parametrize("seed", KEPT)
+def test_shares_are_those_of_linux_hosts(seed: int) -> None:
+    found = compared(DRAWN[seed - 1])
+    assert found.agrees, found
+    assert found.rank is None or found.rank > 0.3

@@ -2,7 +2,7 @@
 
     python tests/soak/kill_matrix.py [--kills 20] [--seed 1] [--skip 0] [--only PATTERN] [--json]
 
-The cells of the matrix (cells.py: which run, which process, which phase, which signal) are shuffled by the
+The cells of the matrix (which run, which process, which phase, which signal) are shuffled by the
 seed and gone through in turn, without the first SKIP of them. SIGKILL: the run must end by itself. SIGSTOP:
 after `--patience` the user gives up and kills the command. Then nothing may be left, the store must be
 readable, and the same command must complete, leave no unfinished or failed point, and have the results of an
@@ -14,6 +14,9 @@ code 1 when anything was wrong. Needs root.
 from __future__ import annotations
 
 import contextlib
+import csv
+import dataclasses
+import hashlib
 import json
 import os
 import random
@@ -25,7 +28,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,16 +39,355 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from common.errors import RefabricError
+from common.errors import RefabricError, StoreError
+from common.files import TMP_PREFIX
 from common.privileges import ROOT
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
-from tests.soak.beside import Beside
-from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
-from tests.soak.shape import broken, differences, finished, lost_its_agent, shape, unfinished, unnoticed
+from harness.results import store
+from harness.results.run_json import RUN
+from harness.results.store import StoredPoint
+from model.reasons import AGENT, texts
+from model.result import Status
 from tests.support.dask_cluster import Lab
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
+
+CONTROLLER, WATCH = "outside controller", "watch"
+MINE, PORTUS, HUB = "{home}/mine.py", "{home}/portus.py", "{root}/tests/live/dataplanes/hub.py"
+"""Files of a user: algorithms that the matrix writes, and a controller."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command: `refabric run EXPERIMENT OPTIONS`, and how many points it stores.
+
+    `stored` is the folder of its results, `beside` the programs that the user has started before it. Without
+    `repeats` its points may have other names the next time: their rate is measured.
+    """
+
+    experiment: str
+    options: tuple[str, ...]
+    points: int
+    stored: str
+    beside: tuple[str, ...] = ()
+    times: tuple[str, ...] = ("--warmup", "0.5", "--seconds", "1")
+    repeats: bool = True
+
+
+def _cs244(options: str, points: int = 2, beside: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Run:
+    return Run("cs244-one-to-one", (*options.split(), *more), points, "cs244-one-to-one", beside)
+
+
+def _ccp(algorithm: str) -> Run:
+    options = ("--engine", "mininet", "--retry-suspect", "0", "--cc", algorithm)
+    return Run("ccp-window", options, 1, "ccp")
+
+
+_EMULATED = "--engine mininet --k 4 --subflows 1 --retry-suspect 0 --qmon"
+_SIMULATED = "--engine simulator --k 4 --subflows 1,2,8 --rate 20"
+_STAR = "--engine mininet --topology star,3 --subflows 1 --retry-suspect 0 --rate 1 --dataplane ovs"
+_SIP = "sip:40:registrations=20:scale=20:arrivals=constant:policy=queue"
+RUNS: dict[str, Run] = {
+    "fabric": _cs244(f"{_EMULATED} --rate 2 --traffic iperf3"),
+    "native": _cs244(f"{_EMULATED} --rate 2 --traffic native"),
+    "ovs": _cs244(f"{_EMULATED} --rate 2 --dataplane ovs --traffic iperf3"),
+    "calibrating": dataclasses.replace(_cs244(f"{_EMULATED} --rate auto"), repeats=False),
+    "simulated": _cs244(_SIMULATED, 4),
+    "cluster": _cs244(_SIMULATED, 4),
+    "ims": Run(
+        "ims-ladder",
+        ("--engine", "mininet", "--retry-suspect", "0", "--seeds", "1", "--workload", _SIP),
+        1, "ims", times=("--warmup", "0", "--seconds", "5"),
+    ),
+    "agent": _ccp("ccp:reno"),
+    "mine": _ccp(MINE),
+    "portus": _ccp(PORTUS),
+    "cmd": _cs244(f"{_STAR} --controller", 2, more=(f"cmd:{{python}} {HUB} 6653",)),
+    "remote": _cs244(f"{_STAR} --controller remote:{{port}}", 2, (CONTROLLER,)),
+    "watched": _cs244(f"{_EMULATED} --rate 2", 2, (WATCH,)),
+}  # fmt: skip
+WORDS = {
+    "host": "sleep infinity",
+    "traffic": "iperf3",
+    "controller": "controllers.openflow",
+    "ovs-vswitchd": "ovs-vswitchd",
+    "ovsdb-server": "ovsdb-server",
+    "cluster worker": "dask worker",
+    "SIP server": "kamailio",
+    "SIP worker": "kamailio",
+    "users": "/usr/bin/sipp",
+    "HSS": "redis-server",
+    "portus agent": "fake_agent.py",
+    "own controller": "hub.py",
+    "relay": "ovs.relay",
+}
+"""Words in the command line of each kind of process. A host is the process that holds its namespaces: its
+shell starts only when somebody types. The core's threads and the controller of an IMS are the inner
+process's. The first process of a SIP server starts the others; `SIP worker` is the one that started last."""
+CHAIN = ("parent", "helper", "unshare", "init", "inner")
+LIVELY = ("start", "network", "traffic", "collecting")
+UP = LIVELY[1:]
+BESIDE = (CONTROLLER, WATCH)
+MISSED = (
+    "traffic", "controller", "ovs-vswitchd", "ovsdb-server", "SIP server", "SIP worker", "users", "HSS",
+    "agent", "portus agent", "own controller", "relay", CONTROLLER,
+)  # fmt: skip
+"""Programs whose end a point has to mention. Without its agent a flow goes on under Reno."""
+WHEN = {
+    "start": ("start", 0.5),
+    "network": ("network", 0.5),
+    "traffic": ("measure", 0.7),
+    "collecting": ("collect", 0.3),
+    "publishing": ("point", 0.4),
+    "drawing": ("point", 2.0),
+}
+"""The progress event that begins a phase, and how long after it a signal may come, in seconds. Charts are
+drawn after the last point. Points measure for a second, and may not notice what happens at its end."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    run: str
+    role: str
+    phase: str
+    signal: str
+
+    def __str__(self) -> str:
+        return f"{self.run}: {self.signal} to {self.role} at {self.phase}"
+
+
+Pair = tuple[str, str, str]
+
+
+def _each(run: str, roles: Sequence[str], phases: Sequence[str]) -> list[Pair]:
+    return [(run, role, phase) for role in roles for phase in phases]
+
+
+def cells() -> list[Cell]:
+    """Return all cells: a process must exist in its phase."""
+    pairs = [
+        *_each("fabric", CHAIN, LIVELY),
+        *_each("fabric", ("host", "traffic"), ("traffic", "collecting")),
+        *_each("native", ("parent", "inner", "host"), ("traffic",)),
+        *_each("ovs", ("parent",), ("traffic",)),
+        *_each("ovs", ("controller", "ovs-vswitchd", "ovsdb-server"), UP),
+        *_each("ovs", ("inner",), UP),
+        *_each("calibrating", CHAIN, ("calibration",)),
+        *_each("simulated", ("worker", "parent"), ("start",)),
+        *_each("cluster", ("cluster worker", "parent"), ("start",)),
+        *((run, "parent", "publishing") for run in ("fabric", "simulated", "cluster")),
+        *_each("ims", CHAIN, ("start", "network", "traffic")),  # it collects while it measures
+        *_each("ims", ("SIP server", "SIP worker", "HSS"), ("network", "traffic")),
+        *_each("ims", ("users",), ("traffic",)),
+        *_each("agent", ("inner",), UP),
+        *_each("agent", ("agent",), UP),
+        *_each("mine", ("agent",), UP),
+        *_each("portus", ("agent", "portus agent"), UP),
+        *_each("cmd", ("own controller", "ovs-vswitchd"), UP),
+        *_each("remote", (CONTROLLER, "parent"), LIVELY),
+        *_each("remote", ("relay",), UP),
+        *_each("simulated", ("worker", "parent"), ("drawing",)),
+        *_each("watched", (WATCH,), (*LIVELY, "publishing", "drawing")),
+        *_each("watched", ("parent",), ("traffic", "drawing")),
+        *((run, "parent", "publishing") for run in ("ims", "agent", "cmd", "remote", "watched")),
+    ]  # fmt: skip
+    return [Cell(*pair, name) for pair in pairs for name in ("SIGKILL", "SIGSTOP")]
+
+
+HUB_FILE = Path(__file__).parents[1] / "live" / "dataplanes" / "hub.py"
+START_S = 30.0
+ANSWER_S = 10.0
+
+
+@dataclass
+class Beside:
+    """Running programs by name. `port` is the controller's, the same every time, as a user would have it."""
+
+    results: Path
+    port: int = 0
+    processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    url: str = ""
+
+    @contextlib.contextmanager
+    def running(self, names: Sequence[str]) -> Iterator[None]:
+        """Start these programs; end them in the end, in whatever state they are."""
+        try:
+            for name in names:
+                first = self._start(name)
+                if name == CONTROLLER:
+                    self.port = int(first)
+                else:
+                    self.url = json.loads(first)["url"]
+            yield
+        finally:
+            for process in self.processes.values():
+                process.kill()
+                process.communicate(timeout=START_S)
+            self.processes.clear()
+
+    def faults(self, killed: str) -> list[str]:
+        """Return what is wrong with the programs that were not killed."""
+        found = []
+        for name, process in self.processes.items():
+            if name != killed and process.poll() is not None:
+                found.append(f"{name} ended with {process.returncode}")
+            elif name != killed and name == WATCH:
+                found += self._unserved()
+        return found
+
+    def _start(self, name: str) -> str:
+        """Start a program; return its first line, which says that it listens."""
+        self.results.mkdir(parents=True, exist_ok=True)
+        watch = [str(Path(sys.executable).with_name("refabric")), "watch", str(self.results), "--json"]
+        argv = [sys.executable, str(HUB_FILE), str(self.port)] if name == CONTROLLER else watch
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self.processes[name] = process
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], START_S)
+        line = process.stdout.readline() if ready else ""
+        assert line, f"{name} did not start: {process.poll()}"
+        return line
+
+    def _unserved(self) -> list[str]:
+        """Ask for the page and the list of points, as a browser would."""
+        page, _, token = self.url.partition("?token=")
+        asked = urllib.request.Request(f"{page}points", headers={"X-Refabric-Token": token})
+        try:
+            for request in (urllib.request.Request(self.url), asked):
+                with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+                    answer.read()
+        except (OSError, urllib.error.URLError) as error:
+            return [f"{WATCH} does not answer: {error}"]
+        return []
+
+
+def shape(directory: Path, rows: bool = True) -> dict[str, Any]:
+    """Nested dictionaries of names, columns and row counts: equal for two runs of the same sweep.
+
+    Samples leave zeros out and depend on the moment: only whether they have rows counts, and not without
+    `rows`, as in a second nothing may happen.
+    """
+    found = store.scan(directory)
+    return {
+        "broken": [str(error) for error in found.broken],
+        "unfinished": sorted(entry.name for entry in directory.glob(f"{TMP_PREFIX}*")),
+        "points": {point.name: _point(point, rows) for point in found.points},
+        "charts": sorted(path.name for path in (directory / "charts").iterdir()),
+        "summary": _summary(directory / store.SUMMARY),
+    }
+
+
+def _point(point: StoredPoint, rows: bool) -> dict[str, Any]:
+    run = json.loads((point.path / RUN).read_text())
+    return {
+        "finished": point.finished,
+        "spec": run["spec"],
+        "fields": sorted(run),
+        "metrics": sorted(run.get("metrics", ())),
+        "provenance": sorted(run.get("provenance", ())),
+        "flows": [(flow.flow, flow.src, flow.dst, flow.sport, flow.dport) for flow in point.flows],
+        "ports": [(port.port, port.node, port.peer) for port in point.ports],
+        "samples": {name: _sample(point, name, rows) for name in point.sample_rows},
+        "files": sorted(str(path.relative_to(point.path)) for path in point.path.rglob("*")),
+        "tables": _tables(point) if run["spec"]["engine"] == "simulator" else {},
+    }
+
+
+def _tables(point: StoredPoint) -> dict[str, str]:
+    """Return a digest of each table, which the simulator writes byte by byte as before."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in point.path.glob("*.csv*")}
+
+
+def _sample(point: StoredPoint, name: str, rows: bool) -> tuple[list[str], bool]:
+    table = point.sample(name)
+    return list(table.columns), rows and len(table) > 0
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        rows = list(reader)
+    named = ("workload", "subflows", "seed", "hosts", "rate_mbps")
+    whole = [all(row.get(name) for name in (*named, "status")) and _has_numbers(row) for row in rows]
+    return {
+        "columns": list(reader.fieldnames or ()),
+        "rows": [{name: row.get(name) for name in named} for row in rows],
+        "whole": whole,
+    }
+
+
+def _has_numbers(row: Mapping[str, str]) -> bool:
+    """A point that failed, because one of its programs was killed for example, has none."""
+    numbers = ("goodput_mbps_mean", "calls_offered_per_s")
+    return any(row.get(name) for name in numbers) or row.get("status") == Status.FAILED
+
+
+def differences(expected: Any, found: Any, where: str = "") -> list[str]:
+    """One line for each place where two shapes differ."""
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        return [
+            line
+            for name in sorted({*expected, *found})
+            for line in differences(expected.get(name), found.get(name), f"{where}/{name}")
+        ]
+    return [] if expected == found else [f"{where}: {found} instead of {expected}"]
+
+
+def broken(directory: Path) -> list[str]:
+    """Return what a killed sweep must not leave: points that are not whole, a summary that does not parse."""
+    faults = [str(error) for error in store.scan(directory).broken]
+    for point in store.scan(directory).points:
+        for name in point.sample_rows:
+            try:
+                point.sample(name)
+            except StoreError as error:
+                faults.append(str(error))
+    try:
+        whole = _summary(directory / store.SUMMARY)["whole"]
+    except FileNotFoundError:
+        whole = []
+    except (OSError, ValueError, csv.Error) as error:
+        return [*faults, f"reading {directory / store.SUMMARY}: {error}"]
+    if not all(whole):
+        faults.append(f"reading {directory / store.SUMMARY}: rows without numbers")
+    return faults
+
+
+def finished(directory: Path) -> list[str]:
+    """Return the names of points that the same command does not run again."""
+    return (
+        [point.name for point in store.scan(directory).points if point.finished] if directory.is_dir() else []
+    )
+
+
+def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
+    """Return what is wrong after a program was killed: the first point not in `before` must have failed, or
+    be suspect because its agent has ended, and must say so without a traceback."""
+    points = [point for point in store.scan(directory).points if point.name not in before]
+    faults = [
+        f"{point.name} failed with a traceback" for point in points if "Traceback" in texts(point.reasons)
+    ]
+    for point in sorted(points, key=lambda point: (point.path / RUN).stat().st_mtime)[:1]:
+        if point.finished and not any(reason.kind == AGENT for reason in point.reasons):
+            faults.append(
+                f"{point.name} does not say that a program ended: {texts(point.reasons) or point.status}"
+            )
+    return faults
+
+
+def lost_its_agent(directory: Path) -> bool:
+    """Return whether a point says that its agent ended. It is finished, but unlike an undisturbed one."""
+    return any(reason.kind == AGENT for point in store.scan(directory).points for reason in point.reasons)
+
+
+def unfinished(directory: Path) -> list[str]:
+    """Return what a completed command must not leave: files of dead runs, points that failed."""
+    files = [path.name for pattern in (f"{TMP_PREFIX}*", ".old-*") for path in directory.rglob(pattern)]
+    return sorted(files) + [
+        f"{point.name}, which failed" for point in store.scan(directory).points if not point.finished
+    ]
+
 
 PATIENCE_S = 2.0
 RUN_S = 240.0

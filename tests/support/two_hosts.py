@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -57,6 +58,13 @@ def pairs(count: int, rate_mbit: int = 0) -> list[Pair]:
     for pair in made:
         for host, ip in ((pair.client, pair.client_ip), (pair.server, pair.server_ip)):
             call_in_netns(host.pid, partial(_configure, ip, rate_mbit))
+    return made
+
+
+def open_socket(host: HostRef, proto: int = 0) -> socket.socket:
+    """Return a TCP socket, or one of MPTCP, in the namespace of a host."""
+    made = call_in_netns(host.pid, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, proto))
+    made.settimeout(20)
     return made
 
 

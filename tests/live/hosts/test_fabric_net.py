@@ -1,4 +1,4 @@
-"""FabricNet with the stand-in data plane: Mininet's calls, its CLI by pipe, quiet wires."""
+"""FabricNet with the stand-in data plane: Mininet's calls, its CLI by pipe, quiet wires; stock Mininet."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import topos
 from common.errors import HostUnfitError, UsageError
 from engines.emulation.hosts import shell
+from engines.emulation.hosts.hosts import HostOptions, steer
+from engines.emulation.hosts.network import FabricNet
+from engines.emulation.kernel.namespaces import CLONE_NEWNS, call_in_netns, mount, unshare
 from engines.emulation.sandbox import client
-from engines.emulation.sandbox.isolation import spawn_inside
+from tests.support.sandboxed import report, reports
+from tests.support.scenarios import isolation
+from tests.support.two_hosts import ISOLATE, run_isolated
 
 pytestmark = pytest.mark.emulation
 
@@ -26,16 +30,6 @@ sys.path.append(sys.argv[1])
 from engines.emulation.hosts.shell import main
 sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.dataplanes.python_dataplane:make"))
 """
-
-
-def run(case: str, request: object = None) -> dict[str, Any]:
-    """Return all reports of a case, merged."""
-    reports: dict[str, Any] = {}
-    status = spawn_inside(
-        f"tests.support.scenarios.isolation:{case}", request, deadline_s=90, on_report=reports.update
-    )
-    assert status == 0
-    return reports
 
 
 def pipe_to_shell(*commands: str) -> str:
@@ -53,11 +47,12 @@ def pipe_to_shell(*commands: str) -> str:
 
 
 def test_what_a_namespace_gives_its_children_reaches_every_host() -> None:
-    assert set(run("tcp_tables").get("entries", [1024])) == {1024}
+    for seen in reports(isolation.tcp_tables):
+        assert set(seen["entries"]) == {1024}
 
 
-def test_mininet_calls() -> None:
-    seen = run("mininet_face")
+def test_mininet_calls_and_only_ip_on_the_wires_and_nothing_left_after_stop() -> None:
+    seen = report(isolation.mininet_face)
     topology = topos.build("ft", {"k": 4})
     assert seen["names"] == sorted(node.name for node in topology.nodes)
     assert seen["refs"] == 16
@@ -71,37 +66,33 @@ def test_mininet_calls() -> None:
     assert seen["switch"].strip() == "hello"
     assert GATEWAY in seen["route"]
     assert "inet6" not in seen["route"]
-
-
-def test_only_ip_on_the_wires_and_nothing_left_after_stop() -> None:
-    seen = run("mininet_face")
     assert seen["kinds"] == [0x0800], "no ARP, no IPv6"
     assert seen["after"] == ["lo"]
     assert seen["pids"] == [1, 2]
 
 
 def test_tcp_sends_frames_of_wire_size() -> None:
-    seen = run("tcp_frames")
+    seen = report(isolation.tcp_frames)
     assert seen["exit"] == 0
     assert seen["longest"] == 1514
 
 
 def test_offloads() -> None:
-    seen = run("offloads")
+    seen = report(isolation.offloads)
     assert not [name for name in seen["with"] if name.endswith("segmentation") or name == "rx-gro"]
     assert "tx-checksum-ip-generic" in seen["with"]
     assert "tx-checksum-ip-generic" not in seen["without"]
 
 
 def test_dual_homed_hosts_use_both_wires() -> None:
-    seen = run("dual_homed")
+    seen = report(isolation.dual_homed)
     assert set(seen["statuses"]) == {"0"}
     assert "lookup 101" in seen["rules"]
 
 
 def test_sysctl_the_kernel_lacks_is_a_clear_error() -> None:
     with pytest.raises(HostUnfitError, match=r"net.ipv4.no_such=1 in the namespace of p0e0h0"):
-        run("bad_sysctl")
+        report(isolation.bad_sysctl)
 
 
 def test_piped_commands() -> None:
@@ -137,3 +128,52 @@ def test_bad_requests_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_client", None)
     with pytest.raises(HostUnfitError, match="sudo refabric shell ft,4"):
         shell.main("ft,4", 10, 100)
+
+
+def masks_are_written_in_every_namespace() -> None:
+    with FabricNet(topos.build("star", {"n": 3}), options=HostOptions()) as net:
+        hosts = net.host_refs()
+        before = Path("/proc/self/mounts").read_text()
+        steer([host.pid for host in hosts], "1")
+        assert Path("/proc/self/mounts").read_text() == before
+        for host in hosts:
+            assert [int(mask, 16) for mask in call_in_netns(host.pid, masks)] == [1]
+
+
+def masks() -> list[str]:
+    unshare(CLONE_NEWNS)
+    mount("sysfs", "/sys", "sysfs")
+    return [p.read_text() for p in Path("/sys/class/net").glob("*-eth*/queues/rx-*/rps_cpus")]
+
+
+def test_steering_through_sysfs() -> None:
+    run_isolated(masks_are_written_in_every_namespace)
+
+
+CUSTOM = "topos/mininet_topos.py,tests/support/dataplanes/null_switch.py"
+
+
+def mn(topology: str) -> subprocess.CompletedProcess[str]:
+    """Run `mn` in private namespaces, because it deletes files in /tmp by name when it fails."""
+    command = (
+        f"mount -t tmpfs none /tmp && exec /usr/bin/python3 /usr/bin/mn --custom {CUSTOM} --topo {topology}"
+    )
+    argv = [*ISOLATE, "sh", "-c", f"{command} --switch null --controller none --test none"]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("topology", "last_host"),
+    [("ft,4", "p3e1h1"), ("dhft,4", "p3e2h2"), ("star,3", "s1h2"), ("db,2,lanes=2", "r1h1")],
+)
+def test_mn_builds_it(topology: str, last_host: str) -> None:
+    done = mn(topology)
+    assert done.returncode == 0, done.stderr
+    assert last_host in done.stdout + done.stderr
+
+
+def test_a_wrong_parameter_is_one_clear_line() -> None:
+    done = mn("ft,5")
+    assert done.returncode == 1
+    assert "even number" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""The userspace path manager on real connections: counts, ports, filter, failure."""
+"""The path managers, in user space and in the kernel, on real connections: counts, ports, filter, failure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 import pytest
 
+from common.errors import UsageError
 from engines.emulation.kernel import mptcp_genl
 from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP, MptcpEvent
-from engines.emulation.kernel.namespaces import call_in_netns
-from engines.emulation.kernel.sock_diag import SocketSampler
-from engines.emulation.path_manager import PathManager
+from engines.emulation.path_manager import PathManager, SignalPathManager
 from model.flows import AddressPair
-from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
+from tests.support.two_hosts import Pair, eventually, open_socket, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,
@@ -30,40 +28,27 @@ pytestmark = [
 DPORT, CPORT = 5001, 10000
 
 
-@dataclass(frozen=True)
-class Conversation:
-    """A connection both ends of which are held by the test."""
-
-    client: socket.socket
-    server: socket.socket
-
-
-def tcp_socket(pid: int, proto: int) -> socket.socket:
-    sock = call_in_netns(pid, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, proto))
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.settimeout(20)
-    return sock
-
-
 @contextmanager
-def listening(pair: Pair, proto: int = IPPROTO_MPTCP) -> Iterator[socket.socket]:
-    with tcp_socket(pair.server.pid, proto) as listener:
+def listening(pair: Pair) -> Iterator[socket.socket]:
+    with open_socket(pair.server, IPPROTO_MPTCP) as listener:
         listener.bind((pair.server_ip, DPORT))
         listener.listen(8)
         yield listener
 
 
 @contextmanager
-def conversation(pair: Pair, listener: socket.socket, cport: int = CPORT) -> Iterator[Conversation]:
-    """Connect, and send one byte: only then is an MPTCP connection fully established."""
-    with tcp_socket(pair.client.pid, IPPROTO_MPTCP) as client:
+def conversation(
+    pair: Pair, listener: socket.socket, cport: int = CPORT
+) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Connect, and send one byte: only then is an MPTCP connection fully established. Yield both ends."""
+    with open_socket(pair.client, IPPROTO_MPTCP) as client:
         client.bind((pair.client_ip, cport))
         client.connect((pair.server_ip, DPORT))
         client.send(b"x")
         server, _ = listener.accept()
         with server:
             server.recv(1)
-            yield Conversation(client, server)
+            yield client, server
 
 
 def data_ports(sport: int, dport: int) -> bool:
@@ -111,7 +96,7 @@ def scenario_close() -> None:
     with (
         PathManager([pair.client, pair.server], 3, data_ports, late=True) as manager,
         listening(pair) as listener,
-        conversation(pair, listener) as talk,
+        conversation(pair, listener) as (sender, receiver),
     ):
         assert manager.wait_all(1, 5)
         assert not manager.close_subflow(client, 1), "it is not open"
@@ -120,12 +105,12 @@ def scenario_close() -> None:
             assert not manager.open_subflow(client, 1), "it is open already"
             eventually(lambda: manager.reports()[0].established == 2, "it has joined")
             assert lport in [each.path.lport for each in manager.reports()[0].subflows]
-            sending = threading.Thread(target=talk.client.sendall, args=(bytes(1 << 20),))
+            sending = threading.Thread(target=sender.sendall, args=(bytes(1 << 20),))
             sending.start()
-            left = (1 << 20) - len(talk.server.recv(65536))
+            left = (1 << 20) - len(receiver.recv(65536))
             assert manager.close_subflow(client, 1)
             while left:
-                left -= len(talk.server.recv(min(left, 65536)))
+                left -= len(receiver.recv(min(left, 65536)))
             sending.join()
             eventually(lambda: manager.reports()[0].established == 1, "it has left")
         assert manager.open_subflow(client, 2)
@@ -175,7 +160,7 @@ def scenario_retry() -> None:
         ]
 
     with (
-        tcp_socket(pair.client.pid, 0) as squatter,
+        open_socket(pair.client) as squatter,
         PathManager([pair.client, pair.server], 3, data_ports, policy, retry_s=0.5) as manager,
         listening(pair) as listener,
     ):
@@ -186,23 +171,6 @@ def scenario_retry() -> None:
             assert report.established == 2
             assert any("EADDRINUSE" in error for error in report.errors), report.errors
             assert any("Connection refused" in error for error in report.errors), report.errors
-
-
-def scenario_fallback() -> None:
-    """A plain TCP server: the client falls back, and the path manager never sees a connection."""
-    (pair,) = pairs(1)
-    with (
-        PathManager([pair.client, pair.server], 4, data_ports) as manager,
-        SocketSampler([pair.client]) as sampler,
-        listening(pair, proto=0) as listener,
-        conversation(pair, listener),
-    ):
-        assert not manager.wait_all(1, 0.5)
-        assert manager.reports() == ()
-        path = AddressPair(pair.client_ip, CPORT, pair.server_ip, DPORT)
-        connection = sampler.mptcp_at(pair.client, path)
-        assert connection is not None
-        assert connection.fallback
 
 
 def scenario_end() -> None:
@@ -232,6 +200,38 @@ def scenario_sixteen_pairs() -> None:
         print(f"16 x 8 subflows {1000 * (time.monotonic() - start):.0f} ms after the first connect")
 
 
+def scenario_signal_endpoints() -> None:
+    """The in-kernel path manager gives up to 9 subflows over one address pair."""
+    for subflows, pair in zip((1, 2, 8, 9), pairs(4), strict=True):
+        hosts = [pair.client, pair.server]
+        with (
+            SignalPathManager(hosts, subflows, data_ports, {pair.server: pair.server_ip}) as manager,
+            listening(pair) as listener,
+            conversation(pair, listener),
+        ):
+            complete = manager.wait_all(1, 5)
+            (report,) = manager.reports()
+            assert complete, report
+            assert {(s.path.laddr, s.path.raddr) for s in report.subflows} == {
+                (pair.client_ip, pair.server_ip)
+            }
+
+
+def scenario_both_ways() -> None:
+    """Hosts that are client and server at once, as in a permutation."""
+    made = pairs(4)
+    servers = {pair.client: pair.client_ip for pair in made} | {pair.server: pair.server_ip for pair in made}
+    with (
+        SignalPathManager(list(servers), 8, data_ports, servers) as manager,
+        ExitStack() as stack,
+    ):
+        for pair in made:
+            back = Pair(pair.server, pair.client, pair.server_ip, pair.client_ip)
+            for each in (pair, back):
+                stack.enter_context(conversation(each, stack.enter_context(listening(each))))
+        eventually(lambda: len(manager.reports()) == 8, "all connections are seen")
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -240,9 +240,10 @@ def scenario_sixteen_pairs() -> None:
         scenario_close,
         scenario_filter,
         scenario_retry,
-        scenario_fallback,
         scenario_end,
         scenario_sixteen_pairs,
+        scenario_signal_endpoints,
+        scenario_both_ways,
     ],
 )
 def test_path_manager(scenario: Callable[[], None]) -> None:
@@ -252,3 +253,8 @@ def test_path_manager(scenario: Callable[[], None]) -> None:
 def test_this_kernel_is_classified() -> None:
     found = mptcp_genl.support()
     assert (found.advice == "") == (found.level is mptcp_genl.PathManagement.USERSPACE)
+
+
+def test_ten_subflows_are_refused() -> None:
+    with pytest.raises(UsageError, match="1 to 9"):
+        SignalPathManager([], 10, lambda _s, _d: True, {})

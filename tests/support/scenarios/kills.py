@@ -23,13 +23,14 @@ from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
+ISOLATION = "tests.support.scenarios.isolation"
 _OUTER = """
 import json, sys
 sys.path.append(sys.argv[1])
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.client import emulation_lock
 with emulation_lock(wait_s=float(sys.argv[3])):
-    status = spawn_inside("tests.support.scenarios." + sys.argv[2], None, deadline_s=60,
+    status = spawn_inside(sys.argv[2], None, deadline_s=60,
                           on_report=lambda m: print(json.dumps(m), flush=True))
 sys.exit(status)
 """
@@ -42,7 +43,7 @@ class Outer:
     process: subprocess.Popen[str]
 
     @classmethod
-    def start(cls, case: str = "network_up", wait_s: float = 0, module: str = "isolation") -> Outer:
+    def start(cls, case: str = "network_up", wait_s: float = 0, module: str = ISOLATION) -> Outer:
         argv = [sys.executable, "-c", _OUTER, str(ROOT), f"{module}:{case}", str(wait_s)]
         pipe = subprocess.PIPE
         return cls(subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, cwd="/"))

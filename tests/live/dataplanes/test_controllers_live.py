@@ -1,4 +1,5 @@
-"""A controller gives real MPTCP connections a second subflow where their demand is not met, at k=4.
+"""Controllers between real hosts at k=4: a central scheduler moves TCP flows to links of their own, and
+another one gives MPTCP connections a second subflow where their demand is not met.
 
 Slow messages, monitors that are down and demands that are met: tests/controllers/responsive/test_loop.py.
 """
@@ -12,17 +13,44 @@ from typing import Any
 import pytest
 
 from engines.emulation.engine import MininetEngine
-from model.spec import (
-    LinkSpec,
-    RunSpec,
-    SchedulerSpec,
-    TopologySpec,
-    TransportSpec,
-    WorkloadSpec,
-)
+from model.result import RunResult
+from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.machine_noise import run_once
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
+
+STRIDE = RunSpec(
+    link=LinkSpec(10.0),
+    topology=TopologySpec("fat_tree", {"k": 4}),
+    transport=TransportSpec(1),
+    workload=WorkloadSpec("stride", {"i": 4}),
+    traffic="native",
+    warmup_s=4.0,
+    seconds=4.0,
+)
+FIRST_FIT = dataclasses.replace(STRIDE, scheduler=SchedulerSpec("first_fit", 200))
+
+
+def mean_mbps(result: RunResult) -> float:
+    return sum(flow.goodput_mbps for flow in result.flows) / len(result.flows)
+
+
+def used(result: RunResult) -> int:
+    """Return the number of links between switches that carry data. The acknowledgements of a flow at full
+    rate take only a fortieth of a link."""
+    return sum(port.utilisation_pct > 20 for port in result.ports if "host" not in port.layer)
+
+
+def test_first_fit_gives_flows_of_a_stride_links_of_their_own(engine: MininetEngine, tmp_path: Path) -> None:
+    """16 flows cross the core by four hops each, and there are 64 between switches: all are used, unless
+    the last flow to be seen finds no free path."""
+    hashed, led = run_once(engine, STRIDE, tmp_path), run_once(engine, FIRST_FIT, tmp_path)
+    assert led.metrics["scheduler_moves"] >= 1 and led.metrics["scheduler_ticks"] >= 5
+    assert "scheduler_ticks" not in hashed.metrics
+    assert led.metrics["scheduler_looks"] >= 5
+    assert used(led) >= 60 > used(hashed), (hashed.reasons, led.reasons)
+    assert mean_mbps(led) > 1.1 * mean_mbps(hashed), (hashed.reasons, led.reasons)
+
 
 CROWDED = RunSpec(
     link=LinkSpec(10.0),
@@ -52,7 +80,7 @@ def test_kernel_has_the_subflows_that_the_controller_opened(engine: MininetEngin
 
 def test_open_vswitch_carries_subflows_on_paths_by_rules(engine: MininetEngine, tmp_path: Path) -> None:
     """The controller sets a subflow's path over the control socket, then the kernel opens the subflow. How
-    paths are set in each mode: test_scheduling_live.py."""
+    paths are set in each mode: test_ovs.py."""
     openflow = dataclasses.replace(CROWDED.openflow, mode="hybrid")
     result = run_once(
         engine, dataclasses.replace(CROWDED, dataplane="ovs", openflow=openflow, warmup_s=8.0), tmp_path
