@@ -2,8 +2,8 @@
 # Sets up and runs every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k calendar
 #
 # Tests without real hosts share all cores and run as the owner of this folder, so that nothing in it becomes
-# root's. As root, real networks are started after them, one at a time (in private namespaces, nothing is left
-# behind); otherwise those tests are left out and a line says so.
+# root's. As root, guests in virtual time and commands follow, side by side, and then real networks, one at a time
+# (in private namespaces, nothing is left behind); otherwise those tests are left out and a line says so.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -33,7 +33,8 @@ fi
 "${as_owner[@]}" .venv/bin/mypy
 "${as_owner[@]}" .venv/bin/python -m pytest -m 'not emulation' --numprocesses auto --dist loadfile
 if [ "$(id -u)" = 0 ]; then
-    "${live[@]}" -m emulation
+    "${live[@]}" -m 'emulation and unhurried' --numprocesses auto
+    "${live[@]}" -m 'emulation and not unhurried'
 else
     echo "not root: tests that start real hosts are left out; run: sudo ./run_tests.sh"
 fi

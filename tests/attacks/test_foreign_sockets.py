@@ -162,12 +162,15 @@ def wait_until_gone(before: set[int]) -> None:
 
 
 @pytest.mark.parametrize("cc", EVERY)
-def test_foreign_sockets_get_another_control_and_hold_nothing(cc: str) -> None:
-    before = programs()
+def test_foreign_sockets_are_not_counted_get_another_control_and_hold_nothing(cc: str) -> None:
+    """The kernel lets one whose route prescribes the control change nothing: it holds it while it is open."""
+    before, name = programs(), kernel_name(cc)
     control = registered_object(cc)
     try:
-        with attacker(kernel_name(cc), *SWITCHED) as process:
+        with attacker(name, *SWITCHED) as process:
             found = answer(process)
+            with attacker(name, "locked_route") as holder:
+                assert answer(holder) == {"locked_route": name}
             counted = control.counters(3)
             activity = control.counters(len(Activity._fields), b"activities") if cc == DATAPATH else [0]
             control.close()
@@ -177,23 +180,6 @@ def test_foreign_sockets_get_another_control_and_hold_nothing(cc: str) -> None:
     assert found == dict.fromkeys(SWITCHED, "reno")
     assert CongestionCounts(*counted) == CongestionCounts()
     assert not any(activity)
-
-
-@pytest.mark.parametrize("cc", EVERY)
-def test_a_foreign_socket_whose_route_prescribes_the_control_is_not_counted(cc: str) -> None:
-    """The kernel lets it change nothing; it has the program as long as it is open."""
-    before = programs()
-    control = registered_object(cc)
-    try:
-        with attacker(kernel_name(cc), "locked_route") as process:
-            assert answer(process) == {"locked_route": kernel_name(cc)}
-            counted = control.counters(3)
-            activity = control.counters(len(Activity._fields), b"activities") if cc == DATAPATH else [0]
-    finally:
-        control.close()
-    assert CongestionCounts(*counted) == CongestionCounts()
-    assert not any(activity)
-    wait_until_gone(before)
 
 
 def test_a_foreign_socket_that_never_connects_does_not_disturb_the_next_run() -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import pytest
 from engines.linux import guest, launch
 from engines.linux.kernel.store import current
 from engines.linux.launch import MEMORY, ROOT
+from tests.support.waiting import until
 
 KERNEL = current()
 pytestmark = [
@@ -119,11 +121,20 @@ def test_l7_nothing_is_left_of_guests_killed_while_they_start(home: Path) -> Non
             time.sleep(at_s)
             process.kill()
             process.communicate(timeout=20)
-        deadline_s = time.monotonic() + 5
-        while processes(home) and time.monotonic() < deadline_s:
-            time.sleep(0.02)
-        assert not processes(home), f"kill {number}, after {at_s:.3f} s"
+        until(lambda: not processes(home), 5.0, f"the end after kill {number}, after {at_s:.3f} s")
     assert not memory_folders()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_parent_is_killed(home: Path, how: signal.Signals) -> None:
+    with guest_of(home, 0, "spin") as process:
+        assert process.stdout and json.loads(process.stdout.readline()) == {"spinning": True}
+        assert processes(home, kernels_only=True)
+        process.send_signal(how)
+        process.communicate(timeout=30)
+    until(lambda: not processes(home), 30.0, "the guest's end")
+    assert not memory_folders()
+    assert not (home / ".uml").exists()
 
 
 def test_l7_a_full_disk_in_a_worker_ends_the_sweep_with_3_and_one_line(home: Path) -> None:

@@ -19,7 +19,7 @@ from controllers.routing import path
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from model.flows import STRIDE
-from model.result import SAMPLE_COLUMNS, RunResult, Status
+from model.result import SAMPLE_COLUMNS, Instant, RunResult, Status
 from model.spec import (
     LinkSpec,
     RunSpec,
@@ -29,7 +29,7 @@ from model.spec import (
     WorkloadSpec,
     sub_seed,
 )
-from tests.support.machine_noise import exact, only_noise, run_once
+from tests.support.machine_noise import exact, only_noise, repeated, run_once
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
@@ -50,9 +50,14 @@ def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSp
     )
 
 
-def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
-    """Run a point, and once more if the machine had no time for it, or if a flow stalled or waited."""
-    return run_once(engine, wanted, raw)
+class Following(Silent):
+    """An observer that keeps the states that a run reports."""
+
+    def __init__(self) -> None:
+        self.seen: list[Instant] = []
+
+    def instant(self, seen: Instant) -> None:
+        self.seen.append(seen)
 
 
 def check_physics(result: RunResult, flows: int) -> None:
@@ -88,7 +93,7 @@ def check_links_are_not_outrun(result: RunResult, wanted: RunSpec) -> None:
 
 
 def test_one_uncongested_flow_fills_the_link(engine: MininetEngine, tmp_path: Path) -> None:
-    result = run(engine, spec(1, "reference"), tmp_path)
+    result = run_once(engine, spec(1, "reference"), tmp_path)
     check_physics(result, 1)
     check_links_are_not_outrun(result, spec(1))
     assert len(result.samples["goodput"]) == len(result.samples["cpu"]) - 1
@@ -97,7 +102,7 @@ def test_one_uncongested_flow_fills_the_link(engine: MininetEngine, tmp_path: Pa
 
 
 def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:
-    result = run(engine, spec(1), tmp_path)
+    result = run_once(engine, spec(1), tmp_path)
     check_physics(result, 16)
     assert {flow.cc for flow in result.flows} == {"reno"}
     check_links_are_not_outrun(result, spec(1))
@@ -109,7 +114,7 @@ def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:
 
 def test_mptcp_takes_the_paths_that_routing_predicts(engine: MininetEngine, tmp_path: Path) -> None:
     wanted = spec(4, cc="cubic")
-    result = run(engine, wanted, tmp_path)
+    result = run_once(engine, wanted, tmp_path)
     check_physics(result, 16)
     assert {(flow.subflows_asked, flow.subflows_joined) for flow in result.flows} == {(4, 4)}
     assert {flow.cc for flow in result.flows} == {"cubic"}
@@ -152,8 +157,16 @@ def test_everything_is_sampled_and_agrees_and_a_second_run_takes_the_same_paths(
 ) -> None:
     """The kernel's round trips and those of pings are of the same paths; queues explain both."""
     wanted = dataclasses.replace(spec(2), sampling=SamplingSpec(queues_ms=100, sockets_ms=250, pings_ms=250))
-    result = run(engine, wanted, tmp_path)
+    feed = Following()
+
+    def followed() -> RunResult:
+        feed.seen.clear()
+        return engine.run(wanted, feed, tmp_path)
+
+    engine.check(wanted)
+    result = repeated(followed)
     check_physics(result, 16)
+    check_feed(feed.seen, result, wanted)
     tables = result.samples
     assert set(tables) == {*SAMPLE_COLUMNS}
     assert set(
@@ -168,11 +181,27 @@ def test_everything_is_sampled_and_agrees_and_a_second_run_takes_the_same_paths(
         assert flow.pings_sent > flow.pings_lost
         assert 0 < flow.srtt_ms_mean < 12 * full_queue_ms
         assert 0 < flow.ping_ms_mean < 12 * full_queue_ms
-    again = run(engine, spec(2), tmp_path)
+    again = run_once(engine, spec(2), tmp_path)
     ends = [[(f.src, f.dst, f.sport, f.dport) for f in each.flows] for each in (result, again)]
     assert ends[0] == ends[1]
     check_paths(wanted, result)
     check_paths(wanted, again)
+
+
+def check_feed(seen: list[Instant], result: RunResult, wanted: RunSpec) -> None:
+    """Check that the states of every second have the counts of the run's own tables."""
+    assert len(seen) >= 6 and seen[0].t_s < 0 < seen[-1].t_s
+    assert all(np.diff([each.t_s for each in seen]) > 0)
+    last, first = seen[-1], seen[0]
+    assert last.windows is not None and len(last.windows.flow) >= 2 * 16
+    assert (last.windows.cwnd_pkts > 0).all() and (last.windows.srtt_ms > 0).any()
+    assert (last.sent_bytes >= first.sent_bytes).all() and last.sent_bytes.sum() > first.sent_bytes.sum()
+    stored, times = result.samples["ports"], np.unique(result.samples["links"]["t_s"])
+    counted = last.drops - seen[-4].drops
+    found = stored["t_s"] > times[-4]
+    ports = np.bincount(stored["port"][found], weights=stored["drops"][found], minlength=len(counted))
+    assert np.array_equal(ports, counted)
+    assert stored["queued_pkts"].max() <= wanted.link.queue_pkts + 1
 
 
 def check_sockets(result: RunResult, traffic_s: float) -> None:
@@ -195,7 +224,7 @@ def check_sockets(result: RunResult, traffic_s: float) -> None:
 def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) -> None:
     link = LinkSpec(RATE_MBPS / 4, queue_pkts=0, nic_queue_pkts=0)
     wanted = dataclasses.replace(spec(1), link=link, sampling=SamplingSpec(queues_ms=100, sockets_ms=250))
-    result = run(engine, wanted, tmp_path)
+    result = run_once(engine, wanted, tmp_path)
     assert only_noise(result), result.reasons
     assert sum(port.drops for port in result.ports) == 0
     assert max(port.max_queue_pkts for port in result.ports) > 100, "TCP fills what never drops"
@@ -212,7 +241,7 @@ def test_an_overloaded_machine_is_reported_and_the_run_ends(engine: MininetEngin
 
 def test_native_traffic_is_traffic_like_any_other(engine: MininetEngine, tmp_path: Path) -> None:
     wanted = dataclasses.replace(spec(4), traffic="native")
-    result = run(engine, wanted, tmp_path)
+    result = run_once(engine, wanted, tmp_path)
     check_physics(result, 16)
     assert all(flow.subflows_joined == 4 for flow in result.flows)
     check_links_are_not_outrun(result, wanted)

@@ -7,7 +7,6 @@ import dataclasses
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from engines.engine import Silent
 from engines.linux import guest, launch
 from engines.linux.engine import LinuxEngine
 from engines.linux.kernel.store import current
-from engines.linux.launch import MEMORY, ROOT
+from engines.linux.launch import ROOT
 from fabric.plan import PAYLOAD_SHARE
 from model.reasons import SETTLING
 from model.result import RunResult, Status
@@ -56,6 +55,7 @@ from tests.support.agents.faults import point as agents_point
 KERNEL = current()
 pytestmark = [
     pytest.mark.emulation,
+    pytest.mark.unhurried,
     pytest.mark.skipif(KERNEL is None, reason="no kernel for guests: run `refabric kernel build`"),
 ]
 NOBODY = 65534
@@ -200,46 +200,6 @@ def test_a_guest_that_takes_too_long_in_its_own_time_is_ended(tmp_path: Path) ->
 def test_a_guest_without_memory_says_how_much_it_had(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="it ran out of its 256 MB of memory"):
         reports(tmp_path, "eat", memory_mb=256)
-
-
-_PARENT = """
-import sys
-sys.path.append(sys.argv[1])
-from pathlib import Path
-from engines.linux import guest
-import tests.live.test_virtual_linux as here
-guest.run(here.asked(Path(sys.argv[2]), "spin"), None, lambda _: print("running", flush=True))
-"""
-
-
-def guests(folder: Path) -> set[int]:
-    """Return the processes of guests that run in this folder."""
-    found = set()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "cwd").readlink().is_relative_to(folder):
-                found.add(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path, how: signal.Signals) -> None:
-    uml = (Path.home() / ".uml").exists()
-    argv = [sys.executable, "-c", _PARENT, str(ROOT), str(tmp_path)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout
-        assert parent.stdout.readline() == "running\n"
-        assert guests(tmp_path)
-        parent.send_signal(how)
-        parent.wait(30)
-    deadline_s = time.monotonic() + 30
-    while guests(tmp_path) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not guests(tmp_path)
-    assert not [path for path in guest.MEMORY_FOLDERS[0].iterdir() if path.name.startswith(MEMORY)]
-    assert (Path.home() / ".uml").exists() == uml
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

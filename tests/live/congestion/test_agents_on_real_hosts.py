@@ -64,9 +64,14 @@ def run(spec: RunSpec, tmp_path: Path) -> RunResult:
         engine.close()
 
 
+def briefly(algorithm: OwnAlgorithm | str, tmp_path: Path, subflows: int = 1) -> RunResult:
+    """Run a point for as long as shows what an agent sets, and what happens after it has failed at once."""
+    return run(dataclasses.replace(point(algorithm, subflows), warmup_s=0.5, seconds=1.5), tmp_path)
+
+
 @pytest.mark.physics
 def test_the_window_is_the_agents(tmp_path: Path) -> None:
-    check_window_is_the_agents(run(point(OwnAlgorithm("fixed.py", FIXED)), tmp_path))
+    check_window_is_the_agents(briefly(OwnAlgorithm("fixed.py", FIXED), tmp_path))
 
 
 @pytest.mark.physics
@@ -76,14 +81,14 @@ def test_a_flow_changes_between_programs(tmp_path: Path) -> None:
 
 @pytest.mark.physics
 def test_a_program_that_is_not_the_algorithms_leaves_reno(tmp_path: Path) -> None:
-    result = run(point(unknown_program()), tmp_path)
+    result = briefly(unknown_program(), tmp_path)
     assert "there is no program 'nope'; the programs are: main" in agents_reasons(result)[0]
     assert result.flows[0].goodput_mbps > 5
 
 
 @pytest.mark.physics
 def test_subflows_of_mptcp_are_under_the_agent(tmp_path: Path) -> None:
-    result = run(point("ccp:reno", subflows=2), tmp_path)
+    result = briefly("ccp:reno", tmp_path, subflows=2)
     assert result.flows[0].cc == "ccp:reno"
     assert result.metrics["agent_reports"] > 0
     assert not agents_reasons(result)
@@ -91,7 +96,7 @@ def test_subflows_of_mptcp_are_under_the_agent(tmp_path: Path) -> None:
 
 @pytest.mark.physics
 def test_an_algorithm_that_raises_makes_the_point_suspect(tmp_path: Path) -> None:
-    check_raised(run(point(raising()), tmp_path))
+    check_raised(briefly(raising(), tmp_path))
 
 
 @pytest.mark.physics
@@ -108,16 +113,18 @@ def commanding(command: str) -> OwnAlgorithm:
     return OwnAlgorithm("fails.py", FIXED.replace(COMMAND, command))
 
 
-@pytest.mark.parametrize("command", ["flow.set(cwnd_bytes=0)", "flow.set(cwnd_bytes=1)"])
-def test_the_minimum_window_is_two_packets(command: str, tmp_path: Path) -> None:
-    result = run(point(commanding(command)), tmp_path)
+def test_the_minimum_window_is_two_packets(tmp_path: Path) -> None:
+    algorithm = commanding("flow.set(cwnd_bytes=0)").text.replace(
+        "        pass\n", "        flow.set(cwnd_bytes=report.t_us // 1000 % 2)\n"
+    )
+    result = briefly(OwnAlgorithm("fails.py", algorithm), tmp_path)
     sockets = result.samples["sockets"].columns
     assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {2}
     assert not agents_reasons(result)
 
 
 def test_the_largest_command_is_a_window_like_any_other(tmp_path: Path) -> None:
-    result = run(point(commanding("flow.set(cwnd_bytes=2**63 - 1)")), tmp_path)
+    result = briefly(commanding("flow.set(cwnd_bytes=2**63 - 1)"), tmp_path)
     sockets = result.samples["sockets"].columns
     assert max(sockets["cwnd_pkts"][sockets["t_s"] >= 0]) == 2**20
     assert result.flows[0].goodput_mbps > 1
@@ -126,7 +133,7 @@ def test_the_largest_command_is_a_window_like_any_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["flow.set(cwnd_bytes=-1)", "flow.set(rate_bps=2**63)"])
 def test_numbers_out_of_range_leave_reno(command: str, tmp_path: Path) -> None:
-    result = run(point(commanding(command)), tmp_path)
+    result = briefly(commanding(command), tmp_path)
     assert result.status is Status.SUSPECT
     assert "must be from 0 to 2^63 - 1" in agents_reasons(result)[0]
     assert result.flows[0].goodput_mbps > 1
@@ -172,7 +179,7 @@ def portus_program(*command: str) -> OwnAlgorithm:
 
 
 def controlled(tmp_path: Path, *command: str) -> RunResult:
-    return run(point(portus_program(*command)), tmp_path)
+    return briefly(portus_program(*command), tmp_path)
 
 
 def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:

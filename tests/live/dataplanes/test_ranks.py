@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from engines.emulation.machine import ranks_unsupported
-from engines.emulation.sandbox.isolation import spawn_inside
 from model.flows import FIRST_CPORT
 from tests.support.dataplanes.rank_stamps import stamp
-from tests.support.scenarios.ranks import Frame
+from tests.support.sandboxed import report
+from tests.support.scenarios.ranks import Frame, completions
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
@@ -25,12 +25,9 @@ LATELY_S = 0.01
 def run(discipline: str, queue_pkts: int, flows: tuple[int, int, int, float]) -> dict[str, Any]:
     if reason := ranks_unsupported():
         pytest.skip(reason)
-    reports: list[dict[str, Any]] = []
     request = {"discipline": discipline, "queue_pkts": queue_pkts, "flows": list(flows)}
-    target = "tests.support.scenarios.ranks:completions"
-    assert spawn_inside(target, request, deadline_s=120, on_report=reports.append) == 0
-    (report,) = reports
-    return report
+    found: dict[str, Any] = report(completions, request)
+    return found
 
 
 def possible(acks: list[tuple[float, int]], at_s: float, size: int, lately_s: float) -> set[int]:
@@ -108,11 +105,12 @@ def test_short_flows_overtake_a_long_one_at_the_bottleneck() -> None:
     check_completions(*(run(discipline, 24, flows)["completed_s"] for discipline in ("pfabric", "fifo")))
 
 
-@pytest.mark.parametrize("discipline", ["pfabric_scheduling", "pfabric_bands"])
-def test_short_flows_overtake_without_priority_dropping(discipline: str) -> None:
+def test_short_flows_overtake_without_priority_dropping() -> None:
     """Both windows fit into the queue. The long flow stays in a later band until 1.8 MB remain, for 3.5 s."""
     flows = (2 * LONG, SHORT, SHORTS, 0.12)
-    check_completions(*(run(name, 40, flows)["completed_s"] for name in (discipline, "fifo")))
+    fifo = run("fifo", 40, flows)["completed_s"]
+    for discipline in ("pfabric_scheduling", "pfabric_bands"):
+        check_completions(run(discipline, 40, flows)["completed_s"], fifo)
 
 
 def test_short_flows_lose_nothing_where_packets_are_dropped_by_rank_alone() -> None:
