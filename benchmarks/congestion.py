@@ -31,9 +31,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from common.errors import HostUnfitError, RefabricError
 from engines.emulation.congestion.libbpf import library
-from engines.emulation.engine import UNKEPT
 from engines.emulation.kernel.namespaces import sysctl_path
 from engines.emulation.machine import bpf_support
+from engines.emulation.outside import UNKEPT
 from engines.emulation.point import EmulatedPoint
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside

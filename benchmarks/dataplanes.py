@@ -30,7 +30,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
 from common.errors import RefabricError, RunError
-from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.engine import MininetEngine
+from engines.emulation.outside import UNKEPT
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside

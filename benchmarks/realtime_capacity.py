@@ -21,7 +21,8 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from common.errors import RefabricError
-from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.engine import MininetEngine
+from engines.emulation.outside import UNKEPT
 from engines.engine import Silent
 from engines.provenance import machine
 from harness.options.options import TRAFFIC, USUAL_TRAFFIC

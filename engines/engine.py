@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from model.result import Instant, RunResult
 from model.spec import RunSpec
+from workloads.matrices import kind_of
 
 
 class Observer(Protocol):
@@ -101,3 +102,38 @@ class Engine(Protocol):
         Raises RefabricError if there is no result. KeyboardInterrupt is re-raised after everything that the
         run created is gone.
         """
+
+
+class Workload(Protocol):
+    """A kind of workload on one engine: flows between hosts, SIP calls, programs. A module with these
+    functions is one; they are what `Engine` says of the same names."""
+
+    def check(self, spec: RunSpec) -> None: ...
+
+    def memory_mb(self, spec: RunSpec) -> float: ...
+
+    def expected_s(self, spec: RunSpec) -> float: ...
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult: ...
+
+
+class ByWorkload:
+    """An engine that runs the kinds of workloads in `workloads` (workloads/matrices.py has the kinds)."""
+
+    name: str
+    workloads: ClassVar[Mapping[str, Workload]]
+
+    def _workload(self, spec: RunSpec) -> Workload:
+        return self.workloads[kind_of(spec.workload.matrix)]
+
+    def check(self, spec: RunSpec) -> None:
+        self._workload(spec).check(spec)
+
+    def memory_mb(self, spec: RunSpec) -> float:
+        return self._workload(spec).memory_mb(spec)
+
+    def expected_s(self, spec: RunSpec) -> float:
+        return self._workload(spec).expected_s(spec)
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        return self._workload(spec).run(spec, observer, raw)

@@ -19,7 +19,7 @@ from model.result import UDP
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 from workloads.flow import Flow, Traffic
-from workloads.matrices import build, has_flows
+from workloads.matrices import FLOWS, build, kind_of
 
 FIRST_PORT = 5201
 FIRST_CPORT = 1100
@@ -196,10 +196,10 @@ def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
 @functools.lru_cache(maxsize=2)
 def _drawn(point: _Point) -> tuple[Flow, ...]:
     spec, topology = point.spec, point.topology
-    if not has_flows(spec.workload.matrix):
+    if kind_of(spec.workload.matrix) != FLOWS:
         raise UsageError(
-            f"workload {spec.workload.matrix} has calls and no flows: choose refabric run ims, or --engine "
-            "simulator or mininet"
+            f"workload {spec.workload.matrix} has no flows, so --engine {spec.engine} cannot run it: choose "
+            "--engine simulator or mininet"
         )
     traffic = Traffic(spec.warmup_s + spec.seconds, topology.host_speed * spec.link.rate_mbps)
     workload = spec.workload

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from model.reasons import Reason
+from model.reasons import NO_DATA, Reason
 
 Row = TypeVar("Row")
 Numbers = npt.NDArray[Any]
@@ -237,6 +237,11 @@ class RunResult:
             return self
         status = Status.FAILED if self.status is Status.FAILED else Status.SUSPECT
         return dataclasses.replace(self, status=status, reasons=(*self.reasons, *reasons))
+
+    def without_data(self, what: str) -> RunResult:
+        """Return the result, failed because it has no number; `what` says why."""
+        reasons = (*self.reasons, Reason(NO_DATA, what))
+        return dataclasses.replace(self, status=Status.FAILED, reasons=reasons)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,15 +19,16 @@ from common.errors import BusyError, HostUnfitError, RefabricError
 from engines.emulation import calibrate, machine
 from engines.emulation.dataplanes.dataplane import OVS
 from engines.emulation.dataplanes.ovs.daemons import check_installed
-from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.ims.checks import missing as missing_sip
+from engines.emulation.engine import MininetEngine
 from engines.emulation.kernel import mptcp_genl
 from engines.emulation.kernel.namespaces import sysctl_path
 from engines.emulation.kernel.proc import CpuSampler
 from engines.emulation.noise import measure
+from engines.emulation.outside import UNKEPT
 from engines.emulation.sandbox import client
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.engine import Engine, Silent
+from engines.ims.real import missing as missing_sip
 from engines.kernel_hosts import MINTCP
 from engines.linux.kernel import store as kernels
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE

@@ -23,6 +23,9 @@ from workloads import generated, long_flows, map_reduce, pairs, sequential, sip,
 from workloads.flow import Flow, Traffic
 
 Value = int | str
+FLOWS, IMS = "flows", "ims"
+"""The kinds of workloads: flows, and calls through an IMS (engines/ims)."""
+MANY_PARAMETERS = 8
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class Matrix:
     transfers: bool = False
     loops: bool = False
     """Whether a host sends its next flow when one has ended, so that goodput shows what it reached."""
-    calls: bool = False
-    """Whether its traffic is SIP calls (workloads/sip.py), so that it has no flows."""
+    kind: str = FLOWS
+    """What hosts do, by which engines and verdicts are chosen. Only FLOWS has flows."""
     words: str = ""
     """Name in charts, with parameters in braces; empty for the label."""
     data: tuple[str, ...] = ()
@@ -225,7 +228,7 @@ MATRICES: dict[str, Matrix] = {
         generated=True,
         words="a permutation, joined by another after {after_ms} ms",
     ),
-    "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
+    "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, kind=IMS),
     "trace": Matrix(
         trace.trace,
         "the flows of a file, trace:flows.csv (start_s, src, dst, bytes)",
@@ -348,14 +351,15 @@ def loops(matrix: str) -> bool:
     return _known(matrix).loops
 
 
-def has_flows(matrix: str) -> bool:
-    """Return whether its traffic is flows. Raises UsageError if unknown."""
-    return not _known(matrix).calls
+def kind_of(matrix: str) -> str:
+    """Return its kind, FLOWS or another. Raises UsageError if unknown."""
+    return _known(matrix).kind
 
 
 def param_words(matrix: str, params: Mapping[str, Value]) -> str:
     """Return `i=4, j=5`: all parameters but data, or those not at their defaults where there are many."""
-    usual = _known(matrix).defaults if not has_flows(matrix) else {}
+    defaults = _known(matrix).defaults
+    usual = defaults if len(defaults) > MANY_PARAMETERS else {}
     named = sorted(shown(matrix, params).items())
     return ", ".join(f"{name}={value}" for name, value in named if usual.get(name) != value)
 

@@ -25,8 +25,9 @@ import topos
 from common import files, stored_json
 from common.errors import HostUnfitError, RunError, StoreError
 from common.privileges import check_private
-from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.engine import MininetEngine
 from engines.emulation.noise import measure
+from engines.emulation.outside import UNKEPT
 from engines.engine import Engine, NeedsMachine, Observer, Silent
 from engines.provenance import machine
 from model.machine import (

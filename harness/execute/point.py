@@ -7,7 +7,7 @@ import errno
 import math
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +16,16 @@ from analysis.plausibility import impossible, starved
 from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
 from engines.engine import Engine, Observer
+from engines.ims import calls
 from harness.baseline import off_by_arithmetic
 from harness.results import run_json
 from harness.results.run_json import Attempt
 from harness.results.store import PointWriter, Store, StoredPoint
 from harness.watch.feed import followed
-from model.reasons import BASELINE, BUG, ERROR, GOODPUT, JAIN, NO_DATA, SLOWEST, UNSTATED, Reason
+from model.reasons import BASELINE, BUG, ERROR, GOODPUT, JAIN, SLOWEST, UNSTATED, Reason
 from model.result import FlowRow, RunResult, Status
 from model.spec import RunSpec
-from workloads.matrices import has_flows
+from workloads.matrices import FLOWS, IMS, kind_of
 
 NO_REASON = (Reason(UNSTATED, "the engine gave no reason"),)
 
@@ -114,17 +115,20 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
 
 
 def audited(result: RunResult, spec: RunSpec) -> RunResult:
-    """Return `result`, failed if it has no number or a number about nothing, suspect if flows delivered
-    more than links carry, and with a caution if flows starved. Where flows have sizes, the point is about
-    completion times, and too much goodput is a caution, too."""
+    """Return `result` with the verdict of its kind of workload, unless it has failed already."""
     if result.status is Status.FAILED:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
     if result.status is Status.SUSPECT and not result.reasons:
         result = dataclasses.replace(result, reasons=NO_REASON)
-    if not has_flows(spec.workload.matrix):
-        return _audited_calls(result, spec)
+    return VERDICTS[kind_of(spec.workload.matrix)](result, spec)
+
+
+def verdict_of_flows(result: RunResult, spec: RunSpec) -> RunResult:
+    """Return `result`, failed if it has no number or a number about nothing, suspect if flows delivered
+    more than links carry, and with a caution if flows starved. Where flows have sizes, the point is about
+    completion times, and too much goodput is a caution, too."""
     if lacking := _lack_of_data(result.flows, spec):
-        return _without_data(result, lacking)
+        return result.without_data(lacking)
     topology = topos.build(spec.topology.kind, spec.topology.params)
     rate_mbps = spec.link.rate_mbps
     above = impossible(result.flows, topology, rate_mbps)
@@ -135,14 +139,11 @@ def audited(result: RunResult, spec: RunSpec) -> RunResult:
     return dataclasses.replace(result, cautions=cautions).doubted(above)
 
 
-def _audited_calls(result: RunResult, spec: RunSpec) -> RunResult:
-    offered, completed = (result.metrics.get(f"calls_{what}_per_s") for what in ("offered", "completed"))
-    if not offered:
-        return _without_data(result, "no call was offered")
-    if not completed:
-        why = f"no call was completed in the {spec.seconds:g} s of the window: measure longer (--seconds)"
-        return result.doubted((Reason(NO_DATA, why),))
-    return result
+VERDICTS: Mapping[str, Callable[[RunResult, RunSpec], RunResult]] = {
+    FLOWS: verdict_of_flows,
+    IMS: calls.verdict,
+}
+"""By kind of workload: what a result must have, and what is doubtful."""
 
 
 def _lack_of_data(flows: Sequence[FlowRow], spec: RunSpec) -> str:
@@ -158,11 +159,6 @@ def _lack_of_data(flows: Sequence[FlowRow], spec: RunSpec) -> str:
     if ended == len(flows):
         return f"all {ended} flows had ended before the window: leave out --warmup, or use a shorter one"
     return f"no flow delivered a byte in the {spec.seconds:g} s of the window: measure longer (--seconds)"
-
-
-def _without_data(result: RunResult, what: str) -> RunResult:
-    reasons = (*result.reasons, Reason(NO_DATA, what))
-    return dataclasses.replace(result, status=Status.FAILED, reasons=reasons)
 
 
 def one_line(text: str) -> str:

@@ -30,7 +30,6 @@ from model.machine import (
     rounded_down,
 )
 from model.spec import LinkSpec, RunSpec
-from workloads.matrices import has_flows
 
 MIN_RTO_MS = 200.0
 """Linux's TCP_RTO_MIN (include/net/tcp.h)."""
@@ -61,9 +60,9 @@ class Advice:
 def advise(jobs: Sequence[Job], capacity: Capacity, free_memory_mb: float) -> list[Advice]:
     """Return the advice on these jobs for this machine: one line if everything fits.
 
-    It is about flows, because calls put little load on links.
+    It is about flows, of which workloads of other kinds have none.
     """
-    asked = [job for job in jobs if not is_baseline(job.spec) and has_flows(job.spec.workload.matrix)]
+    asked = [job for job in jobs if not is_baseline(job.spec) and demand(job.spec).flows]
     if not asked:
         return []
     known = [job for job in asked if job.rate.rate_mbps is not None]

@@ -23,10 +23,9 @@ from common.files import is_abandoned
 from engines.engine import Observer
 from harness.results import run_json
 from harness.results.store import Store, point_name
-from harness.watch.page import scene_of
+from harness.watch.page import is_drawable, scene_of
 from model.result import Instant
 from model.spec import RunSpec
-from workloads.matrices import has_flows
 
 LIVE = "live-"
 FEED = "feed.jsonl"
@@ -96,7 +95,7 @@ def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observ
 
     Points without flows have none. Raises StoreError.
     """
-    if not has_flows(spec.workload.matrix):
+    if not is_drawable(spec):
         yield observer
         return
     name = point_name(spec)

@@ -40,7 +40,7 @@ from model.result import Table
 from model.schedulers import opens_subflows, scheduled
 from model.spec import RunSpec
 from topos.topology import Topology
-from workloads.matrices import has_flows
+from workloads.matrices import FLOWS, kind_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -111,8 +111,13 @@ def _not_too_many(points: Sequence[StoredPoint]) -> list[StoredPoint]:
 
 
 def is_shown(spec: RunSpec) -> bool:
-    """Whether a point has a page: it has flows, and is not a baseline."""
-    return has_flows(spec.workload.matrix) and not is_baseline(spec)
+    """Whether a point has a page: it can be drawn, and is not a baseline."""
+    return is_drawable(spec) and not is_baseline(spec)
+
+
+def is_drawable(spec: RunSpec) -> bool:
+    """Whether `scene_of` has something to draw: flows."""
+    return kind_of(spec.workload.matrix) == FLOWS
 
 
 def order(points: Sequence[StoredPoint]) -> list[StoredPoint]:

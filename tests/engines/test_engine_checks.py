@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from common.errors import UsageError
-from engines.emulation.engine import MininetEngine, check_sysctls
+from engines.emulation.engine import MininetEngine
+from engines.emulation.flows import check_sysctls
 from engines.emulation.hosts import shell
 from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec
 

@@ -21,12 +21,12 @@ import pytest
 from controllers import ims_scaling
 from engines.emulation.engine import MininetEngine
 from engines.emulation.hosts import processes
-from engines.emulation.ims import checks
-from engines.emulation.ims.point import run_point
-from engines.emulation.ims.programs import CALLEES_PORT, Users
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
 from engines.engine import Silent
+from engines.ims import real
+from engines.ims.point import run_point
+from engines.ims.programs import CALLEES_PORT, Users
 from engines.wire import ResultReader
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -38,7 +38,7 @@ from workloads import matrices
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.skipif(bool(checks.missing()), reason=f"missing programs: run {checks.INSTALL}"),
+    pytest.mark.skipif(bool(real.missing()), reason=f"missing programs: run {real.INSTALL}"),
 ]
 
 

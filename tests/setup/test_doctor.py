@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import BusyError
 from engines.emulation.engine import MininetEngine
-from engines.emulation.ims import checks
+from engines.ims import real
 from setup import doctor
 from setup.doctor import verdict
 from tests.support.stored_points import flow_row, result_of
@@ -21,7 +21,7 @@ def test_an_unfit_machine_is_shown_what_runs_on_it() -> None:
 
 
 def test_missing_sip_servers_do_not_make_a_machine_unfit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "KAMAILIO", "/nowhere/kamailio")
+    monkeypatch.setattr(real, "KAMAILIO", "/nowhere/kamailio")
     check = doctor._sip_servers()
     assert not check.ok and not check.needed
     assert "kamailio" in check.seen and "install" in check.fix

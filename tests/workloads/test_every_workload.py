@@ -17,7 +17,7 @@ from workloads.generated import MAX_DSCP
 from workloads.matrices import MATRICES, Matrix, Value, build, label, parse
 
 MAX_SUBFLOWS = 32
-FLOWS = sorted(name for name, matrix in MATRICES.items() if not matrix.calls and name != "trace")
+FLOWS = sorted(name for name, matrix in MATRICES.items() if matrix.kind == "flows" and name != "trace")
 """`trace` takes a file's text (tests/harness/options/test_user_files.py); calls have no flows."""
 IN_ORDER_OF_STARTS = {"poisson", "pairs"}
 NETWORKS = [

@@ -12,12 +12,12 @@ import pytest
 import topos
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.hosts.processes import Process
-from engines.emulation.ims import checks, point
-from engines.emulation.ims.programs import DialogCounts, LoadGenerator
-from engines.emulation.ims.system import Service
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
-from engines.ims import Calls, ImsReading, Instance, Measurement
+from engines.ims import point, real
+from engines.ims.calls import Calls, ImsReading, Instance, Measurement
+from engines.ims.programs import DialogCounts, LoadGenerator
+from engines.ims.system import Service
 from fabric.plan import PS_PER_US
 from model.links import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -159,15 +159,15 @@ def test_knees_of_measured_times_are_in_published_units() -> None:
 )
 def test_what_real_programs_cannot_do_is_refused(spec: RunSpec, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        checks.check(spec)
+        real.check(spec)
 
 
 def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "KAMAILIO", "/nowhere/kamailio")
+    monkeypatch.setattr(real, "KAMAILIO", "/nowhere/kamailio")
     with pytest.raises(HostUnfitError, match=r"needs kamailio.*setup/install.sh --ims"):
-        checks.check_installed()
+        real.check_installed()
 
 
 def test_a_missing_module_of_kamailio_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(checks, "LIBRARIES", tmp_path)
-    assert "kamailio's ndb_redis.so" in checks.missing()
+    monkeypatch.setattr(real, "LIBRARIES", tmp_path)
+    assert "kamailio's ndb_redis.so" in real.missing()

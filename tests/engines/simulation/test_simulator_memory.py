@@ -10,8 +10,7 @@ import pytest
 
 import topos
 from common.errors import UsageError
-from engines.simulation import engine
-from engines.simulation.engine import check_memory, estimated_mb
+from engines.simulation.flows import check, check_memory, estimated_mb
 from model.flows import drawn_flows
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 
@@ -69,10 +68,10 @@ def test_measured_points_are_met_and_parts_counted(k: int, parts: int, measured:
 
 
 def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "free_memory_mb", lambda: 50.0)
-    engine.SimulatorEngine().check(spec_of())
+    monkeypatch.setattr("engines.simulation.flows.free_memory_mb", lambda: 50.0)
+    check(spec_of())
     with pytest.raises(UsageError, match=r"128 hosts and 1024 subflows takes about \d+ MB .* 50 MB are free"):
-        engine.SimulatorEngine().check(spec_of(k=8, queue_pkts=0))
+        check(spec_of(k=8, queue_pkts=0))
 
 
 @pytest.mark.parametrize(("queue_pkts", "advice"), [(100, "fewer --subflows"), (0, "a limit to --queue")])

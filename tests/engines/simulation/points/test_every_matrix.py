@@ -12,7 +12,7 @@ import pytest
 from analysis.completion import completions
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.simulated_networks import result_of
-from workloads.matrices import MATRICES, has_flows
+from workloads.matrices import FLOWS, MATRICES, kind_of
 
 ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
 SIZED = {
@@ -41,7 +41,7 @@ def spec(matrix: str, **params: int | str) -> RunSpec:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("matrix", [name for name in MATRICES if has_flows(name)])
+@pytest.mark.parametrize("matrix", [name for name in MATRICES if kind_of(name) == FLOWS])
 def test_every_matrix_runs(matrix: str) -> None:
     result = result_of(spec(matrix))
     assert result.flows

@@ -16,6 +16,7 @@ import numpy as np
 
 from common.errors import UsageError
 from controllers.ims_scaling import POLICIES, FunctionSignals, InstanceSignals, Scaler, ScalingStep
+from model.reasons import NO_DATA, Reason
 from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Status, Table
 from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec, check_limits
 from topos.topology import Topology
@@ -24,10 +25,6 @@ from workloads.matrices import build
 from workloads.sip import CONSTANT, SipSettings
 
 MIN_S = 5
-
-
-def is_ims(spec: RunSpec) -> bool:
-    return spec.workload.matrix == sip.MATRIX
 
 
 def checked(spec: RunSpec, topology: Topology) -> SipSettings:
@@ -232,6 +229,16 @@ def ims_result(
         },
         metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
     )
+
+
+def verdict(result: RunResult, spec: RunSpec) -> RunResult:
+    """Return the result, failed if no call was offered, suspect if none was completed."""
+    if not result.metrics.get("calls_offered_per_s"):
+        return result.without_data("no call was offered")
+    if not result.metrics.get("calls_completed_per_s"):
+        why = f"no call was completed in the {spec.seconds:g} s of the window: measure longer (--seconds)"
+        return result.doubted((Reason(NO_DATA, why),))
+    return result
 
 
 def computed_knees(settings: SipSettings) -> dict[str, float]:

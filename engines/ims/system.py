@@ -1,4 +1,4 @@
-"""A real IMS behind the interface of engines/ims.py."""
+"""A real IMS behind the interface of engines/ims/calls.py."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pathlib import Path
 from common.errors import RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Process
-from engines.emulation.ims.checks import FILES
-from engines.emulation.ims.programs import (
+from engines.emulation.kernel.namespaces import HostRef, call_in_netns
+from engines.ims.calls import PCSCF, ROLES, SCSCF, Calls, ImsReading, Instance
+from engines.ims.programs import (
     CALLEES_PORT,
     POLL_S,
     TRUESIZE,
@@ -30,8 +31,7 @@ from engines.emulation.ims.programs import (
     start_kamailio,
     start_redis,
 )
-from engines.emulation.kernel.namespaces import HostRef, call_in_netns
-from engines.ims import PCSCF, ROLES, SCSCF, Calls, ImsReading, Instance
+from engines.ims.real import FILES
 from workloads.sip import SipSettings
 
 USERS = 2000

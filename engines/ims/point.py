@@ -20,12 +20,9 @@ from engines.emulation.dataplanes.control import LinkEvents
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.ims.checks import STARTING_S, extra_us
-from engines.emulation.ims.programs import PRIORITY
-from engines.emulation.ims.system import ImsHosts, RealIms, Service
 from engines.emulation.kernel.proc import CpuSampler
 from engines.emulation.sandbox.inside import Inside
-from engines.ims import (
+from engines.ims.calls import (
     HALF,
     PCSCF,
     ROLES,
@@ -38,6 +35,9 @@ from engines.ims import (
     most_instances,
     signals,
 )
+from engines.ims.programs import PRIORITY
+from engines.ims.real import STARTING_S, extra_us
+from engines.ims.system import ImsHosts, RealIms, Service
 from fabric.plan import PS_PER_US, NetworkPlan
 from model.links import downlink, uplink
 from model.network_plan import plan_for

@@ -1,4 +1,4 @@
-"""What a point about SIP calls between real programs needs, checked before anything is started."""
+"""SIP calls between real programs, as one workload of the engine `mininet`: what they need, and their run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from pathlib import Path
 import topos
 from common.errors import HostUnfitError, UsageError
 from engines.emulation.dataplanes.dataplane import FABRIC
-from engines.ims import checked
+from engines.emulation.outside import spawned
+from engines.emulation.sandbox.client import require
+from engines.engine import Observer
+from engines.ims.calls import checked
+from model.result import RunResult
 from model.spec import RunSpec
 from topos.topology import Topology
 from workloads import sip
@@ -33,10 +37,22 @@ def check(spec: RunSpec) -> None:
             "look-up: choose a smaller --delay, or a larger lookup_us"
         )
     check_installed()
+    require("refabric run ...")
+
+
+def memory_mb(spec: RunSpec) -> float:
+    """Return the peak: a dozen servers of 64 MB shared memory, and SIPp."""
+    del spec
+    return 1500.0
 
 
 def expected_s(spec: RunSpec) -> float:
     return STARTING_S + spec.warmup_s + spec.seconds
+
+
+def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+    """Run the point (point.py, inside)."""
+    return spawned("ims", spec, observer, raw, expected_s(spec) + SLACK_S)
 
 
 def extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:

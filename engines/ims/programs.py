@@ -17,8 +17,8 @@ from typing import Any
 from common.errors import DeadlineError, HostUnfitError, RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import HostCommand, Process
-from engines.emulation.ims.checks import FILES, KAMAILIO, REDIS, SIPP
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
+from engines.ims.real import FILES, KAMAILIO, REDIS, SIPP
 
 SIP_PORT, REDIS_PORT = 5060, 6379
 READY_S = 20.0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from pathlib import Path
 
 import topos
 from common.errors import UsageError
 from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.engine import Observer
-from engines.ims import (
+from engines.ims.calls import (
     PCSCF,
     ROLES,
     Calls,
@@ -59,8 +60,9 @@ def expected_s(spec: RunSpec) -> float:
     return STARTING_S + EVENTS_PER_CALL * EVENT_S * calls
 
 
-def run(spec: RunSpec, observer: Observer) -> RunResult:
+def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     """Run the point. The same spec gives the same result on every machine."""
+    del raw
     began = time.process_time()
     topology = topos.build(spec.topology.kind, spec.topology.params)
     settings = checked(spec, topology)
