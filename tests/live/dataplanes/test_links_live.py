@@ -15,8 +15,8 @@ import pytest
 import topos
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.engine import MininetEngine
-from engines.emulation.outside import UNKEPT
 from engines.emulation.hosts.network import FabricNet
+from engines.emulation.outside import UNKEPT
 from engines.emulation.sandbox.inside import Caller, Inside
 from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import Iperf3Traffic
