@@ -30,7 +30,7 @@ import topos
 from benchmarks.simulator import peak_rss_mb, spec_of
 from common.errors import RefabricError
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_flows, stack_of
+from engines.core_setup.stack import PS_PER_S, core_flows, transport_options
 from engines.provenance import machine
 from fabric._core import Simulation
 from model.flows import planned_flows
@@ -45,7 +45,7 @@ def measure(spec: RunSpec, threads: int) -> dict[str, float]:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
     tuples = core_flows(spec, topology, flows)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), tuples, threads=max(1, threads))
+    simulation = Simulation(plan_of(spec, topology), transport_options(spec), tuples, threads=max(1, threads))
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     simulation.run_until(round(spec.warmup_s * PS_PER_S))
     opened = simulation.flows()["delivered_bytes"]

@@ -31,7 +31,7 @@ import topos
 from analysis.stats import jain
 from common.errors import RefabricError
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_flows, stack_of
+from engines.core_setup.stack import PS_PER_S, core_flows, transport_options
 from engines.provenance import machine
 from fabric._core import Simulation
 from model.flows import planned_flows
@@ -60,7 +60,9 @@ def measure(spec: RunSpec) -> dict[str, float]:
     began = time.perf_counter()
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, flows))
+    simulation = Simulation(
+        plan_of(spec, topology), transport_options(spec), core_flows(spec, topology, flows)
+    )
     ready, cpu_s = time.perf_counter(), time.thread_time()
     simulation.run_until(round(spec.warmup_s * PS_PER_S))
     opened = simulation.flows()["delivered_bytes"]

@@ -17,7 +17,7 @@ std::vector<T> as_column(nb::handle values, const std::string& name) {
 }
 
 template <class T>
-std::vector<T> column(const nb::object& plan, const char* name) {
+std::vector<T> column(const NetworkPlan& plan, const char* name) {
   return as_column<T>(plan.attr(name), name);
 }
 
@@ -26,7 +26,7 @@ void check_lengths(bool equal) {
 }
 
 // `NetworkPlan.admission`: a column of numbers for each setting, by its name.
-void set_up_admission(const nb::object& plan, std::vector<PortConfig>& ports) {
+void set_up_admission(const NetworkPlan& plan, std::vector<PortConfig>& ports) {
   nb::dict columns;
   if (!nb::try_cast(plan.attr("admission"), columns)) {
     throw std::invalid_argument("network plan: admission must be columns by name");
@@ -40,7 +40,7 @@ void set_up_admission(const nb::object& plan, std::vector<PortConfig>& ports) {
   }
 }
 
-std::vector<PortConfig> ports_of(const nb::object& plan) {
+std::vector<PortConfig> ports_of(const NetworkPlan& plan) {
   const auto rates = column<std::int64_t>(plan, "rate_bps");
   const auto delays = column<std::int64_t>(plan, "delay_ps");
   const auto pkts = column<std::uint32_t>(plan, "queue_pkts");
@@ -65,7 +65,7 @@ std::vector<PortConfig> ports_of(const nb::object& plan) {
   return ports;
 }
 
-std::vector<Nic> nics_of(const nb::object& plan) {
+std::vector<Nic> nics_of(const NetworkPlan& plan) {
   const auto ip = column<std::uint32_t>(plan, "nic_ip");
   const auto node = column<std::uint32_t>(plan, "nic_attach_node");
   const auto attach = column<std::uint32_t>(plan, "nic_attach");
@@ -80,7 +80,7 @@ std::vector<Nic> nics_of(const nb::object& plan) {
   return nics;
 }
 
-ForwardingTable table_of(const nb::object& plan) {
+ForwardingTable table_of(const NetworkPlan& plan) {
   const auto ports = column<std::uint32_t>(plan, "member_port");
   const auto paths = column<std::uint32_t>(plan, "member_paths");
   if (ports.size() != paths.size()) throw std::invalid_argument("network plan: one path count a group member");
@@ -91,7 +91,7 @@ ForwardingTable table_of(const nb::object& plan) {
 }
 
 // None for a network without traced ports.
-std::shared_ptr<const Opportunities> opportunities_of(const nb::object& plan) {
+std::shared_ptr<const Opportunities> opportunities_of(const NetworkPlan& plan) {
   std::vector<Time> at = column<Time>(plan, "opportunities_ps");
   if (at.empty()) return nullptr;
   return std::make_shared<const Opportunities>(std::move(at), nb::cast<Time>(plan.attr("opportunities_period_ps")));
@@ -105,18 +105,13 @@ Policy policy_of(const std::string& name) {
   throw std::invalid_argument("the fabric knows no routing policy '" + name + "'");
 }
 
-struct Delivery {
-  PacketId id;
-  NicId nic;
-  Time when;
-  bool dropped;
-  Ecn ecn;
-};
+// The packet, the NIC that it reached (or the port that dropped it), when, whether it was dropped, its ECN field.
+using Departure = std::tuple<PacketId, std::uint32_t, Time, bool, int>;
 
 // Carries the packets that the caller injects, and logs what happens to them.
 class VirtualFabric {
  public:
-  explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
+  explicit VirtualFabric(const NetworkPlan& plan) : network_(network_config(plan)) {}
 
   PacketId inject(Time when, NicId source, std::uint16_t size_bytes, const FiveTuple& flow, Ecn ecn, std::uint8_t dscp,
                   std::uint32_t rank) {
@@ -139,7 +134,7 @@ class VirtualFabric {
     return id;
   }
 
-  std::vector<Delivery> run_until(Time limit) {
+  std::vector<Departure> run_until(Time limit) {
     carry_until(limit);
     return std::exchange(log_, {});
   }
@@ -162,18 +157,18 @@ class VirtualFabric {
 
  private:
   void finish(PacketId id, std::uint32_t where, Time when, bool dropped) {
-    log_.push_back({id, where, when, dropped, network_.pool()[id].ecn});
+    log_.emplace_back(id, where, when, dropped, static_cast<int>(network_.pool()[id].ecn));
     network_.pool().release(id);
   }
 
   Network network_;
   Time now_ = 0;
-  std::vector<Delivery> log_;
+  std::vector<Departure> log_;
 };
 
 void bind_virtual(nb::module_& module) {
   nb::class_<VirtualFabric>(module, "VirtualFabric")
-      .def(nb::init<const nb::object&>(), "plan"_a)
+      .def(nb::init<const NetworkPlan&>(), "plan"_a)
       .def(
           "inject",
           [](VirtualFabric& self, Time when_ps, NicId nic, std::uint16_t size_bytes,
@@ -183,16 +178,7 @@ void bind_virtual(nb::module_& module) {
             return self.inject(when_ps, nic, size_bytes, five_tuple(flow), Ecn{ecn}, dscp, rank);
           },
           "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0, "dscp"_a = 0, "rank"_a = Precedence::kLast)
-      .def(
-          "run_until",
-          [](VirtualFabric& self, Time limit_ps) {
-            nb::list out;
-            for (const auto& d : self.run_until(limit_ps)) {
-              out.append(nb::make_tuple(d.id, d.nic, d.when, d.dropped, static_cast<int>(d.ecn)));
-            }
-            return out;
-          },
-          "limit_ps"_a)
+      .def("run_until", &VirtualFabric::run_until, "limit_ps"_a)
       .def(
           "set_port_up",
           [](VirtualFabric& self, PortId port, bool up, Time when_ps) {
@@ -219,12 +205,14 @@ void bind_virtual(nb::module_& module) {
             self.network().router().leave_to_routing(five_tuple(flow));
           },
           "flow"_a)
-      .def("next_due_ps", [](VirtualFabric& self) { return self.network().next_due(); })
-      .def("counters", [](VirtualFabric& self) {
-        nb::dict out = network_readings(self.settled(), self.network().totals());
-        out["in_flight"] = self.network().pool().in_use();
-        return out;
-      });
+      .def(
+          "counters",
+          [](VirtualFabric& self) {
+            nb::dict out = network_readings(self.settled(), self.network().totals());
+            out["in_flight"] = self.network().pool().in_use();
+            return out;
+          },
+          nb::sig("def counters(self) -> fabric.readings.Counters"));
 }
 
 // Exposed so that a test can compare the Calendar with a sorted list. Events are numbers.
@@ -274,6 +262,10 @@ void bind_calendar(nb::module_& module) {
 
 }  // namespace
 
+bool NetworkPlan::is_network_plan(PyObject* object) {
+  return nb::isinstance(object, nb::module_::import_("fabric.plan").attr("NetworkPlan"));
+}
+
 Path path_along(std::span<const PortId> ports) {
   Path path;
   for (const PortId port : ports) {
@@ -282,7 +274,7 @@ Path path_along(std::span<const PortId> ports) {
   return path;
 }
 
-NetworkConfig network_config(const nb::object& plan) {
+NetworkConfig network_config(const NetworkPlan& plan) {
   return NetworkConfig{.ports = ports_of(plan),
                        .far_nodes = column<std::uint32_t>(plan, "far_node"),
                        .nics = nics_of(plan),
@@ -295,29 +287,13 @@ NetworkConfig network_config(const nb::object& plan) {
 }
 
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued) {
-  std::vector<std::uint64_t> tx_packets;
-  std::vector<std::uint64_t> tx_bytes;
-  std::vector<std::uint64_t> drops;
-  std::vector<std::uint64_t> pushed_out;
-  std::vector<std::uint64_t> losses;
-  std::vector<std::uint64_t> marks;
-  std::vector<std::uint32_t> max_queue;
-  for (const auto& port : ports) {
-    tx_packets.push_back(port.tx_packets);
-    tx_bytes.push_back(port.tx_bytes);
-    drops.push_back(port.drops);
-    pushed_out.push_back(port.pushed_out);
-    losses.push_back(port.losses);
-    marks.push_back(port.marks);
-    max_queue.push_back(port.max_queue_pkts);
-  }
-  out["tx_packets"] = to_array(std::move(tx_packets));
-  out["tx_bytes"] = to_array(std::move(tx_bytes));
-  out["drops"] = to_array(std::move(drops));
-  out["pushed_out"] = to_array(std::move(pushed_out));
-  out["losses"] = to_array(std::move(losses));
-  out["marks"] = to_array(std::move(marks));
-  out["max_queue_pkts"] = to_array(std::move(max_queue));
+  out["tx_packets"] = column_of(ports, &PortCounters::tx_packets);
+  out["tx_bytes"] = column_of(ports, &PortCounters::tx_bytes);
+  out["drops"] = column_of(ports, &PortCounters::drops);
+  out["pushed_out"] = column_of(ports, &PortCounters::pushed_out);
+  out["losses"] = column_of(ports, &PortCounters::losses);
+  out["marks"] = column_of(ports, &PortCounters::marks);
+  out["max_queue_pkts"] = column_of(ports, &PortCounters::max_queue_pkts);
   out["queued_pkts"] = to_array(std::vector<std::uint32_t>(queued.begin(), queued.end()));
 }
 

@@ -8,9 +8,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <span>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,8 +30,49 @@ template <class T>
 auto to_array(std::vector<T> values) {
   auto* owned = new std::vector<T>(std::move(values));
   const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner);
 }
+
+// One value for each row: a member of it, or what a function makes of it.
+template <class Rows, class Of>
+auto column_of(const Rows& rows, Of of) {
+  std::vector<std::remove_cvref_t<std::invoke_result_t<Of, decltype(*std::begin(rows))>>> values;
+  values.reserve(std::size(rows));
+  for (const auto& row : rows) values.push_back(std::invoke(of, row));
+  return to_array(std::move(values));
+}
+
+// The name of a member as the compiler prints it: `... Member = &fabric::TransportOptions::sack]`.
+template <auto Member>
+constexpr auto member_name() {
+  constexpr std::string_view whole = __PRETTY_FUNCTION__;
+  constexpr std::size_t begin = whole.rfind("::") + 2;
+  constexpr std::size_t size = whole.find_first_of(");]", begin) - begin;
+  std::array<char, size + 1> name{};
+  whole.copy(name.data(), size, begin);
+  return name;
+}
+
+struct Anything {
+  template <class T>
+  operator T() const;
+};
+
+// The number of fields of an aggregate: how many initialisers it takes.
+template <class Record, class... Given>
+consteval std::size_t field_count() {
+  if constexpr (requires { Record{Given{}..., Anything{}}; }) {
+    return field_count<Record, Given..., Anything>();
+  } else {
+    return sizeof...(Given);
+  }
+}
+
+// fabric.plan.NetworkPlan.
+class NetworkPlan : public nb::object {
+  NB_OBJECT(NetworkPlan, nb::object, "fabric.plan.NetworkPlan", is_network_plan)
+  static bool is_network_plan(PyObject* object);
+};
 
 // Source and destination address, protocol, source and destination port.
 using FiveTupleNumbers = std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>;
@@ -39,8 +85,8 @@ inline FiveTuple five_tuple(const FiveTupleNumbers& numbers) {
 // Throws std::length_error for more ports than a packet can hold.
 Path path_along(std::span<const PortId> ports);
 
-// Reads fabric.plan.NetworkPlan. Throws std::invalid_argument on lengths that do not fit together.
-NetworkConfig network_config(const nb::object& plan);
+// Throws std::invalid_argument on lengths that do not fit together.
+NetworkConfig network_config(const NetworkPlan& plan);
 
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued);
 

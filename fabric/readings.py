@@ -14,9 +14,6 @@ its ECN field."""
 AgentEventTuple = tuple[int, int, int, int, tuple[int, ...]]
 """Kind (0: created, 1: measured, 2: closed), subflow, time in us, number of the program, fields: those of a
 report, or of a flow that begins its window and a full segment, in bytes."""
-AgentCommandTuple = tuple[int, int, int | None, int | None, int | None, tuple[tuple[int, int], ...], bool]
-"""Position of its event in the batch, subflow, window in bytes, bytes per second (0: not paced), number of
-the program to change to, numbers and values of controls, whether to fall back to Reno."""
 
 
 class SimulatedCounters(TypedDict):

@@ -290,6 +290,15 @@ modules_are_in_place() {
     done < <(grep -o "'$root/[^']*'" "$finder" | tr -d "'")
 }
 
+build_core() {
+    # The stub, beside the core, tells mypy and editors what is in it.
+    "$venv/bin/pip" install --verbose --disable-pip-version-check --no-build-isolation --no-deps --editable "$root" || return
+    local beside
+    beside=$(echo "$venv"/lib/python3*/site-packages/fabric)
+    "$venv/bin/python" -m nanobind.stubgen --quiet --exclude-values --module fabric._core \
+        --output-file "$beside/_core.pyi" --marker-file "$beside/py.typed"
+}
+
 install_core() {
     local wanted
     wanted=$(core_sources | fingerprint -)
@@ -297,8 +306,7 @@ install_core() {
     lock_clone
     is_current core "$wanted" && modules_are_in_place && return 0
     rm -f -- "$venv/.refabric-core"
-    run_logged "building the fabric core (about a minute)" "$venv/bin/pip" install --verbose --disable-pip-version-check \
-        --no-build-isolation --no-deps --editable "$root"
+    run_logged "building the fabric core (about a minute)" build_core
     # Compile now, so that no process of root finds byte code to write in the clone.
     "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true
     printf '%s\n' "$wanted" >"$venv/.refabric-core"

@@ -40,7 +40,7 @@ from ccp.names import PREFIX, OwnAlgorithm
 from common.errors import RefabricError
 from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.setup import built, plan_of
-from engines.core_setup.stack import PS_PER_S, stack_of
+from engines.core_setup.stack import PS_PER_S, transport_options
 from engines.provenance import machine
 from model.flows import planned_flows
 from model.spec import LINUX, LinkSpec, RunSpec, TopologySpec, TransportSpec
@@ -79,8 +79,8 @@ class Turns:
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
         self._agent = SimulatedAgent(spec, topology, flows)
-        plan, stack = plan_of(spec, topology), stack_of(spec)
-        self._simulation = built(spec, topology, flows, plan, stack, self._agent)
+        plan, options = plan_of(spec, topology), transport_options(spec)
+        self._simulation = built(spec, topology, flows, plan, options, self._agent)
         self._set_up_s, self._run_s = time.process_time() - began, 0.0
 
     def run_until(self, seconds: float) -> None:

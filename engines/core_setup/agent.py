@@ -9,10 +9,10 @@ from ccp.agent import Agent, FlowClosed, FlowCreated
 from ccp.algorithm import Command
 from ccp.names import is_agents
 from common.errors import UsageError
+from engines.core_setup.stack import in_core_units
 from fabric._core import Agent as CoreAgent
-from fabric._core import Simulation
-from fabric.plan import PS_PER_US
-from fabric.readings import AgentCommandTuple, AgentEventTuple
+from fabric._core import AgentCommand, Simulation
+from fabric.readings import AgentEventTuple
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.reasons import AGENT, Reason
 from model.spec import RunSpec, sub_seed
@@ -63,12 +63,9 @@ class SimulatedAgent:
         """What the core needs; None without an agent."""
         if self._agent is None:
             return None
-        agent = self._spec.agent
         return CoreAgent(
             programs=[program.packed() for program in self._programs.programs],
-            delay_ps=round(agent.delay_us * PS_PER_US),
-            jitter_ps=round(agent.jitter_us * PS_PER_US),
-            report_us=agent.report_us,
+            **in_core_units(self._spec.agent),
             seed=sub_seed(self._spec.seed, "agent"),
             answer=self._answer,
         )
@@ -101,7 +98,7 @@ class SimulatedAgent:
             return {}
         return {"agent_traceback": self._agent.traceback}
 
-    def _answer(self, events: list[AgentEventTuple]) -> list[AgentCommandTuple]:
+    def _answer(self, events: list[AgentEventTuple]) -> list[AgentCommand]:
         assert self._agent is not None
         measured, packed = self._agent.measured, []
         for position, event in enumerate(events):
@@ -123,16 +120,16 @@ class SimulatedAgent:
         return agent.handle(FlowCreated(subflow, t_us, mss, window, ends.laddr, ends.raddr))
 
 
-def _packed(position: int, command: Command) -> AgentCommandTuple:
+def _packed(position: int, command: Command) -> AgentCommand:
     rate = command.rate_bps
-    return (
-        position,
-        command.flow,
-        command.cwnd_bytes,
-        None if rate is None else rate // BITS,
-        command.program,
-        command.controls,
-        command.fall_back,
+    return AgentCommand(
+        event=position,
+        subflow=command.flow,
+        window_bytes=command.cwnd_bytes,
+        rate_bytes_per_s=None if rate is None else rate // BITS,
+        program=command.program,
+        controls=command.controls,
+        fall_back=command.fall_back,
     )
 
 

@@ -12,8 +12,8 @@ from common.errors import RunError
 from controllers.groups import ecmp_groups
 from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.paths import choose_paths
-from engines.core_setup.stack import PS_PER_S, Stack, core_datagrams, core_flows, core_noise, stack_of
-from fabric._core import Simulation
+from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, core_noise, transport_options
+from fabric._core import Simulation, TransportOptions
 from fabric.plan import NetworkPlan
 from model.congestion import BASELINE
 from model.flows import PlannedFlow, planned_flows
@@ -39,7 +39,7 @@ def prepared(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) ->
     Raises RunError if the core cannot hold it.
     """
     agent = SimulatedAgent(spec, topology, flows)
-    return built(spec, topology, flows, plan_of(spec, topology), stack_of(spec), agent)
+    return built(spec, topology, flows, plan_of(spec, topology), transport_options(spec), agent)
 
 
 def built(
@@ -47,7 +47,7 @@ def built(
     topology: Topology,
     flows: Sequence[PlannedFlow],
     plan: NetworkPlan,
-    stack: Stack,
+    options: TransportOptions,
     agent: SimulatedAgent | None = None,
     threads: int = 1,
 ) -> Simulation:
@@ -58,7 +58,7 @@ def built(
     try:
         simulation = Simulation(
             plan,
-            stack,
+            options,
             core_flows(spec, topology, flows),
             core_datagrams(topology, flows),
             core_noise(spec),
@@ -102,23 +102,23 @@ def times_alone_s(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow
     """Return each flow's time alone on the path of its first subflow; NO_VALUE for one without a size."""
     if not any(flow.size_bytes for flow in flows):
         return [NO_VALUE] * len(flows)
-    plan, stack = plan_of(spec, topology), stack_of(spec)
+    plan, options = plan_of(spec, topology), transport_options(spec)
     known = [dataclasses.replace(flow, cc=BASELINE) for flow in flows]
-    return ideal_times_s(built(spec, topology, known, plan, stack), flows, plan, stack)
+    return ideal_times_s(built(spec, topology, known, plan, options), flows, plan, options)
 
 
 def ideal_times_s(
-    simulation: Simulation, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
+    simulation: Simulation, flows: Sequence[PlannedFlow], plan: NetworkPlan, options: TransportOptions
 ) -> list[float]:
     """Return each flow's ideal time on the path of its first subflow; NO_VALUE for one without a size."""
     first = accumulate((flow.subflows for flow in flows[:-1]), initial=0)
     return [
-        ideal_s(flow.size_bytes, simulation.path(subflow), plan, stack) if flow.size_bytes else NO_VALUE
+        ideal_s(flow.size_bytes, simulation.path(subflow), plan, options) if flow.size_bytes else NO_VALUE
         for flow, subflow in zip(flows, first, strict=True)
     ]
 
 
-def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, stack: Stack) -> float:
+def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, options: TransportOptions) -> float:
     """Return the ideal time in seconds from a flow's start until its last byte has arrived.
 
     The flow of `size_bytes` is alone on the ports `path` and sends at their rate from the start, packet after
@@ -126,9 +126,9 @@ def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, stack: Stac
     other at the pace of the slowest port so far, and the last packet, which may be shorter, waits at each
     port for the packet before it.
     """
-    packets = -(-size_bytes // stack.payload_bytes)
-    full = stack.payload_bytes + stack.header_bytes
-    last = size_bytes - (packets - 1) * stack.payload_bytes + stack.header_bytes
+    packets = -(-size_bytes // options.payload_bytes)
+    full = options.payload_bytes + options.header_bytes
+    last = size_bytes - (packets - 1) * options.payload_bytes + options.header_bytes
     arrived = first_departed = slowest = 0  # arrival of the last packet, departure of the first
     for port in path:
         rate, delay = int(plan.rate_bps[port]), int(plan.delay_ps[port])

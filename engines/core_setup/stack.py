@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import ipaddress
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
 
 from common.errors import UsageError
 from controllers.hashing import PROTO_TCP, PROTO_UDP
-from fabric._core import Datagrams, Flow, Noise, congestion_controls, flow_hash, schedulers
+from fabric._core import (
+    Datagrams,
+    Flow,
+    Noise,
+    TransportOptions,
+    congestion_controls,
+    flow_hash,
+    schedulers,
+)
 from fabric.plan import PS_PER_US
 from model.congestion import CONGESTION_CONTROLS, core_name
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
@@ -19,14 +29,13 @@ from model.noise import check_clock, check_noise, noisy
 from model.schedulers import opens_subflows
 from model.spec import (
     ELASTIC,
-    NEW,
+    MAX_RTO_MS,
     OF_ALL,
     OF_FABRIC,
-    PERSISTENT,
     PORT,
-    REMAINING,
-    SENT,
+    LinkSpec,
     RunSpec,
+    StackSpec,
     check_limits,
     check_marks,
     sub_seed,
@@ -40,65 +49,11 @@ PS_PER_S = 1000 * PS_PER_MS
 NEVER_PS = 2**63 - 1
 SMALLEST_FIRST = frozenset({"pfabric", "pfabric_scheduling"})
 """Disciplines that schedule by rank, in the hosts too."""
-CHOICES = {
-    "acks": ("routed", "at_once"),
-    "scheduler": tuple(schedulers()),
-    "recovery": ("rfc", "linux"),
-    "connections": (NEW, PERSISTENT),
-    "rank": (REMAINING, SENT),
-}
-"""Allowed values of text fields of a StackSpec."""
-INITIAL_RTO_PS = PS_PER_S
-MAX_RTO_PS = 120 * PS_PER_S
-DUPLICATES = 3
-"""Duplicate ACKs that signal a loss (RFC 5681, section 3.2)."""
-
+NOT_THE_CORES = frozenset({"nic_waits", "replacement", "start_spread_ps"})
+"""Fields of a StackSpec that the core's options do not have, by their names there: others follow."""
+PS_PER = {"us": PS_PER_US, "ms": PS_PER_MS, "s": PS_PER_S}
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
-
-
-@dataclass(frozen=True)
-class Stack:
-    """End-host options in the core's units: times in ps, windows and buffers in segments (0: no limit)."""
-
-    payload_bytes: int
-    header_bytes: int
-    ack_bytes: int
-    mptcp_bytes: int
-    mptcp_ack_bytes: int
-    ack_gaps: bool
-    initial_window: float
-    initial_ssthresh: float
-    initial_rto_ps: int
-    min_rto_ps: int
-    max_rto_ps: int
-    first_rto_ps: int
-    timer_scan_ps: int
-    delayed_ack_ps: int
-    sack: bool
-    ecn: bool
-    ack_at_once: bool
-    reinject: bool
-    dup_threshold: int
-    adapts_to_reordering: bool
-    join_after_ps: int
-    join_after_bytes: int
-    nic_queue_pkts: int
-    send_buffer_pkts: int
-    receive_buffer_pkts: int
-    subflow_buffer_pkts: int
-    scheduler: str
-    linux_recovery: bool
-    handshake: bool
-    fixed_rto: bool = False
-    probe_after: int = 0
-    max_window: int = 0
-    persistent: bool = False
-    rank_by_sent: bool = False
-    smallest_first: bool = False
-    on_demand: bool = False
-    processing_frames: float = 0.0
-    processing_seed: int = 0
 
 
 def check_spec(spec: RunSpec) -> None:
@@ -137,55 +92,64 @@ def check_stack(spec: RunSpec, ccs: Iterable[str]) -> None:
         raise UsageError(f"the simulator has no congestion control '{cc}': choose from: {', '.join(have)}")
 
 
-def stack_of(spec: RunSpec) -> Stack:
-    """Return the end hosts' options."""
-    wanted = spec.stack
-    return Stack(
-        payload_bytes=wanted.payload_bytes,
-        header_bytes=wanted.header_bytes,
-        ack_bytes=wanted.ack_bytes,
-        mptcp_bytes=wanted.mptcp_bytes,
-        mptcp_ack_bytes=wanted.mptcp_ack_bytes,
-        ack_gaps=wanted.ack_gaps,
-        initial_window=float(wanted.initial_window),
-        initial_ssthresh=float(wanted.ssthresh),
-        initial_rto_ps=INITIAL_RTO_PS,
-        min_rto_ps=round(wanted.min_rto_ms * PS_PER_MS),
-        max_rto_ps=MAX_RTO_PS,
-        first_rto_ps=round(wanted.first_rto_ms * PS_PER_MS),
-        timer_scan_ps=round(wanted.timer_scan_ms * PS_PER_MS),
-        delayed_ack_ps=round(wanted.delayed_ack_ms * PS_PER_MS),
-        sack=wanted.sack,
-        ecn=_marks(spec),
-        ack_at_once=wanted.acks == "at_once",
-        reinject=wanted.reinject,
-        dup_threshold=wanted.dup_threshold or DUPLICATES,
-        adapts_to_reordering=not wanted.dup_threshold,
-        join_after_ps=round(spec.transport.join_after_ms * PS_PER_MS),
-        join_after_bytes=spec.transport.join_after_bytes,
-        nic_queue_pkts=(spec.link.nic_queue_pkts if wanted.nic_waits else 0) or NO_WAITING,
-        send_buffer_pkts=wanted.send_buffer,
-        receive_buffer_pkts=wanted.receive_buffer,
-        subflow_buffer_pkts=wanted.subflow_buffer,
-        scheduler=wanted.scheduler,
-        linux_recovery=wanted.recovery == "linux",
-        handshake=wanted.handshake,
-        fixed_rto=wanted.fixed_rto,
-        probe_after=wanted.probe_after,
-        max_window=wanted.max_window,
-        persistent=wanted.connections == PERSISTENT,
-        rank_by_sent=wanted.rank == SENT,
-        smallest_first=spec.link.discipline in SMALLEST_FIRST,
-        on_demand=opens_subflows(spec),
-        processing_frames=wanted.processing_frames,
-        processing_seed=sub_seed(spec.seed, "processing"),
-    )
+def in_core_units(part: Any) -> dict[str, Any]:
+    """Return the fields of a part of a spec in the core's units: those whose names end in a unit of time are
+    in ps, and so are their names."""
+    return dict(_in_ps(field.name, getattr(part, field.name)) for field in dataclasses.fields(part))
+
+
+def _in_ps(name: str, value: Any) -> tuple[str, Any]:
+    stem, _, unit = name.rpartition("_")
+    return (f"{stem}_ps", round(value * PS_PER[unit])) if unit in PS_PER else (name, value)
+
+
+def assign(options: TransportOptions, values: Mapping[str, Any]) -> None:
+    """Set fields of the core's options. Raises AttributeError and TypeError for one that it does not have."""
+    for name, value in values.items():
+        now = getattr(options, name)
+        setattr(options, name, type(now)[value] if isinstance(now, Enum) else value)
+
+
+def transport_options(spec: RunSpec) -> TransportOptions:
+    """Return the end hosts' options: the fields of the spec's stack, and what follows from the rest of it.
+
+    Raises TypeError unless these are exactly the fields of the core's options.
+    """
+    stack, link = spec.stack, spec.link
+    own = {name: value for name, value in in_core_units(stack).items() if name not in NOT_THE_CORES}
+    transport = in_core_units(spec.transport)
+    values = own | {
+        "initial_rto_ps": PS_PER_S,
+        "max_rto_ps": round(MAX_RTO_MS * PS_PER_MS),
+        "ecn": _marks(spec),
+        "join_after_ps": transport["join_after_ps"],
+        "join_after_bytes": transport["join_after_bytes"],
+        "nic_queue_pkts": (link.nic_queue_pkts if stack.nic_waits else 0) or NO_WAITING,
+        "smallest_first": link.discipline in SMALLEST_FIRST,
+        "on_demand": opens_subflows(spec),
+        "processing_seed": sub_seed(spec.seed, "processing"),
+    }
+    options = TransportOptions()
+    if differing := values.keys() ^ {name for name in dir(options) if not name.startswith("_")}:
+        raise TypeError(f"StackSpec and the core's TransportOptions differ in {', '.join(sorted(differing))}")
+    assign(options, values)
+    return options
 
 
 def _marks(spec: RunSpec) -> bool:
     """Return whether queues mark packets, or senders ask for marks."""
     cc = CONGESTION_CONTROLS.get(spec.transport.cc)
     return bool(spec.link.ecn_pkts) or (cc is not None and cc.ecn)
+
+
+_DEFAULTS = transport_options(RunSpec(LinkSpec(1.0)))
+"""Made on import, so that a field that only one of StackSpec and TransportOptions has is an error at once."""
+CHOICES: Mapping[str, Sequence[str]] = {
+    name: tuple(type(now).__members__)
+    for name in StackSpec.__dataclass_fields__
+    if isinstance(now := getattr(_DEFAULTS, name, None), Enum)
+} | {"scheduler": tuple(schedulers())}
+"""Allowed values of text fields of a StackSpec."""
 
 
 def core_flows(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[Flow]:
@@ -249,17 +213,10 @@ def core_noise(spec: RunSpec) -> Noise | None:
     """Return the stalls of the simulated machine; None without noise."""
     if not noisy(spec):
         return None
-    times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)
-    every_ps, least_ps, most_ps = (round(ms * PS_PER_MS) for ms in times_ms)
+    stalls = in_core_units(spec.noise)
+    del stalls["where"]
     timers = spec.noise.where != OF_FABRIC
-    return Noise(
-        every_ps=every_ps,
-        least_ps=least_ps,
-        most_ps=most_ps,
-        seed=sub_seed(spec.seed, "noise"),
-        stalls_timers=timers,
-        elastic=elastic(spec),
-    )
+    return Noise(**stalls, seed=sub_seed(spec.seed, "noise"), stalls_timers=timers, elastic=elastic(spec))
 
 
 def elastic(spec: RunSpec) -> bool:

@@ -21,7 +21,7 @@ from engines.core_setup.setup import (
     ideal_times_s,
     plan_of,
 )
-from engines.core_setup.stack import check_spec, check_stack, stack_of
+from engines.core_setup.stack import check_spec, check_stack, transport_options
 from engines.engine import Observer
 from engines.provenance import free_memory_mb, origin
 from engines.simulation.readings import Recording, following, record
@@ -87,11 +87,11 @@ def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     check_limits(spec)
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    plan, stack = plan_of(spec, topology), stack_of(spec)
+    plan, options = plan_of(spec, topology), transport_options(spec)
     agent = SimulatedAgent(spec, topology, flows)
     threads = threads_of(spec, topology)
-    simulation = built(spec, topology, flows, plan, stack, agent, threads)
-    ideal = ideal_times_s(simulation, flows, plan, stack)
+    simulation = built(spec, topology, flows, plan, options, agent, threads)
+    ideal = ideal_times_s(simulation, flows, plan, options)
     control = control_of(spec, topology, flows, simulation)
     recording = _recorded(simulation, spec, topology, flows, observer, control)
     result = summarise(spec, topology, flows, ideal, recording)

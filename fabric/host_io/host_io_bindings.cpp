@@ -100,22 +100,14 @@ std::vector<PingProbe> probes_of(const std::vector<ProbeNumbers>& numbers) {
 }
 
 nb::dict to_columns(const std::vector<Ping>& pings) {
-  std::vector<double> sent_s;
-  std::vector<std::uint32_t> probe;
-  std::vector<double> out_ms;
-  std::vector<double> back_ms;
-  for (const Ping& ping : pings) {
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    sent_s.push_back(static_cast<double>(ping.sent_ns) / 1e9);
-    probe.push_back(ping.probe);
-    out_ms.push_back(ping.answered() ? static_cast<double>(ping.out_ns) / 1e6 : kNone);
-    back_ms.push_back(ping.answered() ? static_cast<double>(ping.back_ns) / 1e6 : kNone);
-  }
+  const auto ms_of = [](const Ping& ping, std::int64_t ns) {
+    return ping.answered() ? static_cast<double>(ns) / 1e6 : std::numeric_limits<double>::quiet_NaN();
+  };
   nb::dict out;
-  out["sent_s"] = to_array(std::move(sent_s));
-  out["probe"] = to_array(std::move(probe));
-  out["out_ms"] = to_array(std::move(out_ms));
-  out["back_ms"] = to_array(std::move(back_ms));
+  out["sent_s"] = column_of(pings, [](const Ping& ping) { return static_cast<double>(ping.sent_ns) / 1e9; });
+  out["probe"] = column_of(pings, &Ping::probe);
+  out["out_ms"] = column_of(pings, [&](const Ping& ping) { return ms_of(ping, ping.out_ns); });
+  out["back_ms"] = column_of(pings, [&](const Ping& ping) { return ms_of(ping, ping.back_ns); });
   return out;
 }
 
@@ -147,7 +139,8 @@ void bind_pinger(nb::module_& module) {
             }
             return to_columns(pings);
           },
-          "all"_a = false)
+          "all"_a = false,
+          nb::sig("def take(self, all: bool = False) -> dict[str, numpy.typing.NDArray[numpy.float64]]"))
       .def("cpu_s", [](Pinger& self) { return static_cast<double>(self.cpu_ns()) / 1e9; });
 }
 
@@ -166,25 +159,17 @@ void raising_os_error(Work work) {
 
 double seconds(std::int64_t ns) { return ns == kNotYet ? std::nan("") : static_cast<double>(ns) / 1e9; }
 
-template <class Of>
-auto column_of(const std::vector<FlowReading>& readings, Of of) {
-  std::vector<decltype(of(readings.front()))> values;
-  values.reserve(readings.size());
-  for (const FlowReading& reading : readings) values.push_back(of(reading));
-  return to_array(std::move(values));
-}
-
 nb::dict to_dict(const FlowDriver& driver) {
   const std::vector<FlowReading> readings = driver.readings();
   nb::dict out;
   out["state"] = column_of(readings, [](const FlowReading& r) { return static_cast<std::uint8_t>(r.state); });
-  out["received_bytes"] = column_of(readings, [](const FlowReading& r) { return r.received_bytes; });
-  out["sent_bytes"] = column_of(readings, [](const FlowReading& r) { return r.sent_bytes; });
+  out["received_bytes"] = column_of(readings, &FlowReading::received_bytes);
+  out["sent_bytes"] = column_of(readings, &FlowReading::sent_bytes);
   out["ready_s"] = column_of(readings, [](const FlowReading& r) { return seconds(r.ready_ns); });
   out["started_s"] = column_of(readings, [](const FlowReading& r) { return seconds(r.started_ns); });
   out["completed_s"] = column_of(readings, [](const FlowReading& r) { return seconds(r.completed_ns); });
-  out["retransmitted"] = column_of(readings, [](const FlowReading& r) { return r.retransmitted; });
-  out["errno"] = column_of(readings, [](const FlowReading& r) { return r.error; });
+  out["retransmitted"] = column_of(readings, &FlowReading::retransmitted);
+  out["errno"] = column_of(readings, &FlowReading::error);
   out["strangers"] = driver.strangers();
   out["cpu_s"] = seconds(driver.cpu_ns());
   return out;
@@ -209,7 +194,8 @@ void bind_sockets(nb::module_& module) {
                records = self.read();
              }
              return to_records(std::move(records));
-           })
+           },
+           nb::sig("def read(self) -> numpy.typing.NDArray[numpy.void]"))
       .def_prop_ro("cc_names", &SocketDump::cc_names);
 
   // Exposed so that a test can check the parser with messages of real kernels.
@@ -218,7 +204,7 @@ void bind_sockets(nb::module_& module) {
     std::vector<SocketRecord> records(1);
     if (!parse_socket(to_vector(message), ccs, records[0])) records.clear();
     return nb::make_tuple(to_records(std::move(records)), ccs.names());
-  });
+  }, nb::sig("def parse_socket(message: bytes, /) -> tuple[numpy.typing.NDArray[numpy.void], list[str]]"));
 }
 
 void bind_traffic(nb::module_& module) {
@@ -248,7 +234,7 @@ void bind_traffic(nb::module_& module) {
       .def("connect", [](FlowDriver& self) { raising_os_error([&] { self.connect(); }); })
       .def("release", [](FlowDriver& self) { raising_os_error([&] { self.release(); }); })
       .def("stop", [](FlowDriver& self) { raising_os_error([&] { self.stop(); }); })
-      .def("readings", &to_dict)
+      .def("readings", &to_dict, nb::sig("def readings(self) -> fabric.readings.TrafficReadings"))
       .def("describe_failure", &FlowDriver::describe_failure, "flow"_a);
 }
 

@@ -78,16 +78,11 @@ void bind_ims(nb::module_& module) {
       .def("activate", &ims::Ims::activate, "server"_a)
       .def("set_rates", &ims::Ims::set_rates, "calls_per_s"_a, "registrations_per_s"_a)
       .def("advance", &ims::Ims::advance, "until_ps"_a)
-      .def("servers", &servers_of)
-      .def("counts", &counts_of)
+      .def("servers", &servers_of, nb::sig("def servers(self) -> list[fabric.readings.ImsServer]"))
+      .def("counts", &counts_of, nb::sig("def counts(self) -> fabric.readings.ImsCounts"))
       .def("take_setups", [](ims::Ims& self) {
-        std::vector<Time> when;
-        std::vector<Time> took;
-        for (const auto& setup : self.take_setups()) {
-          when.push_back(setup.when);
-          took.push_back(setup.took);
-        }
-        return nb::make_tuple(to_array(std::move(when)), to_array(std::move(took)));
+        const auto setups = self.take_setups();
+        return std::pair(column_of(setups, &ims::Setup::when), column_of(setups, &ims::Setup::took));
       });
 }
 

@@ -23,8 +23,8 @@ std::vector<HostEnd> host_ends(const std::vector<int>& ifindexes, const std::vec
   return ends;
 }
 
-nb::object to_counts(const std::array<std::uint64_t, Histogram::kBins>& bins) {
-  return nb::cast(to_array(std::vector<std::uint64_t>(bins.begin(), bins.end())));
+auto to_counts(const std::array<std::uint64_t, Histogram::kBins>& bins) {
+  return to_array(std::vector<std::uint64_t>(bins.begin(), bins.end()));
 }
 
 std::int64_t to_ns(double us) { return static_cast<std::int64_t>(us * 1e3); }
@@ -102,7 +102,7 @@ void bind_realtime(nb::module_& module) {
       .def("restart_longest", &FabricClock::restart_longest)
       .def("pauses", [](const FabricClock& self) {
         const FabricClock::Pauses& pauses = self.pauses();
-        return nb::make_tuple(pauses.count, pauses.total_ns, pauses.longest_ns);
+        return std::tuple(pauses.count, pauses.total_ns, pauses.longest_ns);
       });
   nb::class_<IdleProbe>(module, "IdleProbe")
       .def(
@@ -119,7 +119,7 @@ void bind_realtime(nb::module_& module) {
   nb::class_<RealtimeFabric>(module, "RealtimeFabric")
       .def(
           "__init__",
-          [](RealtimeFabric* self, const nb::object& plan, const std::vector<int>& ifindexes,
+          [](RealtimeFabric* self, const NetworkPlan& plan, const std::vector<int>& ifindexes,
              const std::vector<std::string>& macs, double quantum_us, int cpu, int priority, double sample_ms,
              double tolerance_us, double hold_us, double idle_hold_us, const std::vector<int>& probed_cpus, int probe_priority,
              double probe_us, bool virtual_time) {
@@ -175,7 +175,8 @@ void bind_realtime(nb::module_& module) {
                snapshot = self.snapshot();
              }
              return to_dict(snapshot);
-           })
+           },
+           nb::sig("def snapshot(self) -> fabric.readings.Snapshot"))
       .def("take_samples", [](RealtimeFabric& self) {
         std::vector<double> seconds;
         std::vector<std::uint32_t> lengths;  // times x ports, row-major
@@ -188,7 +189,7 @@ void bind_realtime(nb::module_& module) {
             lengths.insert(lengths.end(), sample.lengths.begin(), sample.lengths.end());
           }
         }
-        return nb::make_tuple(to_array(std::move(seconds)), to_array(std::move(lengths)));
+        return std::pair(to_array(std::move(seconds)), to_array(std::move(lengths)));
       });
   bind_stall_maker(module);
 }

@@ -28,7 +28,7 @@ Simulation::Simulation(NetworkConfig network, const TransportOptions& options, c
                        std::optional<AgentConfig> agent, std::uint32_t threads) {
   Network whole(std::move(network));
   whole.prefer_huge_pages();
-  tables_.emplace(options, whole, flows, datagrams);
+  tables_.emplace(checked(options), whole, flows, datagrams);
   if (!whole.partitions().several()) {
     partitions_.push_back(std::make_unique<Partition>(*tables_, std::move(whole), flows, 0, noise, std::move(agent)));
     return;
@@ -41,7 +41,7 @@ Simulation::Simulation(NetworkConfig network, const TransportOptions& options, c
 void Simulation::divide(const Network& whole, const std::vector<FlowConfig>& flows, std::uint32_t threads) {
   const Partitions& partitions = whole.partitions();
   if (threads == 0) throw std::invalid_argument("a simulation has at least one thread");
-  if (tables_->options.ack_at_once) throw std::invalid_argument("acknowledgements at once need an undivided network");
+  if (tables_->options.acks == Acks::at_once) throw std::invalid_argument("acknowledgements at once need an undivided network");
   if (whole.router().per_packet()) throw std::invalid_argument("a path for every packet needs an undivided network");
   if (std::ranges::any_of(whole.ports(), &Port::may_lose)) throw std::invalid_argument("random loss needs an undivided network");
   const Time look_ahead = partitions.look_ahead(whole.ports(), fewest_bytes(*tables_));

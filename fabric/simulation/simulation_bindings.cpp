@@ -1,10 +1,12 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string_view.h>
 
 #include <cstring>
 #include <optional>
+#include <ranges>
 #include <string>
+#include <string_view>
 
-#include "bindings.hpp"
 #include "bindings.hpp"
 #include "simulation/congestion/registry.hpp"
 #include "simulation/schedulers.hpp"
@@ -22,9 +24,10 @@ SubflowConfig subflow_of(const SubflowTuple& subflow) {
   return {source, destination, hash, back_hash};
 }
 
-// An event of an agent is (kind, subflow, time in us, number of the program, fields); the fields of a flow that begins
-// are its window and a full segment, in bytes. A command is (position of its event, subflow, window in bytes or None,
-// bytes per second or None, number of the program or None, ((control, value), ...), whether to fall back).
+// An event of an agent: kind, subflow, time in us, number of the program, fields; the fields of a flow that begins are
+// its window and a full segment, in bytes.
+using AgentEventTuple = nb::typed<nb::tuple, int, std::uint32_t, Time, std::uint32_t, nb::typed<nb::tuple, int, nb::ellipsis>>;
+using AnswerOfAgent = nb::typed<nb::callable, std::vector<AgentCommand>(nb::typed<nb::list, AgentEventTuple>)>;
 using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
 
 nb::tuple fields_of(const AgentEvent& event, const std::vector<std::uint32_t>& counts) {
@@ -39,26 +42,6 @@ nb::tuple fields_of(const AgentEvent& event, const std::vector<std::uint32_t>& c
   return out;
 }
 
-template <class T>
-std::optional<T> given(nb::handle value) {
-  if (value.is_none()) return {};
-  return nb::cast<T>(value);
-}
-
-AgentCommand command_of(nb::handle answer) {
-  const auto parts = nb::cast<nb::tuple>(answer);
-  if (parts.size() != 7) throw std::invalid_argument("a command of the agent has 7 parts");
-  AgentCommand out{.event = nb::cast<std::uint32_t>(parts[0]),
-                   .subflow = nb::cast<std::uint32_t>(parts[1]),
-                   .window_bytes = given<std::uint64_t>(parts[2]),
-                   .rate_bytes_per_s = given<std::uint64_t>(parts[3]),
-                   .program = given<std::uint32_t>(parts[4]),
-                   .controls = {},
-                   .fall_back = nb::cast<bool>(parts[6])};
-  for (const nb::handle each : nb::cast<nb::tuple>(parts[5])) out.controls.push_back(nb::cast<ControlTuple>(each));
-  return out;
-}
-
 std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const AgentEvent> batch,
                                       const std::vector<std::uint32_t>& fields) {
   const nb::gil_scoped_acquire locked;
@@ -67,9 +50,8 @@ std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const
     events.append(nb::make_tuple(static_cast<int>(each.kind), each.subflow, each.at / kMicrosecond, each.program,
                                  fields_of(each, fields)));
   }
-  std::vector<AgentCommand> out;
-  for (const nb::handle answer : nb::cast<nb::list>(agent(events))) {
-    const AgentCommand& command = out.emplace_back(command_of(answer));
+  auto out = nb::cast<std::vector<AgentCommand>>(agent(events));
+  for (const AgentCommand& command : out) {
     if (command.program && *command.program >= fields.size()) {
       throw std::invalid_argument("a command names a program that is not installed");
     }
@@ -87,11 +69,12 @@ ccp_program program_of(const nb::bytes& packed) {
   return out;
 }
 
-AgentConfig agent_of(const std::vector<nb::bytes>& programs, Time delay, Time jitter, std::uint64_t report_us,
+AgentConfig agent_of(const std::vector<nb::bytes>& programs, Time delay, Time jitter, Time report,
                      std::uint32_t seed, const nb::callable& answer) {
-  if (delay < 0 || jitter < 0) throw std::invalid_argument("an agent's delay and jitter are not negative");
+  if (delay < 0 || jitter < 0 || report < 0) throw std::invalid_argument("an agent's times are not negative");
   if (programs.empty() || programs.size() > CCP_PROGRAMS) throw std::invalid_argument("an agent has 1 to 16 programs");
-  AgentConfig out{.programs = {}, .delay = delay, .jitter = jitter, .report_us = report_us, .seed = seed};
+  AgentConfig out{.programs = {}, .delay = delay, .jitter = jitter,
+                  .report_us = static_cast<std::uint64_t>(report / kMicrosecond), .seed = seed};
   std::vector<std::uint32_t> fields;
   for (const nb::bytes& packed : programs) fields.push_back(out.programs.emplace_back(program_of(packed)).fields);
   out.agent = [called = answer, fields](std::span<const AgentEvent> batch) { return commands_of(called, batch, fields); };
@@ -110,66 +93,42 @@ nb::dict agent_readings(const Simulation& self) {
   return out;
 }
 
-// Every option must be there: a misspelt name is an error.
-TransportOptions options_of(const nb::object& options) {
-  TransportOptions out;
-  const auto read = [&](const char* name, auto& field) {
-    field = nb::cast<std::remove_reference_t<decltype(field)>>(options.attr(name));
-  };
-  read("payload_bytes", out.payload_bytes);
-  read("header_bytes", out.header_bytes);
-  read("ack_bytes", out.ack_bytes);
-  read("mptcp_bytes", out.mptcp_bytes);
-  read("mptcp_ack_bytes", out.mptcp_ack_bytes);
-  read("ack_gaps", out.ack_gaps);
-  read("initial_window", out.initial_window);
-  read("initial_ssthresh", out.initial_ssthresh);
-  read("initial_rto_ps", out.initial_rto);
-  read("min_rto_ps", out.min_rto);
-  read("max_rto_ps", out.max_rto);
-  read("delayed_ack_ps", out.delayed_ack);
-  read("sack", out.sack);
-  read("ecn", out.ecn);
-  read("ack_at_once", out.ack_at_once);
-  read("reinject", out.reinject);
-  read("dup_threshold", out.dup_threshold);
-  read("nic_queue_pkts", out.nic_queue_pkts);
-  read("send_buffer_pkts", out.send_buffer_pkts);
-  read("receive_buffer_pkts", out.receive_buffer_pkts);
-  read("processing_frames", out.processing_frames);
-  read("processing_seed", out.processing_seed);
-  read("fixed_rto", out.fixed_rto);
-  read("probe_after", out.probe_after);
-  read("max_window", out.max_window);
-  read("persistent", out.persistent);
-  read("smallest_first", out.smallest_first);
-  out.rank = nb::cast<bool>(options.attr("rank_by_sent")) ? Rank::sent : Rank::remaining;
-  read("linux_recovery", out.linux_recovery);
-  read("first_rto_ps", out.first_rto);
-  read("timer_scan_ps", out.timer_scan);
-  read("handshake", out.handshake);
-  read("subflow_buffer_pkts", out.subflow_buffer_pkts);
-  read("adapts_to_reordering", out.adapts_to_reordering);
-  read("join_after_ps", out.join_after);
-  read("join_after_bytes", out.join_after_bytes);
-  read("on_demand", out.on_demand);
-  out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
-  if (!(out.processing_frames >= 0 && out.processing_frames <= 100)) {
-    throw std::invalid_argument("hosts process a packet in 0 to 100 transmissions of a full one");
-  }
-  if (out.ack_bytes == 0 || out.payload_bytes == 0) throw std::invalid_argument("packets have at least one byte");
-  return out;
+template <auto... Members>
+void def_fields(nb::class_<TransportOptions>& bound) {
+  static_assert(sizeof...(Members) + 1 == field_count<TransportOptions>(), "all but the scheduler, which is chosen by name");
+  (bound.def_rw(member_name<Members>().data(), Members), ...);
 }
 
-nb::object queue_lengths(Simulation& self) {
-  std::vector<std::uint32_t> queued;
-  for (const Port& port : self.network().ports()) queued.push_back(port.queued_pkts());
-  return to_array(std::move(queued));
+void bind_options(nb::module_& module) {
+  nb::enum_<Acks>(module, "Acks").value("routed", Acks::routed).value("at_once", Acks::at_once);
+  nb::enum_<RecoveryRules>(module, "RecoveryRules").value("rfc", RecoveryRules::rfc).value("linux", RecoveryRules::linux_kernel);
+  nb::enum_<Connections>(module, "Connections").value("new", Connections::fresh).value("persistent", Connections::persistent);
+  nb::enum_<Rank>(module, "Rank").value("remaining", Rank::remaining).value("sent", Rank::sent);
+  using Options = TransportOptions;
+  nb::class_<Options> bound(module, "TransportOptions");
+  bound.def(nb::init<>());
+  def_fields<
+      &Options::payload_bytes, &Options::header_bytes, &Options::ack_bytes, &Options::mptcp_bytes,
+      &Options::mptcp_ack_bytes, &Options::initial_window, &Options::ssthresh, &Options::initial_rto_ps,
+      &Options::min_rto_ps, &Options::max_rto_ps, &Options::first_rto_ps, &Options::timer_scan_ps,
+      &Options::delayed_ack_ps, &Options::processing_frames, &Options::processing_seed, &Options::fixed_rto,
+      &Options::probe_after, &Options::max_window, &Options::connections, &Options::rank, &Options::smallest_first,
+      &Options::sack, &Options::ecn, &Options::acks, &Options::reinject, &Options::ack_gaps, &Options::recovery,
+      &Options::handshake, &Options::dup_threshold, &Options::join_after_ps, &Options::join_after_bytes,
+      &Options::on_demand, &Options::nic_queue_pkts, &Options::send_buffer, &Options::receive_buffer,
+      &Options::subflow_buffer>(bound);
+  bound.def_prop_rw(
+      "scheduler", [](const Options& self) { return self.scheduler->name; },
+      [](Options& self, std::string_view name) { self.scheduler = &scheduler(name); });
+}
+
+auto queue_lengths(Simulation& self) {
+  return column_of(self.network().ports(), &Port::queued_pkts);
 }
 
 // For each subflow, the time a packet of `size_bytes` would take on the path, and on the path and back, if it were sent
 // now and all queues stood still, in ps.
-nb::object path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
+auto path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
   std::vector<Time> out;
   std::vector<Time> round_trip;
   const auto of = [&](const Path& path) {
@@ -181,7 +140,7 @@ nb::object path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
     out.push_back(of(subflow.forward));
     round_trip.push_back(out.back() + of(subflow.back));
   }
-  return nb::make_tuple(to_array(std::move(out)), to_array(std::move(round_trip)));
+  return std::pair(to_array(std::move(out)), to_array(std::move(round_trip)));
 }
 
 nb::dict flow_readings(const Simulation& self) {
@@ -206,21 +165,12 @@ nb::dict flow_readings(const Simulation& self) {
 }
 
 nb::dict datagram_readings(const Simulation& self) {
-  std::vector<std::uint32_t> sent;
-  std::vector<std::uint32_t> refused;
-  std::vector<std::uint32_t> lost;
-  std::vector<std::uint32_t> received;
-  for (const DatagramSource& source : self.datagrams()) {
-    sent.push_back(source.emitted - source.refused);
-    refused.push_back(source.refused);
-    lost.push_back(self.lost_datagrams(lost.size()));
-    received.push_back(source.received);
-  }
+  const auto& sources = self.datagrams();
   nb::dict out;
-  out["sent_pkts"] = to_array(std::move(sent));
-  out["refused_pkts"] = to_array(std::move(refused));
-  out["lost_pkts"] = to_array(std::move(lost));
-  out["received_pkts"] = to_array(std::move(received));
+  out["sent_pkts"] = column_of(sources, [](const DatagramSource& source) { return source.emitted - source.refused; });
+  out["refused_pkts"] = column_of(sources, &DatagramSource::refused);
+  out["lost_pkts"] = column_of(std::views::iota(std::size_t{0}, sources.size()), [&](std::size_t i) { return self.lost_datagrams(i); });
+  out["received_pkts"] = column_of(sources, &DatagramSource::received);
   return out;
 }
 
@@ -233,36 +183,27 @@ nb::dict noise_readings(const Simulation& self) {
   return out;
 }
 
-// One array with a value for each subflow.
-template <class Value>
-nb::object column_of(Simulation& self, Value value) {
-  std::vector<decltype(value(std::uint32_t{0}))> out;
-  const auto count = static_cast<std::uint32_t>(self.tcp().subflows().size());
-  out.reserve(count);
-  for (std::uint32_t i = 0; i < count; ++i) out.push_back(value(i));
-  return to_array(std::move(out));
-}
-
 nb::dict subflow_readings(Simulation& self) {
   const Tcp& tcp = self.tcp();
+  const auto numbers = std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(tcp.subflows().size()));
   const auto sender = [&](std::uint32_t i) -> const SenderState& { return tcp.subflows()[i].sender; };
   const Time now = self.now();
   nb::dict out;
-  out["window_pkts"] = column_of(self, [&](std::uint32_t i) { return tcp.window_pkts(i); });
-  out["srtt_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.srtt; });
-  out["rttvar_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.variance; });
-  out["retransmits"] = column_of(self, [&](std::uint32_t i) { return sender(i).retransmits; });
-  out["timeouts"] = column_of(self, [&](std::uint32_t i) { return sender(i).timeouts; });
-  out["acked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.una() - sender(i).abandoned; });
-  out["acked_bytes"] = column_of(self, [&](std::uint32_t i) {
+  out["window_pkts"] = column_of(numbers, [&](std::uint32_t i) { return tcp.window_pkts(i); });
+  out["srtt_ps"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).rtt.srtt; });
+  out["rttvar_ps"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).rtt.variance; });
+  out["retransmits"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).retransmits; });
+  out["timeouts"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).timeouts; });
+  out["acked_pkts"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).board.una() - sender(i).abandoned; });
+  out["acked_bytes"] = column_of(numbers, [&](std::uint32_t i) {
     const Subflow& subflow = tcp.subflows()[i];
     return std::uint64_t{subflow.sender.board.una() - subflow.sender.abandoned} * tcp.connections()[subflow.connection].payload_bytes;
   });
-  out["unacked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
-  out["notsent_bytes"] = column_of(self, [&](std::uint32_t i) { return tcp.unsent_bytes(i); });
-  out["busy_ps"] = column_of(self, [&](std::uint32_t i) { return tcp.busy(i, now); });
-  out["rwnd_limited_ps"] = column_of(self, [&](std::uint32_t i) { return tcp.rwnd_limited(i, now); });
-  out["established"] = column_of(self, [&](std::uint32_t i) { return std::uint8_t{sender(i).established}; });
+  out["unacked_pkts"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
+  out["notsent_bytes"] = column_of(numbers, [&](std::uint32_t i) { return tcp.unsent_bytes(i); });
+  out["busy_ps"] = column_of(numbers, [&](std::uint32_t i) { return tcp.busy(i, now); });
+  out["rwnd_limited_ps"] = column_of(numbers, [&](std::uint32_t i) { return tcp.rwnd_limited(i, now); });
+  out["established"] = column_of(numbers, [&](std::uint32_t i) { return std::uint8_t{sender(i).established}; });
   return out;
 }
 
@@ -303,11 +244,21 @@ void bind_configuration(nb::module_& module) {
   nb::class_<AgentConfig>(module, "Agent")
       .def(
           "__init__",
-          [](AgentConfig* self, const std::vector<nb::bytes>& programs, Time delay, Time jitter, std::uint64_t report_us,
-             std::uint32_t seed, const nb::callable& answer) {
-            new (self) AgentConfig(agent_of(programs, delay, jitter, report_us, seed, answer));
+          [](AgentConfig* self, const std::vector<nb::bytes>& programs, Time delay, Time jitter, Time report,
+             std::uint32_t seed, const AnswerOfAgent& answer) {
+            new (self) AgentConfig(agent_of(programs, delay, jitter, report, seed, answer));
           },
-          nb::kw_only(), "programs"_a, "delay_ps"_a, "jitter_ps"_a, "report_us"_a, "seed"_a, "answer"_a);
+          nb::kw_only(), "programs"_a, "delay_ps"_a, "jitter_ps"_a, "report_ps"_a, "seed"_a, "answer"_a);
+  nb::class_<AgentCommand>(module, "AgentCommand")
+      .def(
+          "__init__",
+          [](AgentCommand* self, std::uint32_t event, std::uint32_t subflow, std::optional<std::uint64_t> window_bytes,
+             std::optional<std::uint64_t> rate_bytes_per_s, std::optional<std::uint32_t> program,
+             std::vector<ControlTuple> controls, bool fall_back) {
+            new (self) AgentCommand{event, subflow, window_bytes, rate_bytes_per_s, program, std::move(controls), fall_back};
+          },
+          nb::kw_only(), "event"_a, "subflow"_a, "window_bytes"_a.none(), "rate_bytes_per_s"_a.none(), "program"_a.none(),
+          "controls"_a, "fall_back"_a);
 }
 
 }  // namespace
@@ -323,14 +274,15 @@ void bind_simulation(nb::module_& module) {
 #else
   module.attr("COMPILER") = "g++ " __VERSION__;
 #endif
+  bind_options(module);
   bind_configuration(module);
   nb::class_<Simulation>(module, "Simulation")
       .def(
           "__init__",
-          [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowConfig>& flows,
+          [](Simulation* self, const NetworkPlan& plan, const TransportOptions& options, const std::vector<FlowConfig>& flows,
              const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise,
              const std::optional<AgentConfig>& agent, std::uint32_t threads) {
-            new (self) Simulation(network_config(plan), options_of(options), flows, datagrams, noise, agent, threads);
+            new (self) Simulation(network_config(plan), options, flows, datagrams, noise, agent, threads);
           },
           "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramConfig>{}, "noise"_a = nb::none(),
           "agent"_a = nb::none(), "threads"_a = 1)
@@ -340,15 +292,15 @@ void bind_simulation(nb::module_& module) {
       .def("set_port_rate", &Simulation::set_port_rate, "port"_a, "rate_bps"_a)
       .def("restart_max_queues", &Simulation::restart_max_queues)
       .def("hops", [](Simulation& self) { return self.totals().hops; })
-      .def("ports", [](Simulation& self) { return network_readings(self.network(), self.totals()); })
+      .def("ports", [](Simulation& self) { return network_readings(self.network(), self.totals()); }, nb::sig("def ports(self) -> fabric.readings.SimulatedCounters"))
       .def("queues", queue_lengths)
       .def("path_delays", path_delays, "size_bytes"_a, "now_ps"_a)
-      .def("flows", flow_readings)
-      .def("datagrams", datagram_readings)
+      .def("flows", flow_readings, nb::sig("def flows(self) -> fabric.readings.FlowReadings"))
+      .def("datagrams", datagram_readings, nb::sig("def datagrams(self) -> fabric.readings.DatagramReadings"))
       .def("descriptors_in_use", [](Simulation& self) { return self.descriptors_in_use(); })
-      .def("noise", noise_readings)
-      .def("agent", agent_readings)
-      .def("subflows", subflow_readings)
+      .def("noise", noise_readings, nb::sig("def noise(self) -> fabric.readings.NoiseReadings"))
+      .def("agent", agent_readings, nb::sig("def agent(self) -> fabric.readings.AgentReadings"))
+      .def("subflows", subflow_readings, nb::sig("def subflows(self) -> fabric.readings.SubflowReadings"))
       .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflow(subflow).forward); },
            "subflow"_a)
       .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflow(subflow).back); },

@@ -24,9 +24,9 @@ constexpr double kPaced = 1.2;
 // The timeout before a round trip was measured. Unless it is given, connections that are open when their data comes
 // have the timeout that a handshake on the idle path would give (RFC 6298, section 2).
 Time first_rto(const TransportOptions& options, const Network& network, const Subflow& subflow) {
-  if (options.first_rto > 0) return options.first_rto;
-  if (options.fixed_rto) return options.min_rto;
-  if (options.handshake) return options.initial_rto;
+  if (options.first_rto_ps > 0) return options.first_rto_ps;
+  if (options.fixed_rto) return options.min_rto_ps;
+  if (options.handshake) return options.initial_rto_ps;
   Time round_trip = 0;
   for (const Path* path : {&subflow.forward, &subflow.back}) {
     for (const PortId id : path->span()) {
@@ -34,7 +34,7 @@ Time first_rto(const TransportOptions& options, const Network& network, const Su
       round_trip += port.transmission_time(options.ack_bytes) + port.delay();
     }
   }
-  return std::max(options.min_rto, std::min(3 * round_trip, options.initial_rto));
+  return std::max(options.min_rto_ps, std::min(3 * round_trip, options.initial_rto_ps));
 }
 
 // Keeps a clock of a socket, which runs while `on`.
@@ -69,7 +69,7 @@ class Tcp::Endpoint {
   // A SYN has arrived. The packet carries the answer.
   void answer_syn(PacketId id, Time now) {
     stack_.segments[id].carries = Carries::syn_acknowledgement;
-    if (options().ack_at_once) {
+    if (options().acks == Acks::at_once) {
       const Time sent = stack_.segments[id].sent;
       stack_.network.pool().release(id);
       return established(sent, now);
@@ -95,13 +95,13 @@ class Tcp::Endpoint {
   void begin_anew() {
     const Seq next = sender_.board.next();
     connection_.unsettle(number_);
-    sender_.ssthresh = options().initial_ssthresh;
+    sender_.ssthresh = options().ssthresh;
     sender_.rtt = {};
     sender_.rto = first_rto(options(), stack_.network, subflow_);
     sender_.recover = sender_.retransmit_next = sender_.alpha_end = sender_.reduced_until = next;
     sender_.delivered_order = sender_.transmissions;
     sender_.dup_acks = 0;
-    sender_.dup_threshold = options().dup_threshold;
+    sender_.dup_threshold = options().duplicates();
     sender_.inflation = 0;
     sender_.backoff = 0;
     sender_.recovery = Recovery::open;
@@ -135,7 +135,7 @@ class Tcp::Endpoint {
     if (watched && !datapath().may_send(now)) return false;
     if (!retransmission && !tcp_.has_data_for(connection_, number_)) {
       connection_.blocked = true;
-      if (board.outstanding() == 0 || options().receive_buffer_pkts != 0) update_clocks(now);
+      if (board.outstanding() == 0 || options().receive_buffer != 0) update_clocks(now);
       return false;
     }
     if (subflow_.owns_first_port) {
@@ -195,7 +195,7 @@ class Tcp::Endpoint {
     const bool others = tcp_.binds_early(connection_) || (moved && connection_.blocked);
     if (connection_.multipath() && others) tcp_.distribute(connection_, now);
     send_all(now);
-    if (sender_.board.outstanding() == 0 || options().receive_buffer_pkts != 0) update_clocks(now);
+    if (sender_.board.outstanding() == 0 || options().receive_buffer != 0) update_clocks(now);
   }
 
   // ---- Timeouts.
@@ -255,11 +255,11 @@ class Tcp::Endpoint {
     if (options().sack && receiver_.arrivals.held() != 0 && fresh && !is_next) note_block(segment.seq);
     const bool calm = in_order && marked == receiver_.last_marked && connection_.completed == kNever &&
                       (!options().ack_gaps || connection_.arrivals.held() == 0);
-    if (options().delayed_ack != 0 && calm && receiver_.unanswered == 0) {
+    if (options().delayed_ack_ps != 0 && calm && receiver_.unanswered == 0) {
       receiver_.unanswered = 1;
       receiver_.first_unanswered = answered;
       stack_.network.pool().release(id);
-      const Time when = stack_.clock.after(now, options().delayed_ack);
+      const Time when = stack_.clock.after(now, options().delayed_ack_ps);
       stack_.timers.set(receiver_.delayed, Alarm::delayed_ack, number_, when);
       return;
     }
@@ -309,7 +309,7 @@ class Tcp::Endpoint {
   }
 
   // Whether proportional rate reduction (RFC 6937) governs fast recovery.
-  [[nodiscard]] bool reduces_proportionally() const { return options().linux_recovery && options().sack; }
+  [[nodiscard]] bool reduces_proportionally() const { return options().linux_recovery() && options().sack; }
 
   [[nodiscard]] bool has_window(bool retransmission) const {
     const bool reduces = reduces_proportionally() && !connection_.control->by_agent;
@@ -361,7 +361,7 @@ class Tcp::Endpoint {
   bool advance_connection(const Segment& ack) {
     const bool moved = before(connection_.una, ack.dsn) || ack.window_end > connection_.window_end;
     if (before(connection_.una, ack.dsn)) connection_.una = ack.dsn;
-    if (options().receive_buffer_pkts != 0) connection_.window_end = std::max(connection_.window_end, ack.window_end);
+    if (options().receive_buffer != 0) connection_.window_end = std::max(connection_.window_end, ack.window_end);
     return moved;
   }
 
@@ -377,13 +377,13 @@ class Tcp::Endpoint {
     sender_.rtt.sample(std::max<Time>(rtt, 1));
     path_.rtt_s = static_cast<double>(sender_.rtt.srtt) * 1e-12;
     if (options().fixed_rto) {
-      sender_.rto = options().min_rto;
+      sender_.rto = options().min_rto_ps;
       return;
     }
     const Time spread = 4 * sender_.rtt.variance;
-    const Time rto = options().linux_recovery ? sender_.rtt.srtt + std::max(spread, options().min_rto)
-                                              : std::max(sender_.rtt.srtt + spread, options().min_rto);
-    sender_.rto = std::min(rto, options().max_rto);
+    const Time rto = options().linux_recovery() ? sender_.rtt.srtt + std::max(spread, options().min_rto_ps)
+                                              : std::max(sender_.rtt.srtt + spread, options().min_rto_ps);
+    sender_.rto = std::min(rto, options().max_rto_ps);
   }
 
   // Restarts the retransmission timer, or stops it when nothing is outstanding.
@@ -393,9 +393,9 @@ class Tcp::Endpoint {
       return;
     }
     const std::uint8_t doublings = options().fixed_rto ? std::uint8_t{0} : std::min(sender_.backoff, kMaxBackoff);
-    const Time expires = stack_.clock.after(now, std::min(sender_.rto << doublings, options().max_rto));
+    const Time expires = stack_.clock.after(now, std::min(sender_.rto << doublings, options().max_rto_ps));
     // A stack that scans its timers periodically sees one at the first scan after it has expired.
-    const Time scan = options().timer_scan;
+    const Time scan = options().timer_scan_ps;
     const Time seen = scan == 0 ? expires : (expires + scan - 1) / scan * scan;
     stack_.timers.set(sender_.retransmission, Alarm::retransmission, number_, seen);
   }
@@ -405,7 +405,7 @@ class Tcp::Endpoint {
   void acknowledged_with_sack(const Acknowledgement& ack, std::uint32_t fresh, Time now) {
     // A duplicate acknowledgement means that a segment may be lost: the window does not grow until that is known
     // (RFC 5681, section 3.2), unless packets are reordered all the time.
-    const bool orderly = fresh != 0 || sender_.dup_threshold > options().dup_threshold;
+    const bool orderly = fresh != 0 || sender_.dup_threshold > options().duplicates();
     for (std::uint8_t i = 0; i < ack.block_count; ++i) fresh += sender_.board.sack(ack.blocks[i]);
     react_to_marks(ack, fresh);
     raise_threshold(sender_.board.take_reordering());
@@ -470,18 +470,18 @@ class Tcp::Endpoint {
   // How many segments must have overtaken another before that counts as lost. A sender waits for a window's worth at
   // most (RFC 4653), and for no more than can still arrive.
   [[nodiscard]] std::uint32_t threshold() const {
-    if (sender_.dup_threshold > options().dup_threshold) {
+    if (sender_.dup_threshold > options().duplicates()) {
       const auto window = static_cast<std::uint32_t>(path_.window);
-      return std::max(options().dup_threshold, std::min(sender_.dup_threshold, window));
+      return std::max(options().duplicates(), std::min(sender_.dup_threshold, window));
     }
-    if (!options().linux_recovery) return sender_.dup_threshold;
+    if (!options().linux_recovery()) return sender_.dup_threshold;
     const std::uint32_t outstanding = sender_.board.outstanding();
     if (outstanding > sender_.dup_threshold || outstanding < 2) return sender_.dup_threshold;
     return tcp_.has_data_for(connection_, number_) ? sender_.dup_threshold : outstanding - 1;
   }
 
   void raise_threshold(std::uint32_t reordering) {
-    if (!options().adapts_to_reordering) return;
+    if (!options().adapts_to_reordering()) return;
     sender_.dup_threshold = std::max(sender_.dup_threshold, std::min(reordering, kMaxReordering));
   }
 
@@ -516,8 +516,8 @@ class Tcp::Endpoint {
   // The segment thought lost is acknowledged before any retransmission can have been.
   [[nodiscard]] bool is_spurious(const Segment& ack) const {
     const bool may = sender_.recovery == Recovery::fast ||
-                     (options().linux_recovery && sender_.recovery == Recovery::timeout);
-    return may && options().adapts_to_reordering && sender_.before_loss.known &&
+                     (options().linux_recovery() && sender_.recovery == Recovery::timeout);
+    return may && options().adapts_to_reordering() && sender_.before_loss.known &&
            !before(sender_.before_loss.transmissions, ack.order);
   }
 
@@ -615,7 +615,7 @@ class Tcp::Endpoint {
     ack.order = of.order;
     ack.seq = receiver_.arrivals.next();
     ack.dsn = connection_.arrivals.next();
-    ack.window_end = options().receive_buffer_pkts == 0 ? kNone : ack.dsn + options().receive_buffer_pkts;
+    ack.window_end = options().receive_buffer == 0 ? kNone : ack.dsn + options().receive_buffer;
     ack.carries = Carries::acknowledgement;
     ack.marked = marked;
     ack.block_count = 0;
@@ -625,7 +625,7 @@ class Tcp::Endpoint {
     }
     receiver_.unanswered = 0;
     receiver_.delayed.at = kNever;
-    if (options().ack_at_once) {
+    if (options().acks == Acks::at_once) {
       const Acknowledgement content = tcp_.acknowledgement(id);
       stack_.network.pool().release(id);
       return acknowledged(content, now);
@@ -663,7 +663,7 @@ class Tcp::Endpoint {
   // The congestion window has room, there is data to send, and the receiver has no room for it. The window of MPTCP is
   // the connection's: data beyond it is bound to no subflow.
   [[nodiscard]] bool waits_for_receiver() const {
-    if (options().receive_buffer_pkts == 0 || connection_.multipath()) return false;
+    if (options().receive_buffer == 0 || connection_.multipath()) return false;
     return connection_.next != connection_.segments && connection_.next == connection_.window_end && has_window(false);
   }
 
@@ -717,7 +717,7 @@ void TcpTables::add_flow(const TransportOptions& options, Network& network, cons
   }
   connection.start = flow.start;
   connection.dscp = checked_dscp(flow.dscp);
-  if (options.receive_buffer_pkts != 0) connection.window_end = options.receive_buffer_pkts;
+  if (options.receive_buffer != 0) connection.window_end = options.receive_buffer;
   for (const SubflowConfig& wanted : flow.subflows) add_subflow(options, network, wanted, number);
 }
 
@@ -736,8 +736,8 @@ void TcpTables::add_subflow(const TransportOptions& options, Network& network, c
     throw std::invalid_argument("no path joins the ends of a subflow");
   }
   subflow.sender.rto = first_rto(options, network, subflow);
-  subflow.sender.ssthresh = options.initial_ssthresh;
-  subflow.sender.dup_threshold = options.dup_threshold;
+  subflow.sender.ssthresh = options.ssthresh;
+  subflow.sender.dup_threshold = options.duplicates();
   paths_[subflows_.size() - 1].window = options.initial_window;
 }
 
@@ -880,7 +880,7 @@ void Tcp::start(std::uint32_t number, Time now) {
   Connection& connection = connections_[number];
   connection.open = true;
   connection.started = now;
-  if (stack_.options.persistent) take_over_idle(connection);
+  if (stack_.options.connections == Connections::persistent) take_over_idle(connection);
   if (stack_.options.handshake) return Endpoint(*this, connection.first).connect(now);
   subflows_[connection.first].sender.established = true;
   first_established(connection, now);
@@ -917,10 +917,10 @@ void Tcp::take_over_idle(const Connection& connection) {
 void Tcp::first_established(Connection& connection, Time now) {
   const TransportOptions& options = stack_.options;
   connection.alone = true;
-  const bool waits = options.join_after != 0 || options.join_after_bytes != 0 || options.on_demand;
+  const bool waits = options.join_after_ps != 0 || options.join_after_bytes != 0 || options.on_demand;
   if (!connection.multipath() || !waits) return join(connection, now);
-  if (options.join_after == 0) return;
-  stack_.timers.schedule(Alarm::join, subflows_[connection.first].connection, stack_.clock.after(now, options.join_after));
+  if (options.join_after_ps == 0) return;
+  stack_.timers.schedule(Alarm::join, subflows_[connection.first].connection, stack_.clock.after(now, options.join_after_ps));
 }
 
 // The other subflows join, unless they did before.
@@ -987,7 +987,7 @@ void Tcp::close(Connection& connection, Time now) {
     sender.bound = {};
     endpoint.update_clocks(now);
   }
-  if (stack_.options.persistent) idle(connection).push_back(subflows_[connection.first].connection);
+  if (stack_.options.connections == Connections::persistent) idle(connection).push_back(subflows_[connection.first].connection);
   if (connection.then == kNone) return;
   stack_.timers.schedule(Alarm::follow, connection.then, now + connections_[connection.then].start);
 }
@@ -1012,7 +1012,7 @@ Time Tcp::rwnd_limited(std::uint32_t subflow, Time now) const {
 
 std::uint64_t Tcp::unsent_bytes(std::uint32_t subflow) const {
   const Subflow& of = subflows_[subflow];
-  return fabric::unsent_bytes(connections_[of.connection], of.sender, stack_.options.send_buffer_pkts);
+  return fabric::unsent_bytes(connections_[of.connection], of.sender, stack_.options.send_buffer);
 }
 
 // ---- Which subflow carries which data.
@@ -1062,7 +1062,7 @@ void Tcp::distribute_early(Connection& connection, Time now) {
 void Tcp::bind(Connection& connection) {
   const std::span<SubflowView> views = views_.subspan(connection.first, connection.count);
   const Scheduler& scheduler = *stack_.options.scheduler;
-  while (connection.has_new(stack_.options.send_buffer_pkts)) {
+  while (connection.has_new(stack_.options.send_buffer)) {
     if (connection.burst_left == 0 || !views[connection.last_chosen].takes) {
       const std::uint32_t chosen = scheduler.choose(views, connection.last_chosen);
       if (chosen == kNone) return;
@@ -1085,8 +1085,8 @@ SubflowView Tcp::view(std::uint32_t subflow) {
   SubflowView out{.takes = sender.established, .joined = sender.established, .srtt_s = path.rtt_s};
   if (options.scheduler->burst_bytes == 0) return out;
   sender.max_held_pkts = std::max(sender.max_held_pkts, kWindowsHeld * std::max(path.window, options.initial_window));
-  if (options.subflow_buffer_pkts != 0) {
-    sender.max_held_pkts = std::min(sender.max_held_pkts, static_cast<double>(options.subflow_buffer_pkts));
+  if (options.subflow_buffer != 0) {
+    sender.max_held_pkts = std::min(sender.max_held_pkts, static_cast<double>(options.subflow_buffer));
   }
   const double pacing = sender.in_slow_start(path.window) ? kPacedInSlowStart : kPaced;
   out.rate_pps = path.rtt_s > 0 ? pacing * path.window / path.rtt_s : 0;
@@ -1100,7 +1100,7 @@ bool Tcp::has_data_for(Connection& connection, std::uint32_t subflow) {
   SeqQueue& bound = subflows_[subflow].sender.bound;
   while (!bound.empty() && before(bound.front(), connection.una)) bound.pop();  // another subflow has carried it
   if (!bound.empty()) return true;
-  return !binds_early(connection) && connection.has_new(stack_.options.send_buffer_pkts);
+  return !binds_early(connection) && connection.has_new(stack_.options.send_buffer);
 }
 
 // The data that this subflow sends next. There must be some.

@@ -8,7 +8,7 @@
 //
 // minTCP (pFabric, SIGCOMM 2013, section 4.3) reacts to timeouts alone, which are all equally long: `fixed_rto`, and a
 // duplicate threshold that is never reached. After `probe_after` of them in a row it sends one probe at each timeout,
-// until any acknowledgement comes. `linux_recovery` adds three things: the window shrinks in proportion to what arrives
+// until any acknowledgement comes. `recovery=linux` adds three things: the window shrinks in proportion to what arrives
 // (RFC 6937), spurious timeouts are undone too, and the duplicate threshold falls at the end of the data (RFC 5827).
 #pragma once
 

@@ -26,7 +26,7 @@ from analysis.live_page import Drawing, View, draw, encode, longest, short_float
 from common.errors import RefabricError, StoreError
 from controllers.routing import per_packet
 from engines.core_setup.setup import built, plan_of
-from engines.core_setup.stack import stack_of
+from engines.core_setup.stack import transport_options
 from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.registry import STEADY_STATE
 from harness import labels
@@ -258,7 +258,7 @@ def paths(scene: Scene) -> list[list[int]]:
         return []
     spec, topology = scene.spec, scene.topology
     try:
-        simulation = built(spec, topology, scene.flows, plan_of(spec, topology), stack_of(spec))
+        simulation = built(spec, topology, scene.flows, plan_of(spec, topology), transport_options(spec))
         subflows = sum(flow.subflows for flow in scene.flows)
         ports = [simulation.path(subflow) for subflow in range(subflows)]
     except (RefabricError, ValueError, IndexError):  # such flows have no path before they start

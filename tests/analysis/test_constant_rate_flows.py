@@ -11,7 +11,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_datagrams, core_flows, stack_of
+from engines.core_setup.stack import core_datagrams, core_flows, transport_options
 from engines.emulation.engine import MininetEngine
 from engines.simulation.engine import SimulatorEngine
 from fabric._core import Datagrams, Simulation
@@ -60,7 +60,9 @@ def test_what_was_sent_has_arrived_or_is_lost(seed: int) -> None:
     ends = core_datagrams(topology, flows)
     for each in ends:
         each.packets = 500
-    simulation = Simulation(plan_of(of, topology), stack_of(of), core_flows(of, topology, flows), ends)
+    simulation = Simulation(
+        plan_of(of, topology), transport_options(of), core_flows(of, topology, flows), ends
+    )
     simulation.run_until(10**13)
     found, ports = simulation.datagrams(), simulation.ports()
     accounted = found["received_pkts"] + found["lost_pkts"] + found["refused_pkts"]
@@ -76,7 +78,7 @@ def test_two_at_an_overloaded_port_share_it_by_their_rates() -> None:
     topology = topos.build("star", {"n": 4})
     rates = [round(share * RATE_MBPS * 1e6) for share in (1.0, 0.5)]
     ends = [Datagrams(rate_bps=rate, path=(nic, 3, 5, 5)) for nic, rate in enumerate(rates)]
-    simulation = Simulation(plan_of(of, topology), stack_of(of), [], ends)
+    simulation = Simulation(plan_of(of, topology), transport_options(of), [], ends)
     simulation.run_until(20 * 10**12)
     received = simulation.datagrams()["received_pkts"].astype(np.int64)
     assert received.sum() == pytest.approx(20 * RATE_MBPS * 1e6 / 8 / FRAME, rel=0.001)

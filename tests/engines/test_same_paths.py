@@ -15,7 +15,7 @@ from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import DIGITS, path
 from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_flows, stack_of
+from engines.core_setup.stack import core_flows, transport_options
 from fabric._core import Simulation
 from model.flows import STRIDE, planned_flows
 from model.network_plan import plan_for, port_names, ports_along
@@ -36,7 +36,9 @@ def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
     )
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
-    simulation = Simulation(plan_of(spec, topology), stack_of(spec), core_flows(spec, topology, flows))
+    simulation = Simulation(
+        plan_of(spec, topology), transport_options(spec), core_flows(spec, topology, flows)
+    )
     tables, routing_seed = ecmp_groups(topology), sub_seed(seed, "routing")
     ports = port_names(topology)
     different = set()
@@ -62,7 +64,9 @@ def test_the_core_sends_where_the_policy_digits_says() -> None:
     """BCube's plain TCP takes one path per pair of servers."""
     topology = topos.build(BCUBE.topology.kind, BCUBE.topology.params)
     tables, flows = ecmp_groups(topology), planned_flows(BCUBE, topology)
-    simulation = Simulation(plan_of(BCUBE, topology), stack_of(BCUBE), core_flows(BCUBE, topology, flows))
+    simulation = Simulation(
+        plan_of(BCUBE, topology), transport_options(BCUBE), core_flows(BCUBE, topology, flows)
+    )
     for flow in flows:
         five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, PROTO_TCP, flow.cport, flow.port)
         nodes = path(topology, tables, DIGITS, 1, five_tuple)

@@ -14,7 +14,7 @@ from controllers.hashing import FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import Application, FlowCount, FlowRates, Network
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_flows, stack_of
+from engines.core_setup.stack import PS_PER_S, core_flows, transport_options
 from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
 from fabric._core import Simulation, VirtualFabric
 from model.flows import planned_flows
@@ -50,7 +50,7 @@ def _simulation() -> tuple[Simulation, SimulatedNetwork]:
         seed=2,
     )
     flows = planned_flows(spec, FT4)
-    simulation = Simulation(plan_of(spec, FT4), stack_of(spec), core_flows(spec, FT4, flows))
+    simulation = Simulation(plan_of(spec, FT4), transport_options(spec), core_flows(spec, FT4, flows))
     return simulation, SimulatedNetwork(spec, FT4, flows, simulation)
 
 

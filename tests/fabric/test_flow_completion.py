@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import pytest
 
 from engines.core_setup.setup import ideal_s
-from engines.core_setup.stack import Stack, stack_of
-from fabric._core import Flow, Simulation
+from engines.core_setup.stack import assign, transport_options
+from fabric._core import Flow, Simulation, TransportOptions
 from model.spec import LinkSpec, RunSpec, StackSpec
 from tests.support.core_networks import one_switch
 
@@ -21,9 +20,11 @@ NEVER = 2**63 - 1
 SECOND = 10**12
 
 
-def stack(**changes: object) -> Stack:
+def stack(**changes: object) -> TransportOptions:
     spec = RunSpec(LinkSpec(10.0), stack=StackSpec(delayed_ack_ms=0, processing_frames=0))
-    return dataclasses.replace(stack_of(spec), **changes)  # type: ignore[arg-type]
+    options = transport_options(spec)
+    assign(options, changes)
+    return options
 
 
 def flow(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from engines.core_setup.stack import Stack, stack_of
-from fabric._core import Flow, Simulation
+from engines.core_setup.stack import assign, transport_options
+from fabric._core import Flow, Simulation, TransportOptions
 from fabric.plan import NetworkPlan
 from model.spec import LinkSpec, RunSpec
 from tests.support.core_networks import one_switch
@@ -24,18 +24,13 @@ PACKET_PS = PACKET * 8 * S // RATE_BPS
 ACK_PS = ACK * 8 * S // RATE_BPS
 
 
-def stack(**wanted: Any) -> Stack:
-    """Return a stack that sends at once and acknowledges every segment, with a min RTO of 200 ms and the
-    engine's defaults."""
-    base = dataclasses.replace(
-        stack_of(RunSpec(LinkSpec(10.0))),
-        payload_bytes=PAYLOAD,
-        header_bytes=HEADER,
-        ack_bytes=ACK,
-        delayed_ack_ps=0,
-        processing_frames=0.0,
-    )
-    return dataclasses.replace(base, **wanted)
+def stack(**wanted: Any) -> TransportOptions:
+    """Return options of hosts that send at once and acknowledge every segment, with a min RTO of 200 ms and
+    the engine's defaults."""
+    options = transport_options(RunSpec(LinkSpec(10.0)))
+    plain = {"payload_bytes": PAYLOAD, "header_bytes": HEADER, "ack_bytes": ACK}
+    assign(options, {**plain, "delayed_ack_ps": 0, "processing_frames": 0.0, **wanted})
+    return options
 
 
 def network(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_flows, stack_of
+from engines.core_setup.stack import core_flows, transport_options
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from fabric._core import Simulation
@@ -66,7 +66,7 @@ def simulate(spec: RunSpec, flows: Sequence[PlannedFlow], slow_ports: Sequence[i
     plan = plan_of(spec, topology)
     return Simulation(
         _with_bottleneck(plan, slow_ports) if slow_ports else plan,
-        stack_of(spec),
+        transport_options(spec),
         core_flows(spec, topology, flows),
     )
 

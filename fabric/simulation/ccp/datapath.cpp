@@ -64,7 +64,7 @@ void Datapath::measure_flight() {
   of[CCP_PACKETS_IN_FLIGHT] = flight;
   of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
   if (!agents_.read.has(CCP_BYTES_PENDING)) return;
-  of[CCP_BYTES_PENDING] = unsent_bytes(connection_, sender_, stack_.options.send_buffer_pkts) + std::uint64_t{board.outstanding()} * mss();
+  of[CCP_BYTES_PENDING] = unsent_bytes(connection_, sender_, stack_.options.send_buffer) + std::uint64_t{board.outstanding()} * mss();
 }
 
 void Datapath::measure_rates(const DeliverySample& sample) {

@@ -115,7 +115,7 @@ def test_a_subflow_that_has_not_joined_holds_nothing_up(scheduler: str) -> None:
     """Alone, the first subflow fills its link, as a connection of one subflow does, before another joins and
     after it has left."""
     alone = Simulation(network(4, delay_ps=MS, queue_pkts=20), stack(handshake=True), [tcp(TWO_PATHS[:1])])
-    simulation = on_demand(scheduler=scheduler, send_buffer_pkts=2000)
+    simulation = on_demand(scheduler=scheduler, send_buffer=2000)
     before, after = [], []
     for each in (alone, simulation):
         each.run_until(3 * S)
@@ -137,7 +137,7 @@ def test_a_subflow_that_has_not_joined_holds_nothing_up(scheduler: str) -> None:
 def test_a_subflow_that_times_out_alone_keeps_its_data(scheduler: str, closes: bool) -> None:
     """The receiver's first link is down for a second, while no other subflow has joined, or after the other
     has left. What was bound to the first subflow is sent when the link is back."""
-    simulation = on_demand(1200, scheduler=scheduler, send_buffer_pkts=2000)
+    simulation = on_demand(1200, scheduler=scheduler, send_buffer=2000)
     simulation.run_until(50 * MS)
     if closes:
         assert simulation.open_subflow(1)

@@ -28,7 +28,7 @@ def test_where_the_send_buffer_is_the_limit_the_faster_path_is_taken_first() -> 
     plan = with_delay(network(4), {1: 50 * MS, 3: 50 * MS})
     shares = {}
     for name in ("min_rtt", "round_robin"):
-        simulation = Simulation(plan, stack(send_buffer_pkts=8, scheduler=name), [tcp(TWO_PATHS)])
+        simulation = Simulation(plan, stack(send_buffer=8, scheduler=name), [tcp(TWO_PATHS)])
         simulation.run_until(20 * S)
         fast, slow = carried(simulation)
         shares[name] = fast / (fast + slow)
@@ -50,7 +50,7 @@ def test_without_limits_every_path_is_filled(name: str) -> None:
 
 def test_a_burst_goes_to_the_subflow_that_sends_it_soonest_and_stays_there() -> None:
     """45 segments are bound to the first, whatever its window, the next 45 to the other."""
-    options = stack(scheduler="burst", subflow_buffer_pkts=0, initial_window=20.0)
+    options = stack(scheduler="burst", subflow_buffer=0, initial_window=20.0)
     simulation = Simulation(network(4), options, [tcp(TWO_PATHS, pkts=90)])
     simulation.run_until(10 * S)
     assert int(simulation.flows()["delivered_bytes"][0]) == 90 * PAYLOAD
@@ -65,7 +65,7 @@ def test_a_burst_goes_to_the_subflow_that_sends_it_soonest_and_stays_there() -> 
 def test_a_receive_buffer_bounds_goodput_by_one_buffer_per_round_trip(name: str, subflows: int) -> None:
     """20 segments in at least 4 x 25 ms: 200 a second, at whatever rate."""
     plan = network(4, delay_ps=25 * MS)
-    options = stack(receive_buffer_pkts=20, scheduler=name)
+    options = stack(receive_buffer=20, scheduler=name)
     simulation = Simulation(plan, options, [tcp(TWO_PATHS[:subflows])])
     simulation.run_until(10 * S)
     segments = int(simulation.flows()["delivered_bytes"][0]) / PAYLOAD

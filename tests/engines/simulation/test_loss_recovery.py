@@ -31,8 +31,8 @@ from tests.support.simulated_hosts import (
 KINDS = [
     {"sack": True},
     {"sack": False},
-    {"sack": True, "linux_recovery": True},
-    {"sack": False, "linux_recovery": True},
+    {"sack": True, "recovery": "linux"},
+    {"sack": False, "recovery": "linux"},
 ]
 
 
@@ -106,7 +106,7 @@ def test_out_of_order_segments_and_those_that_close_a_gap_are_acknowledged_at_on
 
 
 def test_a_window_that_is_not_used_does_not_grow() -> None:
-    simulation = Simulation(network(delay_ps=20 * MS), stack(send_buffer_pkts=6), [tcp()])
+    simulation = Simulation(network(delay_ps=20 * MS), stack(send_buffer=6), [tcp()])
     simulation.run_until(10 * S)
     assert float(simulation.subflows()["window_pkts"][0]) <= 12
 
@@ -161,12 +161,12 @@ options_of_hosts = st.fixed_dictionaries(
     {
         "scheduler": st.sampled_from(["min_rtt", "burst", "round_robin"]),
         "delayed_ack_ps": st.sampled_from([0, 40 * MS]),
-        "send_buffer_pkts": st.sampled_from([0, 3, 20]),
-        "receive_buffer_pkts": st.sampled_from([0, 3, 10]),
-        "subflow_buffer_pkts": st.sampled_from([0, 5]),
+        "send_buffer": st.sampled_from([0, 3, 20]),
+        "receive_buffer": st.sampled_from([0, 3, 10]),
+        "subflow_buffer": st.sampled_from([0, 5]),
         "reinject": st.booleans(),
         "handshake": st.booleans(),
-        "ack_at_once": st.booleans(),
+        "acks": st.sampled_from(["routed", "at_once"]),
         "nic_queue_pkts": st.just(5),
         "max_rto_ps": st.just(2 * S),
     }

@@ -21,7 +21,7 @@ def marking() -> NetworkPlan:
 @pytest.mark.parametrize("delayed", [0, 40 * MS])
 @pytest.mark.parametrize("cc", ["reno", "dctcp"])
 def test_marks_keep_the_queue_short_and_the_link_full_without_a_loss(cc: str, delayed: int) -> None:
-    options = stack(ecn=True, delayed_ack_ps=delayed, initial_ssthresh=10.0)
+    options = stack(ecn=True, delayed_ack_ps=delayed, ssthresh=10.0)
     simulation = Simulation(marking(), options, [tcp([(0, 2)], cc=cc), tcp([(1, 2)], cc=cc)])
     simulation.run_until(5 * S)
     before = simulation.flows()["delivered_bytes"].astype(float)
@@ -39,7 +39,7 @@ def test_dctcp_marks_more_and_reduces_less_than_reno() -> None:
     """Its sawtooth is flatter: more packets are marked, and its window seldom falls far."""
     marks, lowest = {}, {}
     for cc in ("reno", "dctcp"):
-        simulation = Simulation(marking(), stack(ecn=True, initial_ssthresh=10.0), [tcp([(0, 2)], cc=cc)])
+        simulation = Simulation(marking(), stack(ecn=True, ssthresh=10.0), [tcp([(0, 2)], cc=cc)])
         windows = []
         for now in range(5 * S, 15 * S, 10 * MS):
             simulation.run_until(now)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engines.core_setup.stack import Stack
-from fabric._core import Simulation, disciplines
+from fabric._core import Simulation, TransportOptions, disciplines
 from fabric.plan import NetworkPlan
 from tests.support.simulated_hosts import HEADER, MS, PACKET, PACKET_PS, PAYLOAD, S, network, stack, tcp
 
@@ -17,10 +16,10 @@ RTO_MS = 20
 NEVER = 1 << 30
 
 
-def mintcp(**wanted: Any) -> Stack:
+def mintcp(**wanted: Any) -> TransportOptions:
     """Return a stack with timeouts of always 20 ms, probes after five of them, and windows of 12 to 15."""
     timeouts = {"min_rto_ps": RTO_MS * MS, "fixed_rto": True, "probe_after": 5}
-    losses = {"dup_threshold": NEVER, "adapts_to_reordering": False}
+    losses = {"dup_threshold": NEVER}
     return stack(**{"initial_window": 12.0, "max_window": 15, **timeouts, **losses, **wanted})
 
 
@@ -83,13 +82,14 @@ def test_line_rate_keeps_its_window_whatever_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("persistent", "start_ps", "goes_on"), [(False, S, False), (True, S, True), (True, MS, False)]
+    ("connections", "start_ps", "goes_on"),
+    [("new", S, False), ("persistent", S, True), ("persistent", MS, False)],
 )
 def test_a_flow_on_an_idle_persistent_connection_goes_on_with_its_window(
-    persistent: bool, start_ps: int, goes_on: bool
+    connections: str, start_ps: int, goes_on: bool
 ) -> None:
     """Flows at the same time have connections of their own."""
-    options = stack(persistent=persistent, initial_window=2.0)
+    options = stack(connections=connections, initial_window=2.0)
     flows = [tcp(pkts=100), tcp(pkts=100, start_ps=start_ps)]
     simulation = Simulation(network(delay_ps=5 * MS), options, flows)
     simulation.run_until(start_ps)
@@ -118,14 +118,14 @@ def test_the_sender_with_the_least_to_send_goes_next() -> None:
     assert _short_beside_long(smallest_first=False) >= 2 * 5
 
 
-@pytest.mark.parametrize(("by_sent", "first"), [(False, 1), (True, 0)])
-def test_a_rank_is_what_remains_or_what_was_sent(by_sent: bool, first: int) -> None:
+@pytest.mark.parametrize(("rank", "first"), [("remaining", 1), ("sent", 0)])
+def test_a_rank_is_what_remains_or_what_was_sent(rank: str, first: int) -> None:
     """A flow has sent 200 of its 300 packets when one of 150 begins: by what remains, the old is first."""
     flows = [
         tcp([(0, 2)], pkts=300, cc="linerate"),
         tcp([(1, 2)], pkts=150, start_ps=200 * PACKET_PS, cc="linerate"),
     ]
-    options = mintcp(initial_window=20.0, max_window=0, rank_by_sent=by_sent, min_rto_ps=10 * S)
+    options = mintcp(initial_window=20.0, max_window=0, rank=rank, min_rto_ps=10 * S)
     simulation = Simulation(ranked(network(3, queue_pkts=0)), options, flows)
     simulation.run_until(10 * S)
     completed = np.asarray(simulation.flows()["completed_ps"])

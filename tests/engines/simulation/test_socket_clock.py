@@ -33,7 +33,7 @@ def values_at(simulation: Simulation, name: str, at_ps: int) -> list[int]:
 
 
 def test_busy_from_the_first_segment_to_the_last_acknowledgement() -> None:
-    simulation = Simulation(network(), stack(receive_buffer_pkts=5000), [tcp(pkts=5, start_ps=7 * MS)])
+    simulation = Simulation(network(), stack(receive_buffer=5000), [tcp(pkts=5, start_ps=7 * MS)])
     took_ps = 6 * PACKET_PS + 2 * ACK_PS
     assert values_at(simulation, "busy_ps", 5 * MS) == [0]
     assert values_at(simulation, "busy_ps", 7 * MS + 1000) == [1000]
@@ -53,7 +53,7 @@ def test_what_the_window_leaves_of_a_file_is_not_sent() -> None:
 
 def test_a_send_buffer_is_full_of_what_is_sent_and_what_is_not() -> None:
     plan = network(delay_ps=DELAY_PS)
-    simulation = Simulation(plan, stack(initial_window=2.0, send_buffer_pkts=30), [tcp()])
+    simulation = Simulation(plan, stack(initial_window=2.0, send_buffer=30), [tcp()])
     assert values_at(simulation, "notsent_bytes", 0) == [28 * PAYLOAD]
     assert values_at(simulation, "notsent_bytes", ROUND_TRIP_PS) == [27 * PAYLOAD]  # one gone, two sent
     assert values_at(simulation, "busy_ps", 5 * S) == [5 * S]
@@ -61,7 +61,7 @@ def test_a_send_buffer_is_full_of_what_is_sent_and_what_is_not() -> None:
 
 def test_limited_by_the_receiver_from_when_the_own_window_has_room() -> None:
     # 4 places: the third acknowledgement, of what left a round trip after the start, opens the window to 5.
-    options = stack(initial_window=2.0, receive_buffer_pkts=4)
+    options = stack(initial_window=2.0, receive_buffer=4)
     simulation = Simulation(network(delay_ps=DELAY_PS), options, [tcp()])
     assert values_at(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS) == [0]
     assert values_at(simulation, "rwnd_limited_ps", 2 * ROUND_TRIP_PS + MS) == [MS]
@@ -80,7 +80,7 @@ def test_of_two_subflows_the_one_without_data_is_idle() -> None:
 def test_what_is_busy_holds_something(scheduler: str) -> None:
     """At any instant a subflow has unsent or unacknowledged data and its busy clock runs, or neither."""
     plan = with_rate(network(4, delay_ps=MS), {1: 400_000, 3: 400_000})
-    options = stack(scheduler=scheduler, send_buffer_pkts=60)
+    options = stack(scheduler=scheduler, send_buffer=60)
     simulation = Simulation(plan, options, [tcp(TWO_PATHS, pkts=300)])
     found_idle, before, held = 0, np.zeros(2, np.int64), np.zeros(2, bool)
     for step in range(1, 3000):
@@ -109,7 +109,7 @@ def test_what_is_busy_holds_something(scheduler: str) -> None:
 def test_bound_data_waits_in_its_own_subflows_socket() -> None:
     plan = with_rate(network(4, delay_ps=MS), {1: 100_000, 3: 100_000})
     plan = dataclasses.replace(plan, max_packets=1 << 12)
-    simulation = Simulation(plan, stack(scheduler="burst", send_buffer_pkts=200), [tcp(TWO_PATHS)])
+    simulation = Simulation(plan, stack(scheduler="burst", send_buffer=200), [tcp(TWO_PATHS)])
     simulation.run_until(2 * S)
     found = simulation.subflows()
     unsent, unacked = found["notsent_bytes"].astype(int), found["unacked_pkts"].astype(int)

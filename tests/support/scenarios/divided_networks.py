@@ -10,7 +10,7 @@ import numpy as np
 
 import topos
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, stack_of
+from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, transport_options
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -42,7 +42,7 @@ def made(spec: RunSpec, threads: int = 1, **plan: Any) -> Simulation:
     flows = planned_flows(spec, topology)
     tuples = core_flows(spec, topology, flows), core_datagrams(topology, flows)
     changed = dataclasses.replace(plan_of(spec, topology), **plan)
-    return Simulation(changed, stack_of(spec), *tuples, threads=threads)
+    return Simulation(changed, transport_options(spec), *tuples, threads=threads)
 
 
 def all_bytes(simulation: Simulation) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import stack_of
+from engines.core_setup.stack import transport_options
 from engines.registry import make
 from fabric._core import Flow, Simulation
 from model.flows import planned_flows
@@ -60,7 +60,7 @@ def test_descriptors_return_to_where_they_are_needed() -> None:
     spec, topology, each = point(8, 8, stack=LINUX), topos.build("fat_tree", {"k": 8}), 22_000
     plan = dataclasses.replace(plan_of(spec, topology), max_packets=8 * each)
     flows = [Flow(subflows=[(host, 16 + host, 7919 * host, host)], cc="reno") for host in range(16)]
-    simulation = run(Simulation(plan, stack_of(spec), flows, threads=2), 1.0, steps=10)
+    simulation = run(Simulation(plan, transport_options(spec), flows, threads=2), 1.0, steps=10)
     data = sum(simulation.subflows()["acked_pkts"].tolist())
     assert data / 2 > 1.5 * each, "half of the descriptors end with the receivers"
 

@@ -34,7 +34,7 @@ ALL = (FABRIC, HOSTS, FROZEN)
 def one_flow(noise: Noise | None, *, pkts: int = 0, min_rto_ms: int = 200) -> Simulation:
     """A flow over links with ample queues and 5 ms of delay each: nothing is ever dropped."""
     plan = network(queue_pkts=1000, delay_ps=5 * MS)
-    options = stack(min_rto_ps=min_rto_ms * MS, receive_buffer_pkts=64)
+    options = stack(min_rto_ps=min_rto_ms * MS, receive_buffer=64)
     return Simulation(plan, options, [tcp(pkts=pkts)], (), noise)
 
 
