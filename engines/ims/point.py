@@ -11,7 +11,6 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import topos
 from common.errors import RunError
@@ -30,6 +29,7 @@ from engines.ims.calls import (
     ImsReading,
     Measurement,
     checked,
+    computed_knees,
     ims_result,
     measured,
     most_instances,
@@ -37,7 +37,7 @@ from engines.ims.calls import (
 )
 from engines.ims.programs import PRIORITY
 from engines.ims.real import STARTING_S, extra_us
-from engines.ims.system import ImsHosts, RealIms, Service
+from engines.ims.system import RealIms
 from fabric.plan import PS_PER_US, NetworkPlan
 from model.links import downlink, uplink
 from model.network_plan import plan_for
@@ -47,9 +47,6 @@ from model.spec import STRICT, RunSpec
 from topos.topology import Topology
 from workloads import sip
 from workloads.sip import SipSettings
-
-FOLDER = Path("/tmp/ims")
-"""In the run's private /tmp, so that it ends with the run."""
 
 
 @contextlib.contextmanager
@@ -72,15 +69,15 @@ def run_point(inside: Inside) -> int:
         topology, plan_of(spec, topology, settings), default_tuning(spec.link.rate_mbps, STRICT)
     )
     with FabricNet(topology, plane, HostOptions()) as net:
-        ims = RealIms(settings, place_of(topology, net))
+        ims = RealIms(settings, topology, {host.name: host for host in net.host_refs()})
         try:
             ims.start()
-            service = ims.measure()
+            ims.measure()
             inside.report({"phase": "measure", "seconds": spec.warmup_s + spec.seconds})
             found, machine = _measure(ims, settings, spec, topology, plane)
         finally:
             ims.close()
-    result = _result(spec, settings, ims, service, found, machine)
+    result = _result(spec, settings, ims, found, machine)
     for message in wire.messages(result, result.samples.items()):
         inside.report(message)
     return 0
@@ -109,15 +106,13 @@ def _result(
     spec: RunSpec,
     settings: SipSettings,
     ims: RealIms,
-    service: Service,
     found: Measurement,
     machine: Mapping[str, float],
 ) -> RunResult:
-    times_us = _measured(service)
-    own = {f"measured_{name}_us": us for name, us in times_us.items()}
+    own = {f"measured_{name}_us": us for name, us in ims.times_us.items()}
     own |= {f"{role}_served_pct": pct for role, pct in served_pct(found.readings).items()}
-    result = ims_result(settings, round(spec.warmup_s), found, _knees(settings, service))
-    reasons = doubts(settings, times_us, found, machine, events=bool(spec.events))
+    result = ims_result(settings, round(spec.warmup_s), found, _knees(settings, ims.times_us))
+    reasons = doubts(settings, ims.times_us, found, machine, events=bool(spec.events))
     provenance = {
         "steps": found.steps,
         "slow_receive": True,
@@ -126,20 +121,6 @@ def _result(
     }
     metrics = {**result.metrics, **own, **machine}
     return dataclasses.replace(result, metrics=metrics, provenance=provenance).doubted(reasons)
-
-
-def place_of(topology: Topology, net: FabricNet) -> ImsHosts:
-    """Return the roles of the hosts of a running network."""
-    hosts = {host.name: host for host in net.host_refs()}
-    names = topology.host_names
-    users, hss, pcscfs, scscfs = sip.roles_of(names, 1)
-    return ImsHosts(
-        users=hosts[users],
-        hss=hosts[hss],
-        functions={PCSCF: tuple(hosts[p] for p in pcscfs), SCSCF: tuple(hosts[s] for s in scscfs)},
-        addresses={name: topology.nics_of(topology.index(name))[0].ip for name in names},
-        folder=FOLDER,
-    )
 
 
 def plan_of(spec: RunSpec, topology: Topology, settings: SipSettings) -> NetworkPlan:
@@ -152,27 +133,12 @@ def plan_of(spec: RunSpec, topology: Topology, settings: SipSettings) -> Network
     return dataclasses.replace(plan, delay_ps=delay_ps)
 
 
-def _knees(settings: SipSettings, service: Service) -> dict[str, float]:
+def _knees(settings: SipSettings, measured_us: Mapping[str, float]) -> dict[str, float]:
     """Return the knees of the measured service times, at scale 100."""
-    real = dataclasses.replace(
-        settings,
-        message_us=max(1, round(1e6 * service.pcscf_s * settings.share)),
-        scscf_us=round(1e6 * service.scscf_s * settings.share),
-        lookup_us=round(1e6 * service.lookup_s * settings.share),
+    message_us, scscf_us, lookup_us = (round(us * settings.share) for us in measured_us.values())
+    return computed_knees(
+        dataclasses.replace(settings, message_us=max(1, message_us), scscf_us=scscf_us, lookup_us=lookup_us)
     )
-    return {
-        "pcscf_knee_per_s": real.pcscf_knee(real.pcscf),
-        "scscf_knee_per_s": real.scscf_knee(real.scscf),
-    }
-
-
-def _measured(service: Service) -> dict[str, float]:
-    """Return the measured times in us."""
-    return {
-        "message": 1e6 * service.pcscf_s,
-        "scscf": 1e6 * service.scscf_s,
-        "lookup": 1e6 * service.lookup_s,
-    }
 
 
 OFF_PCT = 15.0

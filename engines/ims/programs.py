@@ -18,6 +18,7 @@ from common.errors import DeadlineError, HostUnfitError, RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import HostCommand, Process
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
+from engines.ims.calls import Calls
 from engines.ims.real import FILES, KAMAILIO, REDIS, SIPP
 
 SIP_PORT, REDIS_PORT = 5060, 6379
@@ -31,20 +32,12 @@ _PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True)
-class ReceiveBuffer:
-    """The receive buffer of a server's UDP socket: bytes in use, its size, and datagrams dropped."""
-
-    used_bytes: int
-    size_bytes: int
-    dropped: int
-
-
 @dataclass
 class Kamailio:
     """One running instance. `host` is where it runs, `folder` holds its files."""
 
     name: str
+    number: int
     host: HostRef
     address: str
     folder: Path
@@ -52,6 +45,11 @@ class Kamailio:
     pids: tuple[int, ...] = ()
     workers: tuple[int, ...] = ()
     """Those of its processes that receive messages."""
+    size_bytes: int = 0
+    """Of its receive buffer."""
+    active: bool = True
+    quiet_since_s: float | None = None
+    """When a draining instance was first seen without a transaction, and has had none since."""
 
     def ask(self, method: str, *arguments: str) -> Any:
         """Return the result of a JSON-RPC call over the unix socket. Raises RunError without an answer."""
@@ -90,8 +88,9 @@ class Kamailio:
         """Return the CPU time of all its processes."""
         return sum(scheduled_s(pid)[0] for pid in self.pids)
 
-    def socket(self, size_bytes: int) -> ReceiveBuffer:
-        """Read its receive buffer. Raises RunError if it has ended."""
+    def waiting(self) -> tuple[int, int]:
+        """Return the bytes in its receive buffer, and how many datagrams that has dropped. Raises RunError if
+        it has ended."""
         try:
             lines = Path(f"/proc/{self.workers[0]}/net/udp").read_text().splitlines()[1:]
         except OSError as error:
@@ -100,7 +99,12 @@ class Kamailio:
         port = f":{SIP_PORT:04X}"
         ours = [each for each in fields if each[1].endswith(port)]
         used = sum(int(each[4].split(":")[1], 16) for each in ours)
-        return ReceiveBuffer(used, size_bytes, sum(int(each[12]) for each in ours))
+        return used, sum(int(each[12]) for each in ours)
+
+    @property
+    def fill(self) -> float:
+        """How full its receive buffer is, as a share."""
+        return self.waiting()[0] / self.size_bytes
 
 
 def scheduled_s(pid: int) -> tuple[float, float]:
@@ -116,10 +120,10 @@ def scheduled_s(pid: int) -> tuple[float, float]:
 
 
 def start_kamailio(
-    name: str, kind: str, host: HostRef, values: Mapping[str, str], env: Mapping[str, str]
+    kind: str, number: int, host: HostRef, values: Mapping[str, str], env: Mapping[str, str]
 ) -> Kamailio:
     """Start an instance from the template of its kind; `values` replace @NAMES@ in it."""
-    folder = Path(values["FOLDER"])
+    folder, name = Path(values["FOLDER"]), f"{kind}{number}"
     text = (FILES / f"{kind}.cfg").read_text()
     for key, value in {**values, "NAME": name}.items():
         text = text.replace(f"@{key}@", value)
@@ -129,7 +133,7 @@ def start_kamailio(
     argv = (KAMAILIO, "-DD", "-f", str(config), "-m", "64", "-M", "4", "-Y", str(own))
     command = HostCommand(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
     (process,) = processes.start([command])
-    return Kamailio(name, host, values["ADDRESS"], folder, process)
+    return Kamailio(name, number, host, values["ADDRESS"], folder, process)
 
 
 def start_redis(host: HostRef, folder: Path, data: str) -> Process:
@@ -233,20 +237,6 @@ _COUNTS = ("TotalCallCreated", "SuccessfulCall(C)", "FailedCall(C)", "Retransmis
 _WRITTEN = "CurrentTime"
 
 
-@dataclass(frozen=True)
-class DialogCounts:
-    """Dialogs begun, completed and failed, and messages retransmitted, at the time of SIPp's last report.
-
-    `age_s` says how long ago that was.
-    """
-
-    begun: int = 0
-    completed: int = 0
-    failed: int = 0
-    retransmitted: int = 0
-    age_s: float = 0.0
-
-
 @dataclass
 class LoadGenerator:
     """One SIPp that offers load; `control` is its port for commands."""
@@ -261,18 +251,19 @@ class LoadGenerator:
     offset: int = 0
     """Bytes of `times` that were read."""
 
-    def counts(self) -> DialogCounts:
-        """Return the counts of its last report."""
+    def counts(self) -> Calls:
+        """Return the counts of its last report: calls, or registrations in their place."""
         try:
             with self.statistics.open(newline="") as file:
                 rows = [row for row in csv.DictReader(file, delimiter=";") if row.get(_COUNTS[-1])]
         except FileNotFoundError:
-            return DialogCounts()
+            return Calls()
         if not rows:
-            return DialogCounts()
+            return Calls()
         written_s = float(rows[-1][_WRITTEN].split("\t")[-1])  # date, time of day, seconds since 1970
         begun, completed, failed, retransmitted = (int(rows[-1][name]) for name in _COUNTS)
-        return DialogCounts(begun, completed, failed, retransmitted, max(0.0, time.time() - written_s))
+        age_s = max(0.0, time.time() - written_s)
+        return Calls(begun, completed, failed, retransmitted=retransmitted, age_s=age_s)
 
     def new_times(self) -> list[tuple[float, float]]:
         """Return when calls were set up (monotonic clock, s) and how long it took (ms), since the last call.

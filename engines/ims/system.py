@@ -8,7 +8,6 @@ import statistics
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from engines.ims.programs import (
     POLL_S,
     TRUESIZE,
     Kamailio,
-    ReceiveBuffer,
     Users,
     look_up_s,
     redis_commands,
@@ -32,8 +30,11 @@ from engines.ims.programs import (
     start_redis,
 )
 from engines.ims.real import FILES
-from workloads.sip import SipSettings
+from topos.topology import Topology
+from workloads.sip import SipSettings, roles_of
 
+FOLDER = Path("/tmp/ims")
+"""In the run's private /tmp, so that it ends with the run."""
 USERS = 2000
 PROBES = 30
 BURST = 120
@@ -46,75 +47,50 @@ TRANSACTION_S = 5.0
 _SIZE = re.compile(r"rb(\d+)")
 
 
-@dataclass
-class RunningServer:
-    """An instance and what is known of it."""
-
-    server: Kamailio
-    number: int
-    size_bytes: int = 0
-    active: bool = True
-    quiet_since_s: float | None = None
-    """When a draining instance was first seen without a transaction, and has had none since."""
-
-
-@dataclass(frozen=True)
-class ImsHosts:
-    """Where everything runs: hosts and addresses by role, and a folder for files of the run."""
-
-    users: HostRef
-    hss: HostRef
-    functions: Mapping[str, tuple[HostRef, ...]]
-    addresses: Mapping[str, str]
-    folder: Path
-
-
-@dataclass(frozen=True)
-class Service:
-    """Measured times in s: a P-CSCF's service of a message, an S-CSCF's CPU time for one, a look-up."""
-
-    pcscf_s: float
-    scscf_s: float
-    lookup_s: float
-
-
-@dataclass
 class RealIms:
-    """A System of real programs. `close` ends them; the end of the namespaces would, too."""
+    """A System of real programs. `close` ends them; the end of the namespaces would, too.
 
-    settings: SipSettings
-    place: ImsHosts
-    ready_ms: list[float] = field(default_factory=list)
-    """Time from the start of each instance until it answered."""
-    running: dict[str, list[RunningServer]] = field(default_factory=lambda: {role: [] for role in ROLES})
-    started: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
-    _hss: Process | None = None
-    _t0_s: float = 0.0
-    _rates: tuple[float, float] = (0.0, 0.0)
-    service: Service = field(default_factory=lambda: Service(0.0, 0.0, 0.0))
+    `ready_ms` are the times from the start of each instance until it answered. `times_us` are measured: a
+    P-CSCF's service of a `message`, an S-CSCF's CPU time for one (`scscf`), a `lookup`.
+    """
 
-    def __post_init__(self) -> None:
-        folder, own = self.place.folder, self.place.addresses[self.place.users.name]
-        settings = self.settings
+    def __init__(self, settings: SipSettings, topology: Topology, hosts: Mapping[str, HostRef]) -> None:
+        """Prepare for the `hosts` of a network that runs, by name."""
+        names = topology.host_names
+        users, hss, pcscfs, scscfs = roles_of(names, 1)
+        self.settings = settings
+        self.ready_ms: list[float] = []
+        self.times_us = {"message": 0.0, "scscf": 0.0, "lookup": 0.0}
+        self.running: dict[str, list[Kamailio]] = {role: [] for role in ROLES}
+        self._started = dict.fromkeys(ROLES, 0)
+        self._hosts = {PCSCF: [hosts[name] for name in pcscfs], SCSCF: [hosts[name] for name in scscfs]}
+        self._addresses = {name: topology.nics_of(topology.index(name))[0].ip for name in names}
+        self._own, self._hss_address, self._hss_host = (
+            self._addresses[users],
+            self._addresses[hss],
+            hosts[hss],
+        )
         values = {"HOLD_MS": str(settings.hold_ms), "PATIENCE_MS": str(settings.patience_ms)}
-        self._users = Users(self.place.users, own, folder, values)
-        self._library = folder / "slow_receive.so"
+        self._users = Users(hosts[users], self._own, FOLDER, values)
+        self._library = FOLDER / "slow_receive.so"
+        self._hss: Process | None = None
+        self._t0_s = 0.0
+        self._rates = 0.0, 0.0
 
     def start(self) -> None:
         """Start HSS, instances and callees, and wait until all answer."""
-        folder = self.place.folder
-        folder.mkdir(parents=True)
-        os.chdir(folder)  # SIPp writes response times into the working directory
+        FOLDER.mkdir(parents=True)
+        os.chdir(FOLDER)  # SIPp writes response times into the working directory
         flags = ["-O2", "-shared", "-fPIC", "-o", str(self._library)]
         argv = ["gcc", *flags, str(FILES / "slow_receive.c"), "-ldl"]
         made = subprocess.run(argv, capture_output=True, text=True, timeout=TOOLS_S, check=False)
         if made.returncode:
             raise RunError(f"compiling slow_receive.c: {' '.join(made.stderr.split())[-MAX_WORDS:]}")
         rows = (f"u{i};[authentication username=u{i} password=s{i}];{self._contact}\n" for i in range(USERS))
-        (folder / "users.csv").write_text("RANDOM\n" + "".join(rows))
+        (FOLDER / "users.csv").write_text("RANDOM\n" + "".join(rows))
         passwords = "".join(f"SET pw:u{i} s{i}\n" for i in range(USERS))
-        self._hss = start_redis(self.place.hss, folder, passwords)
-        (folder / "dispatcher.list").write_text("")
+        self._hss = start_redis(self._hss_host, FOLDER, passwords)
+        (FOLDER / "dispatcher.list").write_text("")
         for _ in range(self.settings.scscf):
             self._launch(SCSCF)
         self._write_list()
@@ -123,19 +99,18 @@ class RealIms:
         self._register_all()
         self._users.start_callees()
 
-    def measure(self) -> Service:
-        """Measure service times while nothing else runs; remember and return them."""
-        users, own = self.place.users, self.place.addresses[self.place.users.name]
+    def measure(self) -> None:
+        """Measure `times_us` while nothing else runs."""
+        users, own = self._users.host, self._own
         burst = min(BURST, max(2, self.settings.buffer * 2 // 3))
-        proxy, registrar = (self.running[role][0].server for role in ROLES)
+        proxy, registrar = (self.running[role][0] for role in ROLES)
         message_s = call_in_netns(users.pid, partial(service_s, proxy.address, own, burst))
         before_s = registrar.cpu_s()
         call_in_netns(users.pid, partial(service_s, registrar.address, own, burst))
         scscf_s = (registrar.cpu_s() - before_s) / burst
-        hss = self.place.addresses[self.place.hss.name]
-        lookups = [call_in_netns(registrar.host.pid, partial(look_up_s, hss)) for _ in range(PROBES)]
-        self.service = Service(message_s, scscf_s, statistics.median(lookups))
-        return self.service
+        look_up = partial(look_up_s, self._hss_address)
+        lookup_s = statistics.median(call_in_netns(registrar.host.pid, look_up) for _ in range(PROBES))
+        self.times_us = {"message": 1e6 * message_s, "scscf": 1e6 * scscf_s, "lookup": 1e6 * lookup_s}
 
     def set_rates(self, calls_per_s: float, registrations_per_s: float) -> None:
         """Share the rates among active P-CSCFs; the first call starts the clock."""
@@ -143,9 +118,8 @@ class RealIms:
         active = [each for each in self.running[PCSCF] if each.active]
         for each in self.running[PCSCF]:
             share = each.active / len(active)
-            server = each.server
-            self._users.set_rate(server.name, server.address, "uac", calls_per_s * share)
-            self._users.set_rate(server.name, server.address, "register", registrations_per_s * share)
+            self._users.set_rate(each.name, each.address, "uac", calls_per_s * share)
+            self._users.set_rate(each.name, each.address, "register", registrations_per_s * share)
         if not self._t0_s:
             self._t0_s = time.monotonic()
 
@@ -156,16 +130,12 @@ class RealIms:
     def check(self) -> None:
         """Raise RunError if a program has ended."""
         self._users.check()
-        servers = [each.server.process for role in ROLES for each in self.running[role]]
-        for process in (*servers, *([self._hss] if self._hss else [])):
+        for process in self._servers():
             if process.poll() is not None:
                 raise RunError(f"serving calls: {process.describe()}")
 
     def fills(self) -> dict[str, float]:
-        return {
-            role: max(self._fill(self._socket(each)) for each in self.running[role] if each.active)
-            for role in ROLES
-        }
+        return {role: max(each.fill for each in self.running[role] if each.active) for role in ROLES}
 
     def read(self) -> ImsReading:
         now_s = time.monotonic() - self._t0_s if self._t0_s else 0.0
@@ -195,65 +165,67 @@ class RealIms:
 
     def cpu_s(self, role: str) -> float:
         """Return the CPU time of this machine that running instances of a function have used."""
-        return sum(each.server.cpu_s() for each in self.running[role])
+        return sum(each.cpu_s() for each in self.running[role])
 
     def waited_s(self) -> dict[int, float]:
         """Return how long each running program was ready and waited for a CPU, by process."""
-        pids = [pid for role in ROLES for each in self.running[role] for pid in each.server.pids]
+        pids = [pid for role in ROLES for each in self.running[role] for pid in each.pids]
         own = [*self._users.all(), *([self._hss] if self._hss else [])]
         return {pid: scheduled_s(pid)[1] for pid in (*pids, *(process.pid for process in own))}
 
     def close(self) -> None:
-        every = [each.server.process for role in ROLES for each in self.running[role]]
-        processes.end([*self._users.all(), *every, *([self._hss] if self._hss else [])])
+        processes.end([*self._users.all(), *self._servers()])
+
+    def _servers(self) -> list[Process]:
+        running = [each.process for role in ROLES for each in self.running[role]]
+        return [*running, *([self._hss] if self._hss else [])]
 
     @property
     def _contact(self) -> str:
-        return f"{self.place.addresses[self.place.users.name]}:{CALLEES_PORT}"
+        return f"{self._own}:{CALLEES_PORT}"
 
     def _launch(self, role: str) -> None:
-        self.started[role] += 1
-        number = self.started[role]
-        taken = {each.server.host for each in self.running[role]}
-        host = next(each for each in self.place.functions[role] if each not in taken)
+        self._started[role] += 1
+        taken = {each.host for each in self.running[role]}
+        host = next(each for each in self._hosts[role] if each not in taken)
         slow_ns = round(1000 * self.settings.message_us / self.settings.share) if role == PCSCF else 0
         size_bytes = self.settings.buffer * TRUESIZE
         env = {"LD_PRELOAD": str(self._library), "SLOW_NS": str(slow_ns), "BUFFER_BYTES": str(size_bytes)}
         values = {
-            "FOLDER": str(self.place.folder),
-            "ADDRESS": self.place.addresses[host.name],
-            "HSS": self.place.addresses[self.place.hss.name],
+            "FOLDER": str(FOLDER),
+            "ADDRESS": self._addresses[host.name],
+            "HSS": self._hss_address,
             "CHILDREN": str(1 if role == PCSCF else self.settings.workers),
         }
         began_s = time.monotonic()
-        server = start_kamailio(f"{role}{number}", role, host, values, env)
-        self.running[role].append(each := RunningServer(server, number))
+        server = start_kamailio(role, self._started[role], host, values, env)
+        self.running[role].append(server)
         server.wait()
         self.ready_ms.append(1000 * (time.monotonic() - began_s))
-        each.size_bytes = _sized(host, size_bytes)
+        server.size_bytes = _sized(host, size_bytes)
 
     def _balance(self, role: str) -> None:
         if role == SCSCF:
             self._write_list()
             for each in self.running[PCSCF]:
-                each.server.ask("dispatcher.reload")
+                each.ask("dispatcher.reload")
             return
         self._register_all()
         self.set_rates(*self._rates)
 
     def _write_list(self) -> None:
-        active = [each.server.address for each in self.running[SCSCF] if each.active]
+        active = [each.address for each in self.running[SCSCF] if each.active]
         text = "".join(f"1 sip:{address}:5060\n" for address in active)
-        (self.place.folder / "dispatcher.list").write_text(text)
+        (FOLDER / "dispatcher.list").write_text(text)
 
     def _register_all(self) -> None:
         """Put every user behind one of the active P-CSCFs, as if it had registered there."""
-        proxies = [each.server.address for each in self.running[PCSCF] if each.active]
+        proxies = [each.address for each in self.running[PCSCF] if each.active]
         lines = "".join(
             f"SET loc:u{i} <sip:u{i}@{self._contact}>|<sip:{proxies[i % len(proxies)]};lr>\n"
             for i in range(USERS)
         )
-        call_in_netns(self.place.hss.pid, lambda: redis_commands("127.0.0.1", lines))
+        call_in_netns(self._hss_host.pid, lambda: redis_commands("127.0.0.1", lines))
 
     def _retire(self, role: str) -> None:
         """End drained instances that keep no dialog: a call that is held has no transaction, so one must be
@@ -261,40 +233,33 @@ class RealIms:
         held_s = self.settings.hold_ms / 1000 + TRANSACTION_S
         now_s = time.monotonic()
         for each in [one for one in self.running[role] if not one.active]:
-            if int(each.server.ask("tm.stats")["current"]):
+            if int(each.ask("tm.stats")["current"]):
                 each.quiet_since_s = None
             elif each.quiet_since_s is None:
                 each.quiet_since_s = now_s
             elif now_s - each.quiet_since_s > held_s:
-                processes.end([each.server.process])
+                processes.end([each.process])
                 self.running[role].remove(each)
 
-    def _socket(self, each: RunningServer) -> ReceiveBuffer:
-        return each.server.socket(each.size_bytes)
-
-    @staticmethod
-    def _fill(of: ReceiveBuffer) -> float:
-        return of.used_bytes / of.size_bytes
-
-    def _instance(self, role: str, each: RunningServer) -> Instance:
+    def _instance(self, role: str, each: Kamailio) -> Instance:
         """Return the reading of an instance. The processor of a P-CSCF is the emulated slow one."""
-        found, service, server = self._socket(each), self.service, each.server
-        served = sum(int(count) for count in server.ask("stats.fetch", *_RECEIVED).values())
+        used_bytes, dropped = each.waiting()
+        served = sum(int(count) for count in each.ask("stats.fetch", *_RECEIVED).values())
         if role == PCSCF:
-            busy_s = served * service.pcscf_s
+            busy_s = served * self.times_us["message"] / 1e6
         else:
-            lookups = sum(int(count) for count in server.ask("stats.fetch", _LOOKUPS).values())
-            busy_s = lookups * service.lookup_s + served * service.scscf_s
+            lookups = sum(int(count) for count in each.ask("stats.fetch", _LOOKUPS).values())
+            busy_s = (lookups * self.times_us["lookup"] + served * self.times_us["scscf"]) / 1e6
         return Instance(
             role=role,
             number=each.number,
-            waiting=found.used_bytes / TRUESIZE,
-            fill=self._fill(found),
-            dropped=found.dropped,
-            cpu_s=busy_s if role == PCSCF else server.cpu_s(),
+            waiting=used_bytes / TRUESIZE,
+            fill=used_bytes / each.size_bytes,
+            dropped=dropped,
+            cpu_s=busy_s if role == PCSCF else each.cpu_s(),
             busy_s=busy_s,
             workers=1 if role == PCSCF else self.settings.workers,
-            dialogs=int(server.ask("tm.stats")["current"]),
+            dialogs=int(each.ask("tm.stats")["current"]),
             active=each.active,
         )
 
@@ -302,10 +267,10 @@ class RealIms:
         every = [(each.kind, each.counts()) for each in self._users.generators.values()]
         calls, registrations = ([one for kind, one in every if kind == name] for name in ("uac", "register"))
         return Calls(
-            offered=sum(one.begun for one in calls),
+            offered=sum(one.offered for one in calls),
             completed=sum(one.completed for one in calls),
             failed=sum(one.failed for one in calls),
-            registrations=sum(one.begun for one in registrations),
+            registrations=sum(one.offered for one in registrations),
             registered=sum(one.completed for one in registrations),
             registrations_failed=sum(one.failed for one in registrations),
             retransmitted=sum(one.retransmitted for _, one in every),

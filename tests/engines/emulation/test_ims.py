@@ -16,8 +16,7 @@ from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.sandbox.inside import Inside
 from engines.ims import point, real
 from engines.ims.calls import Calls, ImsReading, Instance, Measurement
-from engines.ims.programs import DialogCounts, LoadGenerator
-from engines.ims.system import Service
+from engines.ims.programs import LoadGenerator
 from fabric.plan import PS_PER_US
 from model.links import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
@@ -62,14 +61,14 @@ def generator(folder: Path) -> LoadGenerator:
 
 def test_counts_are_those_of_the_last_whole_line(tmp_path: Path) -> None:
     users = generator(tmp_path)
-    assert users.counts() == DialogCounts()
+    assert users.counts() == Calls()
     users.statistics.write_text(STATISTICS.splitlines()[0] + "\n")
-    assert users.counts() == DialogCounts()
+    assert users.counts() == Calls()
     users.statistics.write_text(STATISTICS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: 1795453775.5)
         found = users.counts()
-    assert dataclasses.replace(found, age_s=0.0) == DialogCounts(80, 77, 1, 3)
+    assert dataclasses.replace(found, age_s=0.0) == Calls(80, 77, 1, retransmitted=3)
     assert found.age_s == pytest.approx(0.105, abs=0.001)
 
 
@@ -144,7 +143,7 @@ def test_doubts_name_what_the_machine_did(found: dict[str, Any], others: dict[st
 
 def test_knees_of_measured_times_are_in_published_units() -> None:
     settings = sip.settings(spec_of().workload.params)
-    knees = point._knees(settings, Service(880e-6, 200e-6, 0.036))
+    knees = point._knees(settings, ASKED_US)
     assert knees["pcscf_knee_per_s"] == pytest.approx(settings.pcscf_knee(1))
     assert knees["scscf_knee_per_s"] == pytest.approx(settings.scscf_knee(1))
 
