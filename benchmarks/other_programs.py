@@ -17,11 +17,11 @@ class OtherPrograms:
     """Measures from its construction on. Other programs are distinguishable in private namespaces only."""
 
     def __init__(self) -> None:
-        self._cpu, self._before = CpuSampler(), proc.read_user_time()
+        self._cpu, self._before = CpuSampler(), proc.read_user_ticks()
 
     def share(self) -> tuple[CpuSample, float]:
         """Return the CPU use since then, and the percentage that others had, the hypervisor included."""
-        use, others_pct = self._cpu.sample(), proc.others_pct(self._before, proc.read_user_time())
+        use, others_pct = self._cpu.sample(), proc.others_pct(self._before, proc.read_user_ticks())
         return use, others_pct + use.machine.steal_pct
 
 

@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import time
@@ -24,7 +23,7 @@ from pathlib import Path
 from common.errors import BusyError, CommandError, HostUnfitError, RunError
 from common.files import storing
 from common.processes import SYSTEM_PATH
-from engines.linux.guest import START_NS
+from engines.linux import guest
 from engines.linux.kernel import source, store
 from engines.linux.kernel.source import PACKAGE, VERSION
 from engines.linux.kernel.store import CONFIG, PROGRAM, RECORD, Kernel
@@ -208,7 +207,7 @@ NEEDED_GB = 2.5
 
 def check_machine(folder: Path, path: str | None = None) -> None:
     """Check CPU, programs (in `path`, default: PATH) and the disk of `folder`; raises HostUnfitError."""
-    check_cpu(platform.machine())
+    guest.check_machine()
     missing = sorted({package for tool, package in PACKAGES.items() if shutil.which(tool, path=path) is None})
     if not HEADER.exists():
         missing.append("libc6-dev")
@@ -218,15 +217,6 @@ def check_machine(folder: Path, path: str | None = None) -> None:
             f"run `sudo apt-get install {' '.join(missing)}`"
         )
     check_disk(folder, shutil.disk_usage(existing(folder)).free / 1e9)
-
-
-def check_cpu(machine: str) -> None:
-    """Raise HostUnfitError unless `machine` (uname -m) is x86-64: User-Mode Linux exists for x86 only."""
-    if machine != "x86_64":
-        raise HostUnfitError(
-            f"the engine linux needs an x86-64 machine, this one is {machine}: "
-            "use --engine mininet or simulator"
-        )
 
 
 def check_disk(folder: Path, free_gb: float) -> None:
@@ -341,7 +331,7 @@ echo "CONTROLS $(/bin/cat /proc/sys/net/ipv4/tcp_available_congestion_control)"
 """
 _OPTIONS = (
     "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=fd:0,fd:1",
-    "time-travel=inf-cpu", f"time-travel-start={START_NS}", "quiet", "noreboot", "panic=-1",
+    "time-travel=inf-cpu", f"time-travel-start={guest.START_NS}", "quiet", "noreboot", "panic=-1",
 )  # fmt: skip
 """The guest ends by a panic, because its first program ends."""
 

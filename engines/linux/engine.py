@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import platform
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -57,7 +56,7 @@ class LinuxEngine(OnePointPerCpu):
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
         check_spec(spec, topology, flows)
-        check_machine()
+        guest.check_machine()
         check_objects(spec)
         check_memory(expected_mb(spec, topology, flows), free_memory_mb())
         available = kernel_or_advice().congestion_controls
@@ -133,7 +132,6 @@ def _origin(kernel: Kernel) -> dict[str, Any]:
     return {**origin(), "engine": LinuxEngine.name, "kernel": named}
 
 
-ARCHITECTURE = "x86_64"
 OBJECTS = Path(__file__).parents[1] / "emulation/congestion/objects"
 
 
@@ -158,16 +156,6 @@ def check_objects(spec: RunSpec, objects: Path = OBJECTS) -> None:
         raise HostUnfitError(
             f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}: the BPF program {missing[0]} is "
             "not compiled; run: setup/install.sh (it needs clang, libbpf-dev), or choose --engine simulator"
-        )
-
-
-def check_machine(machine: str | None = None) -> None:
-    """Raise HostUnfitError for a machine of another architecture."""
-    found = platform.machine() if machine is None else machine
-    if found != ARCHITECTURE:
-        raise HostUnfitError(
-            f"engine linux: User-Mode Linux runs on {ARCHITECTURE}, this machine is {found}; choose --engine "
-            "simulator"
         )
 
 

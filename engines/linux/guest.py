@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import select
 import shlex
 import shutil
@@ -38,6 +39,17 @@ _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); from engines.emulation.sandbox.inside import boot; "
     "boot(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])"
 )
+ARCHITECTURE = "x86_64"
+
+
+def check_machine(machine: str | None = None) -> None:
+    """Raise HostUnfitError for a machine of another architecture."""
+    found = platform.machine() if machine is None else machine
+    if found != ARCHITECTURE:
+        raise HostUnfitError(
+            f"engine linux: User-Mode Linux runs on {ARCHITECTURE}, this machine is {found}; choose --engine "
+            "simulator"
+        )
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def main(topology: str, rate_mbps: float, queue_pkts: int) -> int:
     `guest.run` raises.
     """
     spec, built = shell_network(topology, rate_mbps, queue_pkts)
-    engine.check_machine()
+    guest.check_machine()
     expected = engine.expected_mb(spec, built, ())
     engine.check_memory(expected, free_memory_mb())
     kernel = kernel_or_advice()

@@ -55,10 +55,7 @@ def test_another_version_needs_consent() -> None:
 
 
 def test_an_unfit_machine_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    building.check_cpu("x86_64")
     building.check_disk(tmp_path, building.NEEDED_GB)
-    with pytest.raises(HostUnfitError, match="needs an x86-64 machine, this one is aarch64"):
-        building.check_cpu("aarch64")
     with pytest.raises(HostUnfitError, match=r"sudo apt-get install bc binutils bison .*xz-utils"):
         building.check_machine(tmp_path, path=str(tmp_path))
     with pytest.raises(HostUnfitError, match=r"where 0\.3 GB are free"):

@@ -26,15 +26,6 @@ QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 
 
 @dataclass(frozen=True)
-class Wiring:
-    """How hosts are attached: `ifindexes[nic]` is the run-side veth of `topology.nics[nic]`; `pids[host]` is
-    a process in the network namespace of the host with that node index."""
-
-    ifindexes: Sequence[int]
-    pids: Mapping[int, int]
-
-
-@dataclass(frozen=True)
 class Cpus:
     """CPUs on which a data plane wants the hosts' work to run.
 
@@ -69,8 +60,12 @@ class DataPlane(Protocol):
         offloads it builds packets of up to 64 kB (net/core/sock.c, sk_setup_caps), which a queue counts
         as one packet and sends at once."""
 
-    def start(self, wiring: Wiring) -> None:
-        """Start carrying frames."""
+    def start(self, ifindexes: Sequence[int], pids: Mapping[int, int]) -> None:
+        """Start carrying frames.
+
+        `ifindexes[nic]` is the run-side veth of `topology.nics[nic]`; `pids[host]` is a process in the
+        network namespace of the host with that node index.
+        """
 
     def stop(self) -> None:
         """Stop carrying frames and release the interfaces. No effect if it was not started."""
@@ -157,8 +152,8 @@ class NoDataPlane:
     answers_arp = False
     queues_at_hosts = False
 
-    def start(self, wiring: Wiring) -> None:
-        del wiring
+    def start(self, ifindexes: Sequence[int], pids: Mapping[int, int]) -> None:
+        del ifindexes, pids
 
     def stop(self) -> None:
         pass

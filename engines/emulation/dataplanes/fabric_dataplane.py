@@ -18,7 +18,6 @@ from engines.emulation.dataplanes.dataplane import (
     Octets,
     PlaneReading,
     QueueSamples,
-    Wiring,
     balanced,
     last_cpu,
 )
@@ -129,15 +128,15 @@ class FabricDataPlane:
         balances the machine."""
         return balanced(self._tuning.cpu)
 
-    def start(self, wiring: Wiring) -> None:
+    def start(self, ifindexes: Sequence[int], pids: Mapping[int, int]) -> None:
         macs = [nic.mac for nic in self._topology.nics]
         tuning = self._tuning
         if self._host_queues:
-            self._host_queues.make(wiring)
+            self._host_queues.make(pids)
         with _core_errors("starting the fabric core"):
             self._core = RealtimeFabric(
                 self._plan,
-                wiring.ifindexes,
+                ifindexes,
                 macs,
                 quantum_us=tuning.quantum_us,
                 cpu=tuning.cpu,

@@ -34,7 +34,7 @@ import numpy as np
 from common.errors import HostUnfitError, RunError
 from controllers.routing import per_packet
 from engines import kernel_hosts
-from engines.emulation.dataplanes.dataplane import Counts, Cpus, Wiring
+from engines.emulation.dataplanes.dataplane import Counts, Cpus
 from engines.emulation.kernel import rtnl
 from engines.emulation.kernel.namespaces import (
     CLONE_NEWNET,
@@ -284,9 +284,9 @@ class HostQueues:
         self._ports: list[dict[int, int]] = []
         """Interface index -> port, for each host."""
 
-    def make(self, wiring: Wiring) -> None:
+    def make(self, pids: Mapping[int, int]) -> None:
         """Add the queue disciplines. Raises RunError that names the host whose kernel refuses."""
-        for host, pid in wiring.pids.items():
+        for host, pid in pids.items():
             try:
                 self._shape(host, pid)
             except OSError as error:
@@ -298,9 +298,9 @@ class HostQueues:
         table = np.zeros(2 * len(self._topology.links), np.uint64)
         try:
             for sock, ports in zip(self._sockets, self._ports, strict=True):
-                for seen in read_queues(sock):
-                    if seen.ifindex in ports:
-                        table[ports[seen.ifindex]] = seen.drops
+                for ifindex, (_, _, drops, _) in read_queues(sock):
+                    if ifindex in ports:
+                        table[ports[ifindex]] = drops
         except OSError as error:
             raise RunError(f"reading the counters of hosts' queues: {error}") from error
         return table

@@ -40,7 +40,7 @@ from mininet.node import Host, Node
 from mininet.util import getincrementaldecoder
 
 from common.errors import CommandError, DeadlineError, HostUnfitError, RefabricError, RunError
-from engines.emulation.dataplanes.dataplane import DataPlane, NoDataPlane, Wiring
+from engines.emulation.dataplanes.dataplane import DataPlane, NoDataPlane
 from engines.emulation.hosts.hosts import HostOptions, configure, read_sysctls, start_namespaces
 from engines.emulation.kernel import rtnl
 from engines.emulation.kernel.namespaces import (
@@ -121,7 +121,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         try:
             if not self.built:
                 self.build()
-            self.dataplane.start(Wiring(self.ifindexes, self._pids()))
+            self.dataplane.start(self.ifindexes, self._pids())
         except BaseException:
             self.stop()
             raise

@@ -182,28 +182,22 @@ def netstat_difference(before: Counter[str], after: Counter[str]) -> dict[str, i
     return {name: value - before[name] for name, value in sorted(after.items()) if value != before[name]}
 
 
-@dataclass(frozen=True)
-class UserTime:
-    """Ticks since boot: user mode of the machine, user mode of the run, and all CPU time."""
-
-    machine: int
-    own: int
-    all: int
+UserTicks = tuple[int, int, int]
+"""Ticks since boot: all CPU time, user mode of the machine, user mode of the run."""
 
 
-def read_user_time() -> UserTime:
+def read_user_ticks() -> UserTicks:
     """Return the ticks so far on the CPUs that this process may use."""
     times = parse_stat(STAT.read_text())
     ours = total(times, [f"cpu{number}" for number in os.sched_getaffinity(0)])
     own = sum(_user_ticks(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
-    return UserTime(ours.user, own, ours.total)
+    return ours.total, ours.user, own
 
 
-def others_pct(before: UserTime, after: UserTime) -> float:
+def others_pct(before: UserTicks, after: UserTicks) -> float:
     """Return the percentage of CPU time that others used in user mode; 0 if no tick has passed."""
-    ticks = after.all - before.all
-    others = (after.machine - before.machine) - (after.own - before.own)
-    return max(0.0, 100.0 * others / ticks) if ticks > 0 else 0.0
+    ticks, machine, own = (now - then for now, then in zip(after, before, strict=True))
+    return max(0.0, 100.0 * (machine - own) / ticks) if ticks > 0 else 0.0
 
 
 def _user_ticks(pid: int) -> int:

@@ -150,15 +150,8 @@ _BASIC_STATS = struct.Struct("=QI")
 _QUEUE_STATS = struct.Struct("=5I")
 
 
-@dataclass(frozen=True, slots=True)
-class QueueCount:
-    """Counters of one interface: packets and bytes sent and drops since it was shaped; packets queued now."""
-
-    ifindex: int
-    tx_packets: int
-    tx_bytes: int
-    drops: int
-    queued_pkts: int
+Counters = tuple[int, int, int, int]
+"""Packets and bytes sent and drops since an interface was shaped; packets queued now."""
 
 
 def open_nics(pid: int, nics: Sequence[Nic]) -> tuple[NetlinkSocket, list[int]]:
@@ -173,20 +166,20 @@ def open_nics(pid: int, nics: Sequence[Nic]) -> tuple[NetlinkSocket, list[int]]:
     return call_in_netns(pid, look)
 
 
-def read_queues(sock: NetlinkSocket) -> Iterator[QueueCount]:
-    """Yield the counters of every shaped interface in the namespace of `sock`. Raises OSError.
+def read_queues(sock: NetlinkSocket) -> Iterator[tuple[int, Counters]]:
+    """Yield the index and the counters of every shaped interface in the namespace of `sock`. Raises OSError.
 
     HTB's root counts what left its leaf and what the leaf dropped (net/sched/sch_htb.c).
     """
     for message in sock.request(_GETQDISC, _TCMSG.pack(0, 0, 0, 0, 0, 0), NLM_F_DUMP):
         _, _, ifindex, handle, parent, _ = _TCMSG.unpack_from(message.payload)
         if parent == _QDISC_ROOT and handle == _HTB_HANDLE:
-            yield _count(ifindex, parse_attrs(parse_attrs(message.payload, _TCMSG.size)[_STATS2]))
+            yield ifindex, _counts(parse_attrs(parse_attrs(message.payload, _TCMSG.size)[_STATS2]))
 
 
-def _count(ifindex: int, stats: dict[int, bytes]) -> QueueCount:
+def _counts(stats: dict[int, bytes]) -> Counters:
     sent_bytes, packets = _BASIC_STATS.unpack_from(stats[_BASIC])
     if _PACKETS64 in stats:
         (packets,) = struct.unpack("=Q", stats[_PACKETS64])
     queued, _, drops, _, _ = _QUEUE_STATS.unpack_from(stats[_QUEUE])
-    return QueueCount(ifindex, packets, sent_bytes, drops, queued)
+    return packets, sent_bytes, drops, queued

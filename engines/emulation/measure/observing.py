@@ -187,7 +187,7 @@ class Sampler:
         """
         before, kernel = self._table.read(), proc.read_netstat(self._hosts)
         backlog, congestion = proc.softnet_dropped(), self._congestion()
-        users = proc.read_user_time()
+        users = proc.read_user_ticks()
         self._dataplane.restart_maxima()
         opened, opened_s = self._dataplane.reading(), time.monotonic()
         last = self.samples[-1]
@@ -198,7 +198,7 @@ class Sampler:
         self.opened_at = len(self.samples) - 1
         self.observe_for(seconds, follow)
         closed, closed_s = self._dataplane.reading(), time.monotonic()
-        others_pct = proc.others_pct(users, proc.read_user_time())
+        others_pct = proc.others_pct(users, proc.read_user_ticks())
         backlog = proc.softnet_dropped() - backlog
         congestion = self._congestion() - congestion
         after, kernel_after = self._table.read(), proc.read_netstat(self._hosts)

@@ -28,7 +28,7 @@ from model.flows import PlannedFlow
 from model.links import changes_in_window
 from model.machine import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
-from model.result import FlowRow, PortRow, RunResult, Table
+from model.result import FlowRow, PortRow, RunResult, Status, Table
 from model.schedulers import opens_subflows
 from model.spec import ELASTIC, FIFO, VIRTUAL, RunSpec
 from topos.topology import Topology
@@ -62,11 +62,11 @@ def summarise(
     evidence = _evidence(spec, flows, readings, rows)
     if only_stalled(evidence):
         raise stall_error(flows, readings.stalled, spec.seconds)
-    verdict, totals = judge(evidence), readings.totals
+    (reasons, cautions), totals = judge(evidence), readings.totals
     return RunResult(
-        status=verdict.status,
-        reasons=verdict.reasons,
-        cautions=verdict.cautions,
+        status=Status.SUSPECT if reasons else Status.OK,
+        reasons=reasons,
+        cautions=cautions,
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
         metrics=_metrics(spec, readings, rows, evidence, timings),

@@ -40,7 +40,7 @@ from model.reasons import (
     Fault,
     Reason,
 )
-from model.result import FlowRow, Status
+from model.result import FlowRow
 from model.spec import LinkSpec
 
 FULL_THREAD_PCT = 94.0
@@ -114,17 +114,8 @@ class Evidence:
         return {COMPLETION if is_sized else GOODPUT for is_sized in sized}
 
 
-@dataclass(frozen=True)
-class PointVerdict:
-    """The point's status, reasons for suspicion, and cautions about single metrics of an ok point."""
-
-    status: Status
-    reasons: tuple[Reason, ...] = ()
-    cautions: tuple[Reason, ...] = ()
-
-
-def judge(evidence: Evidence) -> PointVerdict:
-    """Return the status, all reasons for suspicion, and cautions."""
+def judge(evidence: Evidence) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+    """Return all reasons for suspicion, and cautions about single metrics."""
     graded = [*_lateness(evidence), *_stretch(evidence)]
     doubts_main = [not evidence.main_metrics.isdisjoint(reason.doubts) for reason in graded]
     reasons = (
@@ -137,14 +128,14 @@ def judge(evidence: Evidence) -> PointVerdict:
         *_repairs(evidence),
     )
     cautions = tuple(reason for reason, is_main in zip(graded, doubts_main, strict=True) if not is_main)
-    return PointVerdict(Status.SUSPECT if reasons else Status.OK, reasons, cautions)
+    return reasons, cautions
 
 
 def only_stalled(evidence: Evidence) -> bool:
     """Return whether flows stalled although the machine kept up; such a run has no result."""
     load = evidence.load
     full = any(saturated(seconds) for seconds in (load.busy_pct, *load.cpus_pct.values()))
-    blamed = any(reason.about.machine for reason in judge(evidence).reasons)
+    blamed = any(reason.about.machine for reason in judge(evidence)[0])
     return bool(evidence.stalled) and not full and not blamed
 
 

@@ -17,11 +17,12 @@ from topos.topology import Topology
 
 @dataclass(frozen=True)
 class Delivered:
-    """A flow at its end: payload bytes that its receiver read in total, and its error or an empty text."""
+    """A flow at its end: payload bytes that its receiver read in total, 0 if it is not known here, its error
+    or an empty text, and how long it ran, if that is known."""
 
-    flow: int
     received_bytes: int
-    error: str
+    error: str = ""
+    seconds: float = 0.0
 
 
 class TrafficDriver(Protocol):

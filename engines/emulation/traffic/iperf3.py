@@ -13,7 +13,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -39,16 +38,6 @@ CONNECT_TIMEOUT_S = 10
 SERVERS_S, GRACE_S, POLL_S = 15.0, 5.0, 0.05
 
 
-@dataclass(frozen=True)
-class Iperf3Report:
-    """What one iperf3 process reports: how long it ran, the payload bytes received over the whole connection,
-    0 if this side does not know them, and iperf3's error or an empty text."""
-
-    seconds: float
-    received_bytes: int
-    error: str
-
-
 def server_argv(program: str, flow: PlannedFlow) -> tuple[str, ...]:
     """Return a command for one test without interval reports, whose timers cost CPU time."""
     return (program, "-4", "-s", "-1", "-p", str(flow.port), "-i", "0", "-J")
@@ -72,7 +61,7 @@ def client_argv(program: str, flow: PlannedFlow, seconds: float, write_bytes: in
     )
 
 
-def parse_report(text: str) -> Iperf3Report:
+def parse_report(text: str) -> Delivered:
     """Decode the JSON of a client or a server. Raises ValueError for other text."""
     try:
         document: dict[str, Any] = json.loads(text)
@@ -81,15 +70,15 @@ def parse_report(text: str) -> Iperf3Report:
     try:
         received: Mapping[str, Any] = document["end"].get("sum_received", {})
         seconds, octets = float(received.get("seconds", 0.0)), int(received.get("bytes", 0))
-        return Iperf3Report(seconds, octets, str(document.get("error", "")))
+        return Delivered(octets, str(document.get("error", "")), seconds)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"not a report of iperf3 ({error!r}): {text[:80]!r}") from error
 
 
-def delivered(flow: int, client: Iperf3Report, server: Iperf3Report, stopped: bool) -> Delivered:
+def delivered(client: Delivered, server: Delivered, stopped: bool) -> Delivered:
     """Combine both ends' reports; messages about our own stop are not errors."""
     errors = {client.error, server.error} - {"", *(STOPPED_BY_US if stopped else ())}
-    return Delivered(flow, server.received_bytes or client.received_bytes, "; ".join(sorted(errors)))
+    return Delivered(server.received_bytes or client.received_bytes, "; ".join(sorted(errors)))
 
 
 def mptcp_library() -> Path:
@@ -252,8 +241,8 @@ class Iperf3Traffic:
         processes.end(self._clients, GRACE_S)
         processes.wait(self._servers, GRACE_S)
         processes.end(self._servers, GRACE_S)
-        ends = zip(self._flows, self._clients, self._servers, strict=True)
-        found = [delivered(f.flow, _read(client), _read(server), stopped=True) for f, client, server in ends]
+        ends = zip(self._clients, self._servers, strict=True)
+        found = [delivered(_read(client), _read(server), stopped=True) for client, server in ends]
         empty = [i for i, end in enumerate(found) if end.received_bytes == 0]
         if empty:
             others = f" (and {len(empty) - 1} others)" if len(empty) > 1 else ""
@@ -295,12 +284,12 @@ class Iperf3Traffic:
         return processes.start(commands)
 
 
-def _read(process: Process) -> Iperf3Report:
+def _read(process: Process) -> Delivered:
     """Return the report of an ended process; if it wrote none, return a report with an error."""
     try:
         return parse_report(process.stdout.read_text())
     except ValueError as error:
-        return Iperf3Report(0.0, 0, f"no iperf3 report ({error}); {process.describe()}")
+        return Delivered(0, f"no iperf3 report ({error}); {process.describe()}")
 
 
 def _error_of(process: Process) -> str:

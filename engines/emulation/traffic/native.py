@@ -160,8 +160,7 @@ class NativeDriver:
         self._call("ending the flows", self._core.stop)
         counts: list[int] = self.readings()["received_bytes"].tolist()
         return [
-            Delivered(flow.flow, count, self._core.describe_failure(position))
-            for position, (flow, count) in enumerate(zip(self._flows, counts, strict=True))
+            Delivered(count, self._core.describe_failure(position)) for position, count in enumerate(counts)
         ]
 
     def readings(self) -> TrafficReadings:

@@ -15,9 +15,9 @@ from engines.linux.engine import (
     LinuxEngine,
     check_congestion_controls,
     check_guest,
-    check_machine,
     check_objects,
 )
+from engines.linux.guest import check_machine
 from engines.linux.kernel.store import Kernel
 from model.congestion import COUPLED_DEFAULT
 from model.spec import LinkSpec, NoiseSpec, RunSpec, TopologySpec, TransportSpec

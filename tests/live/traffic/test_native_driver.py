@@ -214,7 +214,9 @@ def scenario_sizes_and_starts() -> None:
             delivered = driver.stop()
             with exact():
                 assert [d.error for d in delivered] == [""] * len(flows)
-                assert [d.received_bytes for d in delivered if sizes[d.flow]] == [s for s in sizes if s]
+                assert [d.received_bytes for d, size in zip(delivered, sizes, strict=True) if size] == [
+                    s for s in sizes if s
+                ]
 
 
 def scenario_one_after_the_other() -> None:

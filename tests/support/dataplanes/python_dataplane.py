@@ -10,10 +10,10 @@ import select
 import socket
 import struct
 import threading
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from engines.emulation.dataplanes.dataplane import Wiring
 from engines.emulation.sandbox.inside import Caller
 from model.spec import RunSpec
 from topos.topology import Topology
@@ -42,11 +42,12 @@ class StandIn:
     def dpctl(self, switch: str, *arguments: str) -> str:
         raise NotImplementedError(f"{switch} {arguments}")
 
-    def start(self, wiring: Wiring) -> None:
+    def start(self, ifindexes: Sequence[int], pids: Mapping[int, int]) -> None:
+        del pids
         packet = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         packet.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         packet.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
-        names = [socket.if_indextoname(index) for index in wiring.ifindexes]
+        names = [socket.if_indextoname(index) for index in ifindexes]
         self._nic_of_name = {name: i for i, name in enumerate(names)}
         self._outs = []
         for name in names:

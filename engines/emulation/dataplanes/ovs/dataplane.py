@@ -31,7 +31,6 @@ from engines.emulation.dataplanes.dataplane import (
     Octets,
     PlaneReading,
     QueueSamples,
-    Wiring,
     all_but,
     last_cpu,
 )
@@ -128,11 +127,12 @@ class OvsDataPlane:
         fabric does; the kernel's datapath runs wherever a packet arrives."""
         return all_but(self._cpu)
 
-    def start(self, wiring: Wiring) -> None:
+    def start(self, ifindexes: Sequence[int], pids: Mapping[int, int]) -> None:
         """Make links, controller, bridges and rules. Raises RunError, DeadlineError, HostUnfitError."""
         RUN.mkdir(mode=0o755, exist_ok=True)
         started_s = time.monotonic()
-        self._wires.make(wiring)
+        del ifindexes
+        self._wires.make(pids)
         self._note("links_s", started_s)
         if self._controller is not None:
             self._controller.start()

@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import HostUnfitError, RunError
-from engines.emulation.dataplanes.dataplane import Counts, Wiring
+from engines.emulation.dataplanes.dataplane import Counts
 from engines.emulation.kernel import rtnl
 from engines.emulation.kernel.netlink import NETLINK_SOCK_DIAG, NLM_F_DUMP, NetlinkSocket, parse_attrs
 from engines.emulation.kernel.rtnl import offloads_off
 from engines.emulation.kernel.shaping import (
     UNBOUNDED_PKTS,
-    QueueCount,
+    Counters,
     Shape,
     add_shape,
     nic_shape,
@@ -88,12 +88,12 @@ class Wires:
         self._place: dict[int, dict[int, int]] = {}
         """Interface index -> port, for the run's namespace (-1) and each host's (node)."""
 
-    def make(self, wiring: Wiring) -> None:
+    def make(self, pids: Mapping[int, int]) -> None:
         """Make and shape all links. Raises RunError with what could not be made."""
         self._route, self._diag = rtnl.route_socket(), diag_socket()
         try:
             self._make_veths()
-            self._find_interfaces(wiring)
+            self._find_interfaces(pids)
             self._shape()
         except OSError as error:
             raise RunError(f"making the links between Open vSwitch's bridges: {error}") from error
@@ -141,10 +141,9 @@ class Wires:
                     read_s[list(ports.values())], found = _at_once(
                         self._asked if node < 0 else self._hosts[node]
                     )
-                for seen in found:
-                    column = ports.get(seen.ifindex)
-                    if column is not None:
-                        table[:, column] = (seen.tx_packets, seen.tx_bytes, seen.drops, seen.queued_pkts)
+                for ifindex, counts in found:
+                    if ifindex in ports:
+                        table[:, ports[ifindex]] = counts
         except OSError as error:
             raise RunError(f"reading the queues' counters: {error}") from error
         return QueueCounts(read_s, *table)
@@ -195,7 +194,7 @@ class Wires:
         """Return the name of a switch's interface; empty for a host's."""
         return interface(self._topology, self._ports, node, link) if node in self._ports.links else ""
 
-    def _find_interfaces(self, wiring: Wiring) -> None:
+    def _find_interfaces(self, pids: Mapping[int, int]) -> None:
         by_name = {name: index for index, name in socket.if_nameindex()}
         self._place = {-1: {}}
         for port, node, link in self._transmitters():
@@ -203,7 +202,7 @@ class Wires:
             if name:
                 self._ifindex[port] = by_name[name]
                 self._place[-1][by_name[name]] = port
-        for host, pid in wiring.pids.items():
+        for host, pid in pids.items():
             self._find_nics(host, pid)
 
     def _find_nics(self, host: int, pid: int) -> None:
@@ -232,7 +231,7 @@ class Wires:
         return self._hosts[link.a] if port % 2 == 0 and link.a in self._hosts else self._asked
 
 
-def _at_once(sock: NetlinkSocket) -> tuple[float, list[QueueCount]]:
+def _at_once(sock: NetlinkSocket) -> tuple[float, list[tuple[int, Counters]]]:
     """Return the time of reading and all queue counters; repeat a reading that was interrupted.
 
     If other threads had the CPU during a reading, the time of each counter is unknown.
