@@ -58,6 +58,8 @@ class Figure:
     """Charts of a user's file; `charts` has their names, too."""
     metrics: tuple[Metric, ...] = ()
     """Metrics of a user's file, shown in tables."""
+    added: tuple[str, ...] = ()
+    """The user's files whose metrics, charts and statements it has beside its own."""
     file: str = ""
     """The user's file that defines it; empty for a registered figure."""
     options: tuple[str, ...] | None = None

@@ -93,7 +93,7 @@ def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Ex
     # What a user's file measures is always measured: its code is not known here.
     measure = (
         Metric.measure
-        if any(figure.file or figure.metrics for figure in experiment.figures)
+        if any(figure.file or figure.metrics or figure.added for figure in experiment.figures)
         else cached_measure(found.cache)
     )
     return ExperimentResults(

@@ -1,4 +1,5 @@
-"""`experiment(...)`: an experiment of a user's file, from its network, its flows, its metrics and its charts.
+"""What a user's file defines: experiments, from their networks, flows, metrics, charts and statements, and
+metrics, charts and statements that join any experiment.
 
 A network or flows that a function makes become part of each point's spec as data. So worker processes, other
 engines and later commands need no code of the file, and a changed function gives other points.
@@ -12,16 +13,20 @@ import inspect
 import math
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import topos
 from analysis.quantities import Quantity
 from common.errors import RefabricError, UsageError
+from common.text import did_you_mean
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.metrics import Metric, ShownIn
+from harness.metrics.metrics import TABLES, Metric, ShownIn
+from harness.metrics.published import Published, Relation, Source
 from harness.metrics.summary_csv import COLUMNS
-from harness.options.options import Defaults, SweepOptions
+from harness.options import user_files
+from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
@@ -45,7 +50,7 @@ def experiment(
     title: str,
     *,
     about: str = "",
-    network: Network | None = None,
+    network: Network | Sequence[Network | str] | None = None,
     flows: Flows | None = None,
     ks: tuple[int, ...] = (4,),
     workloads: tuple[str, ...] = ("one_to_one",),
@@ -53,27 +58,24 @@ def experiment(
     variants: Sequence[Variant] = (Variant(),),
     metrics: tuple[Metric, ...] = (),
     charts: Sequence[str | OwnChart] = ("throughput", "rank"),
+    published: Sequence[Published] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Return an experiment with one figure, whose points are stored in results/<name>.
 
-    Without `network` it runs on FatTrees of sizes `ks`, which `--k` and `--topology` change; without `flows`
+    `network` makes its network; a list has several, registered ones as texts such as `ls,4`. Without it, it
+    runs on FatTrees of sizes `ks`, which `--k` and `--topology` change; without `flows`
     it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. `variants` are
     its curves, `defaults` further fields of `Defaults`, such as `{"engines": ("simulator",)}`. Options of the
     command line override all of these. Raises UsageError.
     """
-    own_charts = tuple(chart for chart in charts if isinstance(chart, OwnChart))
-    names = tuple(chart if isinstance(chart, str) else chart.name for chart in charts)
     if not _NAME.fullmatch(name):
         raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
-    own_names = {chart.name for chart in own_charts}
-    for each in names:
-        if each not in CHARTS and each not in own_names:
+    for each in charts:
+        if isinstance(each, str) and each not in CHARTS:
             raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
-    for each in own_names:
-        if each in CHARTS or not _CHART.fullmatch(each):
-            raise UsageError(f"experiment {name}: chart {each[:30]}: choose a new name in lower case")
-    topologies = fat_trees if network is None else _own_network(name, network)
+    networks = [] if network is None else [network] if callable(network) else list(network)
+    topologies = _own_networks(name, networks) if networks else fat_trees
     points = points_on(topologies, variants)
     figure = Figure(
         name=name,
@@ -84,21 +86,119 @@ def experiment(
         ),
         topologies=topologies,
         points=points if flows is None else _with_flows(name, points, flows),
-        charts=names,
-        own_charts=own_charts,
-        metrics=tuple(_guarded_metric(metric) for metric in metrics),
+        charts=tuple(chart for chart in charts if isinstance(chart, str)),
         sized=network is None,
     )
-    return figure.alone()
+    rows = [_on_own(row, topologies, figure) for row in published]
+    return extended(
+        figure.alone(), [*metrics, *(each for each in charts if isinstance(each, OwnChart)), *rows]
+    )
+
+
+Addition = Metric | OwnChart | Published
+"""What a user's file adds to the figures of an experiment."""
+
+
+def extended(experiment: Experiment, more: Sequence[Addition], file: str = "") -> Experiment:
+    """Return the experiment with these metrics, charts and statements, of a user's `file`, in each of its
+    figures. Raises UsageError for one whose name is in use."""
+    what = f"{file}: " if file else f"experiment {experiment.name}: "
+    charts = tuple(each for each in more if isinstance(each, OwnChart))
+    metrics = tuple(each for each in more if isinstance(each, Metric))
+    rows = tuple(each for each in more if isinstance(each, Published))
+    for row in rows:
+        if row.topology == from_file.KIND and not row.shape:
+            raise UsageError(f"{what}statement '{row.words[:60]}': name its network, e.g. network='ft,8'")
+    for each in charts:
+        if each.name in CHARTS or not _CHART.fullmatch(each.name):
+            raise UsageError(f"{what}chart {each.name[:30]}: choose a new name in lower case")
+    figures = []
+    for figure in experiment.figures:
+        names = [of.name for of in (*figure.metrics, *metrics)]
+        names += [of.name for of in (*figure.own_charts, *charts)]
+        twice = next((name for name, count in Counter(names).items() if count > 1), "")
+        if twice:
+            raise UsageError(f"{what}{twice}: there are two of this name; choose another one")
+        figures.append(
+            dataclasses.replace(
+                figure,
+                metrics=(*figure.metrics, *metrics),
+                own_charts=(*figure.own_charts, *charts),
+                charts=(*figure.charts, *(each.name for each in charts)),
+                published=(*figure.published, *rows),
+                added=(*figure.added, *([file] if file else [])),
+            )
+        )
+    return dataclasses.replace(experiment, figures=tuple(figures))
+
+
+def statement(
+    metric: Metric | str,
+    relation: str,
+    value: float,
+    *,
+    network: str = from_file.KIND,
+    workload: str = "one_to_one",
+    subflows: int = 8,
+    where: Mapping[str, Any] | None = None,
+    tolerance: float = 0.0,
+    because: str = "",
+    words: str = "",
+    paper: str = "",
+    citation: str = "",
+    source: str = Source.EXPECTED,
+    **more: Any,
+) -> Published:
+    """Return the statement that a metric is `<`, `about`, `>=` or `>` a value.
+
+    `metric` is one of the file's own, or the name of a column of summary.csv. `network` is as on the command
+    line (`ft,8`), by default the own network of the experiment that has it. `where` has what its points have
+    instead of the settings of their figure (`Published.where`); `more` are further fields of a `Published`.
+    Raises UsageError.
+    """
+    known = {each.name: each for each in TABLES}
+    if isinstance(metric, str) and metric not in known:
+        raise UsageError(
+            f"statement: metric {metric}: {did_you_mean(metric, known)}metrics are: {', '.join(known)}"
+        )
+    of = known[metric] if isinstance(metric, str) else metric
+    kind, params = (from_file.KIND, {}) if network == from_file.KIND else topos.parse(network)
+    if params:
+        topos.check(kind, params)
+    try:
+        bound, origin = Relation(relation), Source(source)
+    except ValueError as error:
+        choice = f"{', '.join(Relation)}; source is one of {', '.join(Source)}"
+        raise UsageError(f"statement on {of.name}: {error}; a relation is one of {choice}") from None
+    return Published(
+        of, kind, params.get(topos.TOPOLOGIES[kind].size.name, 0), workload, subflows, bound, value, origin,
+        words or f"{of.about} {bound.words} {value:g} {of.unit}".strip(), paper or "own",
+        citation or paper or "own", tolerance, because, where=where or {},
+        shape=topos.shape(kind, params) if params else (), **more,
+    )  # fmt: skip
+
+
+def _on_own(row: Published, topologies: Topologies, figure: Figure) -> Published:
+    """Return a statement that names no network as one on the first network of the figure."""
+    if row.topology != from_file.KIND or row.shape:
+        return row
+    network = topologies(resolve(UserOptions(), figure.defaults))[0]
+    kind, params = network.kind, dict[str, Any](network.params)
+    if kind == from_file.KIND:
+        return dataclasses.replace(row, shape=tuple(params.items()))
+    k = params[topos.TOPOLOGIES[kind].size.name]
+    return dataclasses.replace(row, topology=kind, k=k, shape=topos.shape(kind, params))
 
 
 def metric(
     name: str, unit: str, about: str, of: Callable[[PointResult], float | None], **more: Any
 ) -> Metric:
-    """Return a metric that `of` reads off one point; tables show it under its name."""
-    return Metric(
-        Quantity(name, unit, about), of, **{"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more}
-    )
+    """Return a metric that `of` reads off one point; tables show it under its name. Raises UsageError for the
+    name of a column of summary.csv."""
+    if name in COLUMNS:
+        raise UsageError(f"metric {name}: refabric has a column of this name; choose another")
+    shown = {"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more}
+    return Metric(Quantity(name, unit, about), guarded(f"metric {name}", of), **shown)
 
 
 def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:
@@ -106,24 +206,24 @@ def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Poin
     return OwnChart(name, "", title, reading, guarded(f"chart {name}", function))
 
 
-def _guarded_metric(metric: Metric) -> Metric:
-    if metric.name in COLUMNS:
-        raise UsageError(f"metric {metric.name}: refabric has a column of this name; choose another")
-    of = None if metric.of is None else guarded(f"metric {metric.name}", metric.of)
-    return dataclasses.replace(metric, of=of)
-
-
-def _own_network(name: str, network: Network) -> Topologies:
-    """Return the topologies of a figure on the network that the function makes, which is called once."""
+def _own_networks(name: str, networks: Sequence[Network | str]) -> Topologies:
+    """Return the topologies of a figure on these networks; each function is called once. One network has the
+    name of its experiment, several those of their functions."""
 
     @functools.cache
-    def made() -> TopologySpec:
+    def made() -> tuple[TopologySpec, ...]:
+        return tuple(each for network in networks for each in of(network))
+
+    def of(network: Network | str) -> Sequence[TopologySpec]:
+        if isinstance(network, str):
+            return user_files.topologies(f"experiment {name}: network", (network,))
         built = guarded(f"experiment {name}: its network", network)()
         if not isinstance(built, Topology):
             raise UsageError(f"experiment {name}: its network is a {type(built).__name__}, not a Topology")
-        return TopologySpec(from_file.KIND, {"name": name, "network": from_file.text_of(built)})
+        label = getattr(network, "__name__", name) if len(networks) > 1 else name
+        return [TopologySpec(from_file.KIND, {"name": label, "network": from_file.text_of(built)})]
 
-    return lambda _options: [made()]
+    return lambda _options: list(made())
 
 
 def _with_flows(name: str, points: Points, flows: Flows) -> Points:

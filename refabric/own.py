@@ -4,7 +4,7 @@
 """
 
 import refabric  # noqa: F401  a wheel makes the other packages importable first
-from harness.own_experiment import chart, experiment, metric
+from harness.own_experiment import chart, experiment, metric, statement
 from harness.plan.sweeps import Variant
 from harness.results.point_results import PointResult
 from plots.data import Point
@@ -22,4 +22,5 @@ __all__ = [
     "chart",
     "experiment",
     "metric",
+    "statement",
 ]

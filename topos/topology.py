@@ -340,19 +340,19 @@ class Builder:
     def switch(self, name: str, layer: Layer) -> int:
         return self._add(Node(name, Kind.SWITCH, layer))
 
-    def link(self, a: int, b: int, speed: float = 1, *of_link: Any) -> int:
-        """Join two nodes, the lower-layer one first; return the link's index. `of_link` are further fields
-        of the Link, in order."""
-        self._links.append(Link(a, b, speed, *of_link))
+    def link(self, a: int, b: int, speed: float = 1, *of_link: Any, **named: Any) -> int:
+        """Join two nodes, the lower-layer one first; return the link's index. `of_link` and `named` are
+        further fields of the Link."""
+        self._links.append(Link(a, b, speed, *of_link, **named))
         return len(self._links) - 1
 
-    def attach(self, host: int, switch: int, ip: str, speed: float = 1, *of_link: Any) -> None:
+    def attach(self, host: int, switch: int, ip: str, speed: float = 1, *of_link: Any, **named: Any) -> None:
         """Add a NIC to `host`, cabled to `switch` by a link."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
         name = f"{self._nodes[host].name}-eth{number}"
         mac = local_mac(len(self._nics))
-        self._nics.append(Nic(host, switch, self.link(host, switch, speed, *of_link), ip, mac, name))
+        self._nics.append(Nic(host, switch, self.link(host, switch, speed, *of_link, **named), ip, mac, name))
 
     def build(self) -> Topology:
         parts = tuple(self._nodes), tuple(self._links), tuple(self._nics)

@@ -163,24 +163,44 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+_ADDED = "refabric.added"
+
+
+def _keep(context: click.Context, _: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+    context.meta[_ADDED] = files
+    return files
+
+
 def _find(context: click.Context, _: click.Parameter, name: str | None) -> Experiment | None:
     if name is None:
         return None
     catalogue: Catalogue = context.obj
-    return catalogue.find(name)
+    return catalogue.find(name, context.meta.get(_ADDED, ()))
 
 
-experiment_argument = click.argument(
-    "chosen", metavar="EXPERIMENT", callback=_find, shell_complete=experiment_names
-)
-"""An experiment by name; the command takes it as `chosen`."""
-optional_experiment = click.argument(
-    "chosen",
-    metavar="[EXPERIMENT]",
-    callback=_find,
-    required=False,
-    shell_complete=experiment_names,
-)
+def _experiment(metavar: str, required: bool) -> Callable[[Command], Command]:
+    def decorated(command: Command) -> Command:
+        command = metric_option(
+            "Add the metrics, charts and statements of FILE (Python). Repeatable.", _keep
+        )(command)
+        return click.argument(
+            "chosen", metavar=metavar, callback=_find, required=required, shell_complete=experiment_names
+        )(command)
+
+    return decorated
+
+
+def metric_option(words: str, callback: Callable[..., Any] | None = None) -> Callable[[Command], Command]:
+    """Return the decorator that adds --metric. With `callback`, it joins the experiment of the command."""
+    return click.option(
+        "--metric", "added", metavar="FILE", multiple=True, help=words, callback=callback,
+        is_eager=callback is not None, expose_value=callback is None,
+    )  # fmt: skip
+
+
+experiment_argument = _experiment("EXPERIMENT", required=True)
+"""An experiment by name, with what --metric adds to it; the command takes it as `chosen`."""
+optional_experiment = _experiment("[EXPERIMENT]", required=False)
 
 
 def warn(text: str) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import click
 
 from common.errors import UsageError
+from harness.catalogue import additions
 from harness.claims.own_settings import OwnSettings
 from harness.cli import table
 from harness.cli.options import (
     experiment_argument,
     json_option,
+    metric_option,
     optional_experiment,
     stored_option,
     typed,
@@ -25,6 +27,7 @@ from harness.compare import compare as comparing
 from harness.compare import show
 from harness.experiment import Experiment
 from harness.load import load
+from harness.metrics.metrics import Metric
 from harness.options.fields import SUBFLOWS
 from harness.options.options import UserOptions
 from harness.plan import session
@@ -95,8 +98,9 @@ def _report_on_two(folders: tuple[Path, Path], output: Path | None, as_json: boo
 @click.command(short_help="Compare two results folders.")
 @click.argument("a", type=users_path)
 @click.argument("b", type=users_path)
+@metric_option("Compare the metrics of FILE (Python), too. Repeatable.")
 @json_option
-def compare(a: Path, b: Path, as_json: bool) -> int:
+def compare(a: Path, b: Path, added: tuple[str, ...], as_json: bool) -> int:
     """Compare two results folders: for example results/cs244 of two machines or two queue sizes.
 
     A and B are results/<experiment> folders, results folders, or single points' folders.
@@ -107,11 +111,12 @@ def compare(a: Path, b: Path, as_json: bool) -> int:
     together). Settings that differ between A and B are the subject of the comparison: their results may
     differ. 2 if there is nothing to compare.
     """
+    own = tuple(each for file in added for each in additions(file) if isinstance(each, Metric))
     sides = comparing.load_sides(a, b)
     for side in sides:
         for error in side.broken:
             click.echo(f"refabric: {error}", err=True)
-    found = comparing.compare(*sides)
+    found = comparing.compare(*sides, more=own)
     disagreements = comparing.disagreements(found)
     (show.write if as_json else show.show)(sys.stdout, found, disagreements)
     return 1 if disagreements else 0

@@ -151,15 +151,15 @@ class Comparison:
     provenance: tuple[provenance.Contrast, ...]
 
 
-def compare(a: Side, b: Side) -> Comparison:
-    """Compare the conditions of two sides."""
+def compare(a: Side, b: Side, *, more: Sequence[Metric] = ()) -> Comparison:
+    """Compare the conditions of two sides, also by `more` metrics."""
     matching = match(conditions(a.measured), conditions(b.measured))
     networks = {network(side.spec.topology) for pair in matching.pairs for side in (pair.a, pair.b)}
     baselines = match(*(conditions(_baselines(side, networks)) for side in (a, b)))
     return Comparison(
         a,
         b,
-        tuple(_compared(pair) for pair in matching.pairs),
+        tuple(_compared(pair, more) for pair in matching.pairs),
         tuple(_compared(pair) for pair in baselines.pairs),
         matching,
         tuple(provenance.contrasts(a.stored, b.stored)),
@@ -246,12 +246,12 @@ def _folder_side(path: Path) -> Side:
     return Side(path, tuple(point_results.judge(found.points)), found.broken, found.lost_points)
 
 
-def _compared(pair: ConditionPair) -> PairDifference:
+def _compared(pair: ConditionPair, more: Sequence[Metric] = ()) -> PairDifference:
     of_baseline = is_baseline(pair.a.spec)
     pct = difference(pair, GOODPUT_PCT_MEAN)
     metric = GOODPUT_MBPS_MEAN if of_baseline or pct.how is How.NOTHING else GOODPUT_PCT_MEAN
     goodput = pct if metric is GOODPUT_PCT_MEAN else difference(pair, metric)
-    others = tuple((other, difference(pair, other)) for other in METRICS)
+    others = tuple((other, difference(pair, other)) for other in (*METRICS, *more))
     flows = flow_by_flow(pair, metric) if goodput.how is How.ONE_SEED and not of_baseline else None
     return PairDifference(pair, metric, goodput, others, flows)
 

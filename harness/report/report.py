@@ -369,7 +369,9 @@ def draw_and_report(
     UsageError.
     """
     path = default_path(experiment, results)
-    if any(figure.file or figure.own_charts or figure.metrics for figure in experiment.figures):
+    if any(
+        figure.file or figure.own_charts or figure.metrics or figure.added for figure in experiment.figures
+    ):
         return _made(experiment, loaded, wanted, results), path
     with files.storing(f"reading the points in {path.parent}"):
         made_from = inputs(loaded, wanted)

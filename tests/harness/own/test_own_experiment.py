@@ -75,7 +75,7 @@ def write(text: str) -> None:
 
 
 BAD = [
-    ("x = 1\n", "experiment mine.py: it defines 0 experiments"),
+    ("x = 1\n", "experiment mine.py: it defines no experiment"),
     ("x = \n", "mine.py, line 2: invalid syntax"),
     ("x = 1 / 0\n", "mine.py, line 2: ZeroDivisionError"),
     ("import helper\n", "mine.py, line 2: ModuleNotFoundError: No module named 'helper'"),
@@ -134,3 +134,100 @@ def test_a_folder_or_nothing_is_refused() -> None:
     for name, words in (("folder.py", "Is a directory|not a regular file"), ("nope.py", "No such file")):
         with pytest.raises(UsageError, match=words):
             load_file(name)
+
+
+ADDED = """
+def gap(point):
+    return point.goodput_mbps.maximum - point.goodput_mbps.minimum if point.goodput_mbps else None
+
+def dots(points):
+    from matplotlib.figure import Figure
+    figure = Figure()
+    figure.add_subplot().plot([point.subflows for point in points])
+    return figure
+
+GAP = metric("gap_mbps", "Mb/s", "the fastest flow's goodput minus the slowest flow's", gap)
+DOTS = chart("dots", "Subflows of every point", "One dot is a point.", dots)
+STATED = [
+    statement(GAP, "<", 9, network="ft,4", subflows=1, words="the gap of TCP is small"),
+    statement("goodput_pct_mean", ">", 10, network="ft,4", subflows=1, where={"link.loss": 0.01}),
+]
+"""
+SMALL = ("cs244-one-to-one", "--k", "4", "--subflows", "1", *QUICK)
+
+
+def test_metrics_charts_and_statements_of_a_file_join_any_experiment(tmp_path: Path) -> None:
+    write(ADDED)
+    done = run("run", *SMALL, "--metric", "./mine.py")
+    assert done.exit_code == 0, done.output
+    assert "gap_mbps" in done.stdout and "the gap of TCP is small" in done.stdout
+    assert next(tmp_path.rglob("summary.csv")).read_text().splitlines()[0].endswith(",gap_mbps")
+    assert [*tmp_path.rglob("dots.svg")]
+    assert "--loss 0" in done.stdout  # why the second statement is not judged
+    lossy = run("run", *SMALL, "--metric", "./mine.py", "--loss", "1")
+    assert "--loss 0" not in lossy.stdout and "1 % random loss" in lossy.stdout
+
+
+def test_a_new_metric_is_read_off_points_that_are_stored(tmp_path: Path) -> None:
+    assert run("run", *SMALL).exit_code == 0
+    write(ADDED)
+    shown = run("plot", "cs244-one-to-one", "--metric", "./mine.py")
+    assert shown.exit_code == 0 and "gap_mbps" in shown.stdout, shown.output
+    assert run("report", "cs244-one-to-one", "--metric", "./mine.py").exit_code == 0
+    pages = "".join(page.read_text() for page in tmp_path.rglob("report*.html"))
+    assert "gap_mbps" in pages and "the gap of TCP is small" in pages
+    assert "gap_mbps" not in run("plot", "cs244-one-to-one").stdout
+    Path("results").rename("before")
+    assert run("run", *SMALL, "--queue", "50").exit_code == 0
+    both = [next(Path(folder).iterdir()) for folder in ("before", "results")]
+    assert "gap_mbps" in run("compare", *map(str, both), "--metric", "./mine.py").stdout
+    assert "gap_mbps" not in run("compare", *map(str, both)).stdout
+
+
+BAD_ADDED = [
+    ("x = 1\n", "it defines no metric, chart or statement"),
+    ("M = metric('jain', '', 'x', len)\n", "refabric has a column of this"),
+    ("M = [metric('a', '', 'x', len), metric('a', '', 'y', len)]\n", "a: there are two of this name"),
+    ("C = chart('rank', 't', 'r', len)\n", "chart rank: choose a new name"),
+    ("S = statement('jian', '<', 1, network='ft,4')\n", "jain"),
+    ("S = statement('jain', '=', 1, network='ft,4')\n", "about"),
+    ("S = statement('jain', '<', 1)\n", "name its network"),
+    ("S = statement('jain', '<', 1, network='ft,5')\n", "k"),
+    ("S = statement('jain', '<', 1, network='ft,4', where={'queue': 1})\n", "link.queue_pkts"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_ADDED)
+def test_an_error_of_an_addition_is_one_line_and_nothing_starts(text: str, words: str) -> None:
+    write(text)
+    done = run("run", *SMALL, "--metric", "./mine.py")
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("results").exists()
+
+
+TWO_NETWORKS = """
+def line():
+    net = Builder("line", {})
+    switch = net.switch("s1", Layer.EDGE)
+    for number in range(3):
+        net.attach(net.host(f"h{number}"), switch, f"10.0.0.{number + 2}")
+    return net.build()
+
+ONE = experiment("one", "Two networks", network=[line, "ls,4"], subflows=(1,), charts=("throughput",),
+                 defaults={"queue_pkts": 20},
+                 published=[statement("goodput_pct_mean", ">", 1, subflows=1, words="it works")])
+TWO = experiment("two", "A FatTree", subflows=(1,), charts=("rank",), defaults={"queue_pkts": 50})
+"""
+
+
+def test_a_file_has_several_networks_and_several_experiments(tmp_path: Path) -> None:
+    write(TWO_NETWORKS)
+    done = run("run", "mine.py", *QUICK)
+    assert done.exit_code == 0, done.output
+    points = refabric.load("results/mine", experiment="./mine.py").measured
+    shown = {(point.spec.topology.kind, point.spec.link.queue_pkts) for point in points}
+    assert shown == {("file", 20), ("leaf_spine", 20), ("fat_tree", 50)}
+    assert "it works" in done.stdout
+    assert {path.name for path in (tmp_path / "results/mine/charts").iterdir()} >= {"one", "two"}
