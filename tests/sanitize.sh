@@ -25,7 +25,7 @@ case $kind in
         tests=(tests/fabric tests/engines/simulation --ignore=tests/engines/simulation/validation
                --ignore-glob='*/test_phase_effects.py' --ignore-glob='*/test_best_possible_times.py'
                tests/engines/emulation/test_{subflow_index,traffic}.py
-               'tests/engines/emulation/test_netlink_any_bytes.py::test_any_bytes[core]')
+               'tests/engines/emulation/test_kernel_interfaces.py::test_any_bytes[core]')
         ;;
     thread)
         sanitizers=thread

@@ -62,7 +62,7 @@ def check_same(program: Program, acknowledgements: Iterable[list[int]]) -> int:
     return reports
 
 
-@pytest.mark.parametrize("lines", [4, 15, 16, 17, 30, 60, 237])
+@pytest.mark.parametrize("lines", [4, 17, 237])
 @pytest.mark.parametrize("plain", [False, True])
 def test_conjunctions_of_conjunctions_are_translated_in_linear_space(lines: int, plain: bool) -> None:
     """L2: each line doubled the operations, and 30 lines took 128 GiB."""
@@ -70,7 +70,7 @@ def test_conjunctions_of_conjunctions_are_translated_in_linear_space(lines: int,
     assert operations(program, plain=plain) == 3
 
 
-@pytest.mark.parametrize("lines", [4, 30, 31, 32, 33, 100, 118])
+@pytest.mark.parametrize("lines", [4, 31, 32, 33, 118])
 def test_a_long_conjunction_becomes_no_longer(lines: int) -> None:
     """L2: a condition of more than 32 comparisons tests their product instead."""
     program = compiled(conjoined(lines))
@@ -149,7 +149,6 @@ def check_refused(error: pytest.ExceptionInfo[UsageError]) -> None:
     ("text", "what"),
     [
         ("", "no statement"),
-        ("#", "no statement"),
         ("\0", "null bytes"),
         ("a\0b: report = 0", "null bytes"),
         ("\ud800: report = 0", "surrogates"),
@@ -168,22 +167,14 @@ def check_refused(error: pytest.ExceptionInfo[UsageError]) -> None:
         (f"{FIELD}a = 0x{'f' * 5_000}", "integers from 0 to 4294967295"),
         (f"{FIELD}a = 4294967296", "integers from 0"),
         (f"{FIELD}a = 1e400", "integers from 0"),
-        (f"{FIELD}a = 1j", "integers from 0"),
         (f"{FIELD}a = '{'b' * 15_000}'", "integers from 0"),
         (f"{FIELD}a = \u0663", "line 2"),
         (f"{FIELD}a = (b := 1)", "NamedExpr is not part"),
-        (f"{FIELD}a = lambda: 1", "Lambda is not part"),
-        (f"{FIELD}a = [b for b in a]", "ListComp is not part"),
-        (f"{FIELD}a = f'{{a}}'", "JoinedStr is not part"),
         (f"{FIELD}a = await a", "Await is not part"),
         (f"{FIELD}a = min(*a)", "with two arguments"),
         (f"{FIELD}a = min(a, *a)", "Starred is not part"),
         (f"{FIELD}a, b = 1, 2", "a name is expected"),
-        (f"{FIELD}a[0] = 1", "a name is expected"),
-        (f"{FIELD}a.b.c = 1", "a name is expected"),
         (f"{FIELD}import os", "a statement must be"),
-        (f"{FIELD}class A: pass", "a statement must be"),
-        (f"{FIELD}match a:\n    case 1: pass", "a statement must be"),
         (f"{FIELD}if a:\n    b: report = 0", "a statement must be"),
         (f"{FIELD}a: report", "line 2, .*must be a number"),
         (f"{FIELD}a.b: report = 0", "NAME: KIND"),
@@ -196,14 +187,10 @@ def check_refused(error: pytest.ExceptionInfo[UsageError]) -> None:
         ("(def)", "no statement"),
         (f"(def) {'(' * 9_000}", f"more than {MAX_DEPTH} operations"),
         ("(def (a \u0663)) (when true (report))", "integers from 0"),
-        ("(def (a \u00b2)) (when true (report))", "integers from 0"),
         (f"(def (a {'9' * 5_000})) (when true (report))", "1 to 64 printable"),
-        ("(def (Report (a\0b 0))) (when true (report))", "1 to 64 printable"),
         ("(def (Report (a\x1b[2J 0))) (when true (report))", "1 to 64 printable"),
         ("(def (Report (Report. 0))) (when true (report))", "1 to 64 printable"),
         ("(def (Report (Ack.now 0))) (when true (report))", "declared already"),
-        ("(def (Report (a 0)) (a 0)) (when true (report))", "declared already"),
-        ("(def (Report (a 0) (a 0))) (when true (report))", "declared already"),
         ("(def (Report (a 0))) (when true)", "an event is"),
         ("(def (Report (a 0))) (when true ())", "a statement is"),
         ("(def (Report (a 0))) (when () (report))", "unknown operation"),
@@ -229,27 +216,20 @@ def mine(body: str, base: str = "Algorithm") -> str:
     ("text", "what"),
     [
         (mine("program = 5"), "`program` must be text, not int"),
-        (mine("program = None"), "`program` must be text, not NoneType"),
         (mine("program = b'a: report = 0'"), "`program` must be text, not bytes"),
-        (mine("program = ['a: report = 0']"), "`program` must be text, not list"),
         (mine("programs = 5"), "`programs` must be a dictionary"),
-        (mine("programs = ['a: report = 0']"), "`programs` must be a dictionary"),
-        (mine("programs = {1: 'a: report = 0'}"), "`programs` must be a dictionary"),
         (mine("programs = {'a': 1}"), "`programs` must be a dictionary"),
         (mine("programs = {None: None, (1, 2): []}"), "`programs` must be a dictionary"),
         (mine("programs = {'': ''}"), "a program's name has"),
-        (mine("programs = {'a\\nb': ''}"), "a program's name has"),
         (mine("programs = {'a' * 10**6: ''}"), "a program's name has"),
         (mine("programs = {str(n): 'a: report = 0\\nreport()' for n in range(17)}"), "1 to 16 programs"),
         (mine("programs = {'odd': 'a: report = 0\\na = b'}"), "program 'odd': program, line 2"),
         (mine("program = 'a: report = 0'\n    programs = {'b': 'a: report = 0'}"), "both `program` and"),
         (mine("program = 'x' * 10_000_000"), "10000000 characters"),
         (mine("program = '\\0'"), "null bytes"),
-        (mine("command = 5", "PortusAlgorithm"), "command must be a tuple"),
         (mine("command = (5,)", "PortusAlgorithm"), "command must be a tuple"),
         (mine("command = '/bin/sh'", "PortusAlgorithm"), "command must be a tuple"),
         (mine("command = ('/bin/\\0sh',)", "PortusAlgorithm"), "absolute path of a program"),
-        (mine("command = ()", "PortusAlgorithm"), "absolute path of a program"),
         (mine("command = ('/' + 'x' * 10**6,)", "PortusAlgorithm"), "absolute path of a program"),
         (mine("command = ('/bin/sh',)\n    __init__ = max", "PortusAlgorithm"), "raised TypeError"),
         ("raise SystemExit('bye')", "running it raised SystemExit"),

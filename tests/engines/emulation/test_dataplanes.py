@@ -36,7 +36,6 @@ from model.spec import (
     LinkSpec,
     OpenFlowSpec,
     RunSpec,
-    TopologySpec,
 )
 
 LONGEST_CLOCK_SLEEP_US = 1000.0
@@ -128,7 +127,6 @@ def test_one_transaction_makes_every_bridge_and_port_once() -> None:
     ("asked", "complaint"),
     [
         ({"routing": "scatter"}, "OpenFlow has no routing 'scatter'"),
-        ({"routing": "valiant"}, "OpenFlow has no routing 'valiant'"),
         ({"link": LinkSpec(5.0, loss=0.01)}, "random loss .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, ecn_pkts=20)}, "ECN threshold .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, random_pkts=20)}, "random drop .* choose --dataplane fabric"),
@@ -144,18 +142,6 @@ def test_what_openflow_cannot_carry_is_refused_with_what_to_choose(
     spec = RunSpec(**{"link": LinkSpec(5.0), "dataplane": "ovs", **asked})
     with pytest.raises(UsageError, match=complaint):
         DATAPLANES["ovs"].check(spec, topology)
-
-
-def test_points_from_before_there_was_openflow_are_found_again() -> None:
-    spec = RunSpec(LinkSpec(5.0), TopologySpec("fat_tree", {"k": 4}))
-    assert "openflow" not in spec.canonical()
-    hashes = {
-        dataclasses.replace(spec, openflow=chosen).content_hash()
-        for chosen in (OpenFlowSpec(), OpenFlowSpec(mode="proactive"), OpenFlowSpec(datapath="user"))
-    }
-    assert len(hashes) == 3
-    hybrid = dataclasses.replace(spec, openflow=OpenFlowSpec(mode="hybrid"))
-    assert RunSpec.from_json(hybrid.to_json()) == hybrid
 
 
 DEFAULTS = CS244_ONE_TO_ONE.figures[0].defaults

@@ -71,30 +71,23 @@ def test_kernels_before_6_4_are_too_old(release: str, old: bool) -> None:
     assert found is None or (release in found.reason and "6.4" in found.reason)
 
 
-def test_lockdown() -> None:
+def test_lockdown_and_a_jit_that_is_off() -> None:
     assert machine.locked_down("[none] integrity confidentiality\n") is None
     assert machine.locked_down("none [integrity] confidentiality\n") is None
     found = machine.locked_down("none integrity [confidentiality]\n")
     assert found and "locked down" in found.reason
-
-
-def test_capabilities_of_a_default_container() -> None:
-    found = machine.capabilities_missing(STATUS.format(0xA80425FB))
-    assert found
-    assert found.reason.startswith("this process lacks CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF:")
-    assert "--cap-add=BPF" in found.advice
-
-
-def test_sys_admin_stands_for_bpf_and_perfmon_but_not_for_net_admin() -> None:
-    assert machine.capabilities_missing(STATUS.format(1 << 21 | 1 << 12)) is None
-    found = machine.capabilities_missing(STATUS.format(1 << 21))
-    assert found and "CAP_NET_ADMIN" in found.reason and "CAP_BPF" not in found.reason
-
-
-def test_jit() -> None:
     assert machine.jit_off("1") is None
     found = machine.jit_off("0")
     assert found and "bpf_jit_enable=1" in found.advice
+
+
+def test_capabilities_of_a_default_container_and_of_sys_admin() -> None:
+    """SYS_ADMIN stands for BPF and PERFMON, but not for NET_ADMIN."""
+    found = machine.capabilities_missing(STATUS.format(0xA80425FB))
+    assert found and "CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF" in found.reason and "--cap-add=BPF" in found.advice
+    assert machine.capabilities_missing(STATUS.format(1 << 21 | 1 << 12)) is None
+    found = machine.capabilities_missing(STATUS.format(1 << 21))
+    assert found and "CAP_NET_ADMIN" in found.reason and "CAP_BPF" not in found.reason
 
 
 def test_root_of_a_user_namespace_differs_from_a_filtered_and_a_real_one() -> None:
