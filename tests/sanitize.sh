@@ -44,12 +44,12 @@ if [ "$(id -u)" = 0 ]; then
     live+=(tests/live/dataplanes/test_fabric_frames.py tests/live/measure/test_path_pings.py)
     # Not yet under ThreadSanitizer: some of their scenarios fail there, perhaps because it is slow.
     case $kind in
-        address) live+=(tests/live/traffic/test_native_driver.py tests/live/measure/test_socket_table.py) ;;
+        address) live+=(tests/live/traffic/test_flow_drivers.py tests/live/measure/test_socket_table.py) ;;
         thread) live+=(tests/live/dataplanes/test_links_live.py) ;;
     esac
 fi
-# Of repetitions with other networks or classes one is enough.
-once='not (ecmp or dual_homed)'
+# Of repetitions with other networks one is enough, and iperf3 is not ours.
+once='not (ecmp or dual_homed or iperf3)'
 [ "$kind" = address ] || once+=' and (not links_live or stands_still)'
 
 cmake -S "$root/fabric" -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$venv/bin/ninja" \
