@@ -224,7 +224,9 @@ def _offered(flows: Sequence[Flow], traffic: Traffic, hosts: int) -> float:
 
 
 def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
-    """Return the mean number of ports on the flows' shortest paths, over a sample of flows."""
+    """Return the mean number of ports on the flows' shortest paths, over a sample; 0 without flows."""
+    if not flows:
+        return 0.0
     least, most = _SAMPLED_FLOWS
     count = min(most, max(least, _SAMPLED_LINKS // len(topology.links)))
     sampled = flows[:: max(1, len(flows) // count)]

@@ -77,6 +77,14 @@ class TestCapacity:
         needs = demand(spec(16, matrix="all_to_all"))
         assert (needs.hosts, needs.flows) == (1024, 1024 * 1023)
 
+    def test_a_workload_without_flows_loads_no_links(self) -> None:
+        calls = dataclasses.replace(
+            spec(matrix="sip"), topology=TopologySpec("star", {"n": 14}), transport=TransportSpec(1)
+        )
+        needs = demand(calls)
+        assert (needs.hosts, needs.flows, needs.hops_per_s) == (14, 0, 0.0)
+        assert advice_on(calls) == []
+
     def test_between_and_beyond_measurements(self) -> None:
         assert TWO_CORES.busy_pct(497_000) == 55.0
         assert 55.0 < TWO_CORES.busy_pct(750_000) < 84.0
