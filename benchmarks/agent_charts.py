@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from plots.shared import style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared.sheet import Sheet
 
 KERNEL = "kernel"
 """The variant without an agent."""
@@ -55,8 +55,7 @@ def draw_ratios(rows: Sequence[Row], out: Path, *, by_cpu: bool, words: Sequence
         axes.set_xticks(counts, [str(count) for count in counts])
         axes.set_ylim(0, 1.1 * max(1.2, axes.dataLim.y1))
         axes.set(xlabel="flows", ylabel=f"{what}, x the kernel's")
-        text = Text(title, "iperf3 between two real hosts on a veth", Caption(words, notes))
-        sheet.finish(text, keys).savefig(out)
+        sheet.finish(title, "iperf3 between two real hosts on a veth", words, notes, keys).savefig(out)
 
 
 def _doubtful(row: Row) -> bool:
@@ -104,5 +103,5 @@ def draw_messages(rows: Sequence[Row], out: Path, words: Sequence[str]) -> None:
         keys.append(Line2D([], [], color=_OTHER, marker="|", ls="", ms=10, mew=2, label="published median"))
         notes = [_HOLLOW] if doubtful else []
         title = ", ".join(f"{LABELS[row['transport']]} {row['median_us']:.0f} us" for row in rows)
-        text = Text(f"Medians: {title}", "Messages to a Python agent and back", Caption(words, notes))
-        sheet.finish(text, keys).savefig(out)
+        about = "Messages to a Python agent and back"
+        sheet.finish(f"Medians: {title}", about, words, notes, keys).savefig(out)

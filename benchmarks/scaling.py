@@ -123,7 +123,7 @@ def points(packet_ks: Sequence[int], flow_ks: Sequence[int], subflows: Sequence[
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw speed, memory and time by number of hosts, one curve per transport and engine."""
     from plots.shared import style  # noqa: PLC0415
-    from plots.shared.sheet import Caption, Sheet, Text  # noqa: PLC0415
+    from plots.shared.sheet import Sheet  # noqa: PLC0415
 
     panels = (
         ("packet_hops_per_cpu_s", 1e-6, "million packet-hops\nper CPU second"),
@@ -142,15 +142,13 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
             axes.set_xlim(min(row["hosts"] for row in rows) / 1.3, max(row["hosts"] for row in rows) * 1.3)
         sheet.axes[0][0].set(yscale="linear", ylim=(0, None))
         sheet.axes[-1][0].set_xlabel("hosts of the FatTree")
-        text = Text(
-            title="Cost against size",
-            subtitle="FatTree, random permutation, one CPU",
-            caption=Caption(
-                ("100 Mb/s links", "100-packet queues", "LIA (TCP: Reno)"),
-                ("Every point is a process of its own.",),
-            ),
-        )
-        sheet.finish(text, _key(rows)).savefig(path)
+        sheet.finish(
+            "Cost against size",
+            "FatTree, random permutation, one CPU",
+            ("100 Mb/s links", "100-packet queues", "LIA (TCP: Reno)"),
+            ("Every point is a process of its own.",),
+            _key(rows),
+        ).savefig(path)
 
 
 def _curves(axes: Any, rows: Sequence[dict[str, Any]], name: str, unit: float) -> None:

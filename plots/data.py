@@ -182,13 +182,16 @@ class Level:
 class Inputs:
     """What a chart is drawn from: points, into the folder `out`. `expected` are subflow counts that belong on
     the axes even if no point has them, `levels` the published numbers to draw, `marks` published places on
-    the horizontal axis, such as loads."""
+    the horizontal axis, such as loads. `chart` begins the files' names, `title` is the title of charts whose
+    points give no finding."""
 
     points: Iterable[Point]
     out: Path
     expected: Sequence[int] = ()
     levels: Sequence[Level] = ()
     marks: Sequence[float] = ()
+    chart: str = ""
+    title: str = ""
 
 
 def good(points: Sequence[Point]) -> Sequence[Point]:

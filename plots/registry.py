@@ -1,4 +1,4 @@
-"""All charts by name. To add one, write `draw_NAME(inputs)` in a module of plots/charts/ and add a line here.
+"""All charts by name. To add one, write its function in a module of plots/charts/ and add a record here.
 
 Importing this module does not import matplotlib, which takes half a second; drawing a chart does.
 """
@@ -16,8 +16,8 @@ from plots.data import Inputs, Level, Point
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: `draw_NAME(inputs)` of `module` in `plots/charts/` draws it into files whose names begin with
-    `name`. `title` says what it shows, `reading` says in two sentences how to read it."""
+    """A chart: the function `name` in `module` of `plots/charts/` draws it into files whose names begin so.
+    `title` says what it shows, `reading` says in two sentences how to read it."""
 
     name: str
     module: str
@@ -38,8 +38,8 @@ class Chart:
         The list is empty where there is nothing to show. Raises StoreError when `out` cannot be written.
         """
         module = importlib.import_module(f"plots.charts.{self.module}")
-        files: list[Path] = getattr(module, f"draw_{self.name}")(Inputs(points, out, expected, levels, marks))
-        return files
+        drawn: Callable[[Inputs], list[Path]] = getattr(module, self.name)
+        return drawn(Inputs(points, out, expected, levels, marks, self.name, self.title))
 
 
 @dataclass(frozen=True)

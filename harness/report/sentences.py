@@ -196,7 +196,7 @@ def _basis(good: Sequence[PointResult]) -> str:
     if not counts:
         return ""
     if counts[-1] == 1:
-        return "Every number rests on one seed: how much another one would change it was not measured."
+        return "Each number is of one seed: run more with --seeds to see how far they differ."
     span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"Numbers are means over {span} seeds."
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
@@ -20,20 +19,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from analysis.completion import Completions, completions, percentile, slowdown
-from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99
+from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99, Quantity
 from model import transports
 from model.congestion import BASELINE
 from model.result import FlowRow
 from model.tuning import AT_ONCE, joins
-from plots.data import TRANSPORT, Inputs, Level, Panel, Point, good, panels
-from plots.shared import saving, style
-from plots.shared.sheet import Caption, Sheet, Text
-from plots.shared.transports import by_transport, colour, draw_joined, label
+from plots.data import TRANSPORT, Inputs, Level, Panel, Point, between_switches, good
+from plots.shared import kinds, saving, style
+from plots.shared.kinds import Look
+from plots.shared.sheet import Sheet
+from plots.shared.transports import JOINED, by_transport, label, look
 
-_HEIGHT_IN = 1.7
 _EDGES = (1, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 10**15)
 """Flow sizes in bytes between which slowdowns are taken together."""
 _MIN_FOR_P99 = 100
@@ -72,11 +71,6 @@ class Bin:
         return percentile([slowdown(flow) for flow in self.flows], 99)
 
 
-def draw_fct(inputs: Inputs) -> list[Path]:
-    """Draw one chart for points that differ at most in transport and marking; see `registry.Chart.draw`."""
-    return draw_joined("fct", inputs, _fct_chart)
-
-
 def curve(group: Sequence[Point]) -> CompletionCurve | None:
     """Return the curve of one transport's good points, else of the suspect ones; None where no sized flow
     completed. Good points come first in `group`."""
@@ -92,53 +86,51 @@ def bins(sized: Completions) -> list[Bin]:
     return [Bin(flows) for flows in split if flows]
 
 
-def _fct_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(JOINED)
+def fct(panel: Panel, _: Inputs) -> Figure | None:
+    """Draw points that differ at most in transport and marking."""
     groups = by_transport(panel)
     found = [curve(group) for group in groups]
     rows = [row for row in found if row]
     if not rows:
         return None
     of_size = [bins(row.sized) for row in rows]
-    with_slowdown = any(of_size)
-    sheet = Sheet(*[(_HEIGHT_IN, 1)] * (3 if with_slowdown else 1))
+    sheet = Sheet(*[(1.7, 1)] * (3 if any(of_size) else 1))
     handles = _distribution(sheet.axes[0][0], rows)
-    if with_slowdown:
-        _by_size(sheet.axes[1][0], rows, of_size, lambda one: one.mean)
-        _by_size(sheet.axes[2][0], rows, of_size, lambda one: one.p99)
-        sheet.axes[1][0].set_ylabel(SLOWDOWN_MEAN.axis)
-        sheet.axes[2][0].set_ylabel(SLOWDOWN_P99.axis)
-        sheet.axes[2][0].set_xlabel("flow size")
+    shown: Sequence[tuple[Quantity, Callable[[Bin], float | None]]]
+    shown = ((SLOWDOWN_MEAN, lambda one: one.mean), (SLOWDOWN_P99, lambda one: one.p99))
+    for (axes,), (quantity, value) in zip(sheet.axes[1:], shown, strict=False):
+        _by_size(axes, rows, of_size, value)
+        axes.set_ylabel(quantity.axis)
+    if any(of_size):
+        sheet.axes[-1][0].set_xlabel("flow size")
     absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
-    words = Text(
+    unfinished = [f"{label(row.point)} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
+    completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
+    return sheet.finish(
         _fct_finding(rows),
         style.subtitle(panel, "completion of sized flows"),
-        _fct_caption(panel, rows, with_slowdown),
-        f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
+        style.parameters(panel),
+        [
+            *style.doubts([row.point for row in rows]),
+            f"Flows completed: {completed}.",
+            f"Unfinished, not in the curves: {'; '.join(unfinished)}." if unfinished else "",
+            f"p99 from {_MIN_FOR_P99} flows on." if any(of_size) else "",
+            f"Short: below {_SHORT_BYTES // 1000} kB.",
+        ],
+        handles,
+        gaps=f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
     )
-    return sheet.finish(words, handles)
 
 
 def _distribution(axes: Axes, rows: Sequence[CompletionCurve]) -> list[Line2D]:
-    lines = []
-    for row in rows:
-        took = np.sort(np.array(row.sized.took_ms))
-        share = 100 * np.arange(1, len(took) + 1) / len(took)
-        shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
-        lines += axes.plot(
-            took[shown],
-            share[shown],
-            color=colour(row.point),
-            linewidth=1.6,
-            linestyle=_dash(row),
-            label=f"{label(row.point)}: {style.milliseconds(statistics.fmean(row.sized.took_ms))} on average",
-        )
-    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms])
-    axes.set_ylim(0, 102)
-    axes.set_yticks(range(0, 101, 25))
-    axes.set_ylabel("flows done (%)")
+    lines = [kinds.cdf(axes, row.sized.took_ms, look(row.point)) for row in rows]
+    for line, row in zip(lines, rows, strict=True):
+        mean = style.milliseconds(statistics.fmean(row.sized.took_ms))
+        line.set_label(f"{label(row.point)}: {mean} on average")
+    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms], _time)
+    kinds.share_axis(axes, "flows done (%)")
     axes.set_xlabel(FCT_MS_MEAN.words)
-    axes.xaxis.set_major_formatter(FuncFormatter(_time))
-    axes.xaxis.set_minor_formatter(NullFormatter())
     return lines
 
 
@@ -150,44 +142,33 @@ def _by_size(
 ) -> None:
     for row, of_row in zip(rows, of_size, strict=True):
         known = [(one.size_bytes, found) for one in of_row if (found := value(one)) is not None]
+        drawn = look(row.point)
         axes.plot(
-            [size for size, _ in known],
-            [found for _, found in known],
-            color=colour(row.point),
-            linewidth=1.6,
-            linestyle=_dash(row),
-            marker="o",
-            markersize=3.5,
-        )
-    _log_scale(axes, [one.size_bytes for of_row in of_size for one in of_row])
-    axes.set_yscale("log")
+            [size for size, _ in known], [found for _, found in known], color=drawn.colour, ls=drawn.dash,
+            lw=1.5, marker="o", markersize=3.5,
+        )  # fmt: skip
+    _log_scale(axes, [one.size_bytes for of_row in of_size for one in of_row], _bytes)
+    style.plain_log(axes.yaxis)
     axes.set_ylim(bottom=0.9)
-    axes.xaxis.set_major_formatter(FuncFormatter(_bytes))
-    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda factor, _: f"{factor:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _log_scale(axes: Axes, values: Sequence[float]) -> None:
+def _log_scale(axes: Axes, values: Sequence[float], shown: Callable[[float], str]) -> None:
     """Set a logarithmic scale with room on both sides, even if all values are equal."""
     axes.set_xlim(0.8 * min(values), 1.25 * max(values))
-    axes.set_xscale("log")
+    style.plain_log(axes.xaxis)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
 
 
-def _time(ms: float, _: object) -> str:
+def _time(ms: float) -> str:
     return f"{ms * 1000:g} us" if ms < 1 else f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"
 
 
-def _bytes(size: float, _: object) -> str:
+def _bytes(size: float) -> str:
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:g} {unit}"
     return f"{size:g} B"
-
-
-def _dash(row: CompletionCurve) -> str | tuple[int, tuple[int, int]]:
-    return style.SUSPECT_DASH if row.point.suspect else "-"
 
 
 def _fct_finding(rows: Sequence[CompletionCurve]) -> str:
@@ -202,22 +183,6 @@ def _fct_finding(rows: Sequence[CompletionCurve]) -> str:
     return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
 
 
-def _fct_caption(panel: Panel, rows: Sequence[CompletionCurve], with_slowdown: bool) -> Caption:
-    unfinished = [f"{label(row.point)} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
-    completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts([row.point for row in rows]),
-            f"Flows completed: {completed}.",
-            *([f"Unfinished, not in the curves: {'; '.join(unfinished)}."] if unfinished else []),
-            *([f"p99 from {_MIN_FOR_P99} flows on."] if with_slowdown else []),
-            f"Short: below {_SHORT_BYTES // 1000} kB.",
-        ],
-    )
-
-
-_CURVES_IN, _ROW_IN = 1.7, 0.21
 NEVER = "join never"
 RECALLED = "recalled"
 """The source of a published value whose digits are only recalled."""
@@ -227,10 +192,9 @@ _MAX_SHOWN = 0.99
 
 @dataclass(frozen=True)
 class ShortFlows:
-    """One row: its name, the points of all seeds, and their short flows."""
+    """One row: its look, the points of all seeds, and their short flows."""
 
-    name: str
-    colour: str
+    look: Look
     points: tuple[Point, ...]
     sized: Completions
 
@@ -259,21 +223,12 @@ class ShortFlows:
 
 def used_pct(point: Point) -> float:
     """Return the mean utilisation of the links between switches; 0 where there are none."""
-    links = [port.utilisation_pct for port in point.ports if "host" not in port.layer.split("-")]
+    links = [port.utilisation_pct for port in point.ports if between_switches(port)]
     return statistics.fmean(links) if links else 0.0
 
 
-def draw_short_and_long(inputs: Inputs) -> list[Path]:
-    """Draw one chart for points that differ at most in transport; see `registry.Chart.draw`. Levels of the
-    quantities `FCT_MS_MEAN` and `LINKS_USED_PCT` are drawn on the paper's own network, because times
-    depend on its size and rate."""
-    of = panels((point for point in inputs.points if not point.failed), ignoring=TRANSPORT)
-    return saving.draw_each(
-        "short_and_long",
-        [(panel.spec, panel) for panel in of],
-        inputs.out,
-        lambda panel: _short_chart(panel, rows(panel), inputs.levels),
-    )
+def _join_late(panel: Panel) -> bool:
+    return any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
 
 
 def rows(panel: Panel) -> list[ShortFlows]:
@@ -281,10 +236,8 @@ def rows(panel: Panel) -> list[ShortFlows]:
 
     They are in the order of model/transports.py, or from late joins to early ones.
     """
-    late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
-    groups: dict[tuple[float, str], list[Point]] = {}
-    for point in panel.points:
-        groups.setdefault(_place(point, late), []).append(point)
+    late = _join_late(panel)
+    groups = kinds.grouped(panel.points, lambda point: _place(point, late))
     made: list[ShortFlows] = []
     for number, key in enumerate(sorted(groups)):
         of = good(groups[key])
@@ -292,8 +245,7 @@ def rows(panel: Panel) -> list[ShortFlows]:
         if sized.completed:
             shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
             colour = shade if late else transports.look(of[0].algorithm).colour
-            doubt = " (suspect)" if of[0].suspect else ""
-            made.append(ShortFlows(key[1] + doubt, colour, tuple(of), sized))
+            made.append(ShortFlows(Look(key[1], colour, "").doubted(of[0].suspect), tuple(of), sized))
     return made
 
 
@@ -307,74 +259,58 @@ def _place(point: Point, late: bool) -> tuple[float, str]:
     return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
 
 
-def _short_chart(panel: Panel, found: Sequence[ShortFlows], levels: Sequence[Level]) -> Figure | None:
+@saving.per_panel(TRANSPORT, lambda point: not point.failed)
+def short_and_long(panel: Panel, inputs: Inputs) -> Figure | None:
+    """Draw points that differ at most in transport. Levels are drawn on the paper's own network, because
+    times depend on its size and rate."""
+    found = rows(panel)
     if not found:
         return None
-    height = 0.15 + _ROW_IN * len(found)
-    late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
-    sheet = Sheet((_CURVES_IN, 1), (height, 2), *([(height, 2)] if late else []))
-    handles = _curves(sheet.axes[0][0], found)
-    beside = [
-        level
-        for level in levels
-        if level.is_beside(panel)
-        and level.k == panel.spec.topology.k
-        and level.quantity in {FCT_MS_MEAN, LINKS_USED_PCT}
+    late, height = _join_late(panel), 0.15 + 0.21 * len(found)
+    sheet = Sheet((1.7, 1), (height, 2), *([(height, 2)] if late else []))
+    of_size = [
+        level for level in inputs.levels if level.is_beside(panel) and level.k == panel.spec.topology.k
     ]
-    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == FCT_MS_MEAN])
-    _bars(
-        sheet.axes[1][1],
-        found,
-        lambda row: row.used_pct,
-        "{:.0f}",
-        [lv for lv in beside if lv.quantity == LINKS_USED_PCT],
-    )
-    sheet.axes[1][1].set_xlabel(LINKS_USED_PCT.short_axis)
+    times, used = ([lv for lv in of_size if lv.quantity == of] for of in (FCT_MS_MEAN, LINKS_USED_PCT))
+    curves = sheet.axes[0][0]
+    handles = [kinds.cdf(curves, row.took_ms, row.look) for row in found]
+    curves.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
+    kinds.share_axis(curves, "short flows done (%)")
+    curves.set_xlabel(FCT_MS_MEAN.axis)
+    _completion(sheet.axes[1][0], found, times)
+    _bars(sheet.axes[1][1], found, lambda row: row.used_pct, "{:.0f}", LINKS_USED_PCT.short_axis, used)
     if late:
-        _bars(sheet.axes[2][0], found, lambda row: row.opened, "{:.1f}")
-        sheet.axes[2][0].set_xlabel("subflows, short flow")
-        _bars(sheet.axes[2][1], found, lambda row: row.long_mbps or 0.0, "{:.0f}")
-        sheet.axes[2][1].set_xlabel("Mb/s, long flow")
+        _bars(sheet.axes[2][0], found, lambda row: row.opened, "{:.1f}", "subflows, short flow")
+        _bars(sheet.axes[2][1], found, lambda row: row.long_mbps or 0.0, "{:.0f}", "Mb/s, long flow")
     for row in sheet.axes[1:]:
-        for number, axes in enumerate(row):
-            _names(axes, found if number == 0 else [], len(found))
-    words = Text(
+        for axes in row:
+            kinds.rows(axes, [one.look.label for one in found], named=axes is row[0], size=9)
+    beside = [*times, *used]
+    counts = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in found)
+    ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
+    return sheet.finish(
         _short_finding(found),
         style.subtitle(panel, "short flows beside long ones"),
-        _short_caption(panel, found, beside),
+        style.parameters(panel, congestion=", ".join(ccs)),
+        [
+            *style.doubts([row.points[0] for row in found]),
+            f"Short flows completed: {counts}.",
+            *style.sources(beside),
+            "Lines: one standard deviation.",
+        ],
+        handles,
+        _published_key(beside, panel),
     )
-    return sheet.finish(words, handles, _published_key(beside, panel))
-
-
-def _curves(axes: Axes, found: Sequence[ShortFlows]) -> list[Line2D]:
-    lines = []
-    for row in found:
-        took = np.sort(np.array(row.took_ms))
-        share = 100 * np.arange(1, len(took) + 1) / len(took)
-        shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
-        lines += axes.plot(
-            took[shown], share[shown], color=row.colour, linewidth=1.6, label=row.name,
-            linestyle=style.SUSPECT_DASH if row.points[0].suspect else "-",
-        )  # fmt: skip
-    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
-    axes.set_ylim(0, 102)
-    axes.set_yticks(range(0, 101, 25))
-    axes.set_ylabel("short flows done (%)")
-    axes.set_xlabel(FCT_MS_MEAN.axis)
-    return lines
 
 
 def _completion(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level]) -> None:
     """Draw the mean, and one standard deviation to both sides."""
     for y, row in enumerate(found):
         mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
-        axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.colour, lw=1.4, zorder=3)
-        axes.plot(mean, y, "o", color=row.colour, ms=5, zorder=4)
-        beside = [level.value for level in levels if level.algorithm == row.algorithm]
-        axes.annotate(
-            f"{mean:.0f}", (max(mean + deviation, *beside, 0.0), y), xytext=(5, 0), ha="left",
-            textcoords="offset points", va="center", fontsize=7, zorder=5, path_effects=style.halo(),
-        )  # fmt: skip
+        axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.look.colour, lw=1.4, zorder=3)
+        face = "white" if row.points[0].suspect else row.look.colour
+        axes.plot(mean, y, "o", color=row.look.colour, ms=5, zorder=4, markerfacecolor=face)
+        _value(axes, f"{mean:.0f}", mean + deviation, y, row, levels)
     _published(axes, found, levels)
     axes.set_xlim(0, 1.14 * axes.get_xlim()[1])
     axes.set_xlabel(FCT_MS_MEAN.axis)
@@ -385,18 +321,21 @@ def _bars(
     found: Sequence[ShortFlows],
     of: Callable[[ShortFlows], float],
     shown: str,
+    words: str,
     levels: Sequence[Level] = (),
 ) -> None:
     for y, row in enumerate(found):
-        axes.barh(y, of(row), height=0.6, color=row.colour, zorder=2)
-        beside = [level.value for level in levels if level.algorithm == row.algorithm]
-        axes.annotate(
-            shown.format(of(row)), (max(of(row), *beside, 0.0), y), xytext=(5, 0),
-            textcoords="offset points", va="center",
-            fontsize=7, zorder=5, path_effects=style.halo(),
-        )  # fmt: skip
+        kinds.bar(axes, y, of(row), 0.6, row.look.colour, row.points[0].suspect, horizontal=True)
+        _value(axes, shown.format(of(row)), of(row), y, row, levels)
     _published(axes, found, levels)
     axes.set_xlim(0, 1.16 * max(*map(of, found), *(level.value for level in levels), 0.01))
+    axes.set_xlabel(words)
+
+
+def _value(axes: Axes, words: str, x: float, y: int, row: ShortFlows, levels: Iterable[Level]) -> None:
+    """Write a value to the right of its mark and of what was published."""
+    beside = [level.value for level in levels if level.algorithm == row.algorithm]
+    kinds.write(axes, words, max(x, *beside, 0.0), y, 7)
 
 
 def _published(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level]) -> None:
@@ -422,31 +361,10 @@ def _published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
     return found
 
 
-def _names(axes: Axes, found: Sequence[ShortFlows], count: int) -> None:
-    axes.set_ylim(count - 0.4, -0.7)
-    axes.set_yticks(range(count), [row.name for row in found] or [""] * count)
-    axes.tick_params(axis="y", length=0)
-    style.grid_of_rows(axes)
-
-
 def _short_finding(found: Sequence[ShortFlows]) -> str:
     """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
-    times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
+    times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.look.label})" for row in by_time]
     never = [words for words in times[1:-1] if f"({NEVER})" in words]
     ends = " to ".join(dict.fromkeys((times[0], times[-1])))
     return f"Short flows take {', '.join([ends, *never])}"
-
-
-def _short_caption(panel: Panel, found: Sequence[ShortFlows], beside: Sequence[Level]) -> Caption:
-    counts = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in found)
-    ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
-    return Caption(
-        style.parameters(panel, congestion=", ".join(ccs)),
-        [
-            *style.doubts([row.points[0] for row in found]),
-            f"Short flows completed: {counts}.",
-            *style.sources(beside),
-            "Lines: one standard deviation.",
-        ],
-    )

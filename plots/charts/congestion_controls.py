@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from analysis import robustness
@@ -28,27 +24,32 @@ from analysis.quantities import CPU_BUSY_PCT, CPU_S_PER_GB, GOODPUT_PCT_MEAN, JA
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
+from model.spec import RunSpec
 from model.transports import COMPARED, SCATTER, TCP
-from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, interval_pct, jain, panels
-from plots.shared import axis_labels, ranks, saving, style
-from plots.shared.naming import file_stems
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, good, jain, panels
+from plots.shared import axis_labels, kinds, ranks, saving, style
+from plots.shared.sheet import Sheet
 
-_ROW_IN, _RANK_IN = 0.27, 2.5
 _BAR = 0.72
 _MARKERS = 8
-_KEY = "Dots: seeds; line: mean; whisker: 95 % interval."
 _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
 """The algorithms in the title, where they were measured."""
+OfPoint = Callable[[Point], float | None]
 
 
 @dataclass(frozen=True)
 class AlgorithmComparison:
-    """Everything measured in one setting with TCP and with one number of MPTCP subflows, by algorithm."""
+    """Everything measured in one setting with TCP and with one number of MPTCP subflows, by algorithm;
+    `suffix` is the end of its files' names."""
 
     panel: Panel
     subflows: int
     cells: Mapping[str, Cell]
+    suffix: str = ""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return self.panel.points
 
     @property
     def several(self) -> bool:
@@ -67,40 +68,15 @@ class AlgorithmComparison:
         return [name for name in COMPARED if name not in self.cells]
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A number of each algorithm: its format, and whether there is room to write its interval."""
-
-    of: Callable[[Point], float | None]
-    shown: str
-    interval: bool
-
-
-def draw_by_congestion_control(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting and number of MPTCP subflows; see `registry.Chart.draw`; levels of
-    `GOODPUT_PCT_MEAN` are drawn."""
-    paths: list[Path] = []
-    for stem, comparison in comparisons(inputs.points).items():
-        with style.look():
-            paths += saving.save(_cc_chart(comparison, inputs.levels), inputs.out, stem)
-    return paths
-
-
-def _stems(of: Sequence[Panel]) -> list[str]:
-    return file_stems(
-        "by_congestion_control", [panel.spec for panel in of], overrides=[panel.overrides for panel in of]
-    )
-
-
-def comparisons(points: Iterable[Point]) -> dict[str, AlgorithmComparison]:
-    """Return the comparisons by the names of their files."""
-    of = _panels(points)
-    found: dict[str, AlgorithmComparison] = {}
-    for panel, stem in zip(of, _stems(of), strict=True):
+def comparisons(points: Iterable[Point]) -> list[tuple[RunSpec, AlgorithmComparison]]:
+    """Return the comparisons with the settings that name their files: one per number of MPTCP subflows."""
+    found = []
+    for panel in _panels(points):
         counts = sorted({point.subflows for point in panel.points} - {1}) or [1]
         for count in counts:
+            made = _comparison(panel, count)
             apart = f"-{count}subflows" if len(counts) > 1 else ""
-            found[stem + apart] = _comparison(panel, count)
+            found.append((panel.spec, dataclasses.replace(made, suffix=apart)))
     return found
 
 
@@ -154,41 +130,62 @@ def cc_finding(comparison: AlgorithmComparison) -> str:
     return ", ".join([f"{first} {unit}", *others])
 
 
-def _cc_chart(comparison: AlgorithmComparison, levels: Sequence[Level]) -> Figure:
-    beside = _levels(comparison, levels)
-    sheet = Sheet((_ROW_IN * len(comparison.cells), 2), (_RANK_IN, 1))
+@saving.per_group(lambda inputs: comparisons(inputs.points), suffix=lambda comparison: comparison.suffix)
+def by_congestion_control(comparison: AlgorithmComparison, inputs: Inputs) -> Figure:
+    """Draw one chart per setting and number of MPTCP subflows, with published means."""
+    panel, cells, beside = comparison.panel, comparison.cells, _levels(comparison, inputs.levels)
+    sheet = Sheet((0.27 * len(cells), 2), (2.5, 1))
     (goodput, retransmitted), (rank,) = sheet.axes
-    _rows(goodput, comparison)
+    for axes in (goodput, retransmitted):
+        kinds.rows(axes, list(map(transports.title, cells)), named=axes is goodput, size=9)
     _goodput(goodput, comparison, beside)
-    _rows(retransmitted, comparison)
-    _retransmitted(retransmitted, comparison)
+    tops = [
+        _marks(retransmitted, y, name, cell, comparison.several, retransmitted_pct, "{:.2g}")
+        for y, (name, cell) in enumerate(cells.items())
+    ]
+    retransmitted.set_xlim(0, max(*tops, 0.0) * 1.08 or 1)
+    retransmitted.xaxis.set_major_locator(MaxNLocator(4))
+    retransmitted.set_xlabel("retransmitted per 100")
     curves = _ranks(rank, comparison)
+    lost = [f"{transports.title(n)} {len(c.lost)}" for n, c in cells.items() if c.lost and not c.gap]
+    bounds = [f"{transports.title(list(cells)[y])} {level.bound}" for y, level in beside]
     absent = ", ".join(map(transports.title, comparison.absent))
-    subtitle = style.subtitle(comparison.panel, _transports(comparison.subflows))
-    note = f"not run: {absent}" if absent else ""
-    text = Text(cc_finding(comparison), subtitle, _cc_caption(comparison, beside), note)
-    return sheet.finish(text, curves, _legend(comparison, beside))
-
-
-def _transports(subflows: int) -> str:
-    return f"TCP, and MPTCP with {subflows} subflows by congestion control" if subflows > 1 else "TCP"
-
-
-def _rows(axes: Axes, comparison: AlgorithmComparison) -> None:
-    """Draw one row per algorithm, from the top down; only the left axes have names."""
-    names = list(comparison.cells)
-    axes.set_ylim(len(names) - 0.45, -0.55)
-    axes.set_yticks(range(len(names)), list(map(transports.title, names)))
-    axes.tick_params(axis="y", length=0)
-    style.grid_of_rows(axes)
+    count = comparison.subflows
+    what = f"TCP, and MPTCP with {count} subflows by congestion control" if count > 1 else "TCP"
+    slowest = Line2D(
+        [], [], color=style.INK, marker="d", markerfacecolor="white", markersize=5, lw=0, label="slowest flow"
+    )
+    doubtful = any(cell.suspect for cell in cells.values())
+    return sheet.finish(
+        cc_finding(comparison),
+        style.subtitle(panel, what),
+        style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
+        [
+            *style.doubts(panel.points),
+            *ranks.note(comparison.curves.values()),
+            f"Published means: {', '.join(bounds)}." if bounds else "",
+            f"Seeds without a number: {', '.join(lost)}." if lost else "",
+            style.definition(panel),
+            "Dots: seeds; line: mean; whisker: 95 % interval." if comparison.several else "",
+        ],
+        curves,
+        [
+            slowest,
+            *style.published_key([level for _, level in beside], panel),
+            *kinds.doubt_key(doubtful, hatched=not comparison.several),
+        ],
+        gaps=f"not run: {absent}" if absent else "",
+    )
 
 
 def _goodput(axes: Axes, comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> None:
     optimum = comparison.panel.optimum_pct
     tops = [optimum]
     for y, (name, cell) in enumerate(comparison.cells.items()):
-        tops.append(_marks(axes, y, name, cell, comparison.several, _GOODPUT))
-        slowest = _slowest_pct(cell)
+        tops.append(
+            _marks(axes, y, name, cell, comparison.several, lambda p: p.mean_pct, "{:.1f}", interval=True)
+        )
+        slowest = min((min(p.flows_pct) for p in cell.ok or cell.suspect if p.flows_pct), default=None)
         if slowest is not None:
             axes.plot(
                 slowest, y, marker="d", markersize=5, color=style.INK, markerfacecolor="white",
@@ -199,114 +196,65 @@ def _goodput(axes: Axes, comparison: AlgorithmComparison, levels: Sequence[tuple
                 cell.gap, (0, y), (4, 0), textcoords="offset points", va="center", color=style.FAINT
             )
     for y, level in levels:
-        axes.vlines(
-            level.value, y - 0.46, y + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
-            path_effects=style.halo(),
-        )  # fmt: skip
+        kinds.published(axes, level.value, y, vertical=True)
     axes.set_xlim(0, max(tops) * 1.04)
     axes.set_xticks([tick for tick in range(0, 1000, 25) if tick <= max(tops)])
     axes.axvline(optimum, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlabel(GOODPUT_PCT_MEAN.short_axis)
 
 
-def _retransmitted(axes: Axes, comparison: AlgorithmComparison) -> None:
-    axes.tick_params(labelleft=False)
-    tops = [
-        _marks(axes, y, name, cell, comparison.several, _RETRANSMITTED)
-        for y, (name, cell) in enumerate(comparison.cells.items())
-    ]
-    axes.set_xlim(0, max(*tops, 0.0) * 1.08 or 1)
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.set_xlabel("retransmitted per 100")
-
-
-_GOODPUT = _Column(lambda point: point.mean_pct, "{:.1f}", interval=True)
-_RETRANSMITTED = _Column(retransmitted_pct, "{:.2g}", interval=False)
-
-
-def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Column) -> float:
-    """Draw a row's bar, or its seeds with mean and interval, and the mean of the good ones as text on the
-    right.
-
-    Returns how far the marks reach.
-    """
+def _marks(
+    axes: Axes,
+    y: int,
+    name: str,
+    cell: Cell,
+    several: bool,
+    value: OfPoint,
+    shown: str,
+    *,
+    interval: bool = False,
+) -> float:
+    """Draw a row's bar, or its seeds (hollow if suspect) with the mean of the good ones, which is written on
+    the right, with its `interval` if there is room; return how far the marks reach."""
     colour = transports.look(name).colour
-    good = [value for point in cell.ok if (value := column.of(point)) is not None]
-    doubtful = [value for point in cell.suspect if (value := column.of(point)) is not None]
-    values = [*good, *doubtful]
-    if not values:
+    good, doubtful = ([v for p in of if (v := value(p)) is not None] for of in (cell.ok, cell.suspect))
+    mean = kinds.mean_of(good) or kinds.mean_of(doubtful)
+    if mean is None:
         return 0.0
-    half = interval_pct(good) or 0.0 if good else 0.0
-    spread = f" \N{PLUS-MINUS SIGN} {column.shown.format(half)}" if half and column.interval else ""
-    label = column.shown.format(statistics.fmean(good or doubtful)) + (spread if good else "?")
+    spread = f" \N{PLUS-MINUS SIGN} {shown.format(mean.half)}" if good and mean.half and interval else ""
     axes.annotate(
-        label, (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
-        fontsize=8, color=style.INK if good else style.FAINT,
+        shown.format(mean.value) + (spread if good else "?"), (1, y), (3, 0),
+        xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8,
+        color=style.INK if good else style.FAINT,
     )  # fmt: skip
-    if several:
-        _seeds(axes, y, colour, good, doubtful, half)
-    elif good:
-        axes.barh(y, good[0], _BAR, color=colour)
-    else:
-        axes.barh(y, doubtful[0], _BAR, color="white", edgecolor=colour, hatch=style.HATCH, linewidth=1.2)
-    return max(*values, (statistics.fmean(good) + half) if good else 0.0)
-
-
-def _seeds(
-    axes: Axes, y: int, colour: str, good: Sequence[float], doubtful: Sequence[float], half: float
-) -> None:
-    """Draw every seed as a point (hollow if suspect), the mean of the good ones, and its interval from six
-    seeds on."""
     values = [*good, *doubtful]
-    step = min(0.11, 0.5 / len(values))
-    for i, value in enumerate(values):
-        face = colour if i < len(good) else "white"
-        where = y + step * (i - (len(values) - 1) / 2)
-        axes.plot(value, where, marker="o", markersize=2.8, color=colour, markerfacecolor=face, zorder=5)
-    if good:
-        mean = statistics.fmean(good)
-        axes.vlines(mean, y - 0.36, y + 0.36, color=colour, linewidth=1.4, zorder=4)
-        if half:
-            axes.errorbar(mean, y, xerr=half, color=colour, capsize=3, linewidth=1.4, zorder=4)
-
-
-def _slowest_pct(cell: Cell) -> float | None:
-    """The slowest flow of all seeds; of suspect ones where none is good."""
-    return min((min(p.flows_pct) for p in cell.ok or cell.suspect if p.flows_pct), default=None)
+    if not several:
+        kinds.bar(axes, y, values[0], _BAR, colour, not good, horizontal=True)
+        return values[0]
+    kinds.seeds(axes, y, good, doubtful, colour, horizontal=True)
+    return max(*values, mean.value + mean.half if good else 0.0)
 
 
 def _ranks(axes: Axes, comparison: AlgorithmComparison) -> list[Line2D]:
-    """Draw the goodput of every flow, slowest first, one curve per algorithm; return the legend's entries."""
-    panel, cells, curves = comparison.panel, comparison.cells, comparison.curves
-    lines = [
-        _curve(axes, name, curve, doubt=not cells[name].ok, place=place / len(curves))
-        for place, (name, curve) in enumerate(curves.items())
-    ]
+    """Draw the goodput of every flow, slowest first, one curve per algorithm; return the legend's entries.
+
+    Markers of curves that are close together are drawn side by side."""
+    panel, curves = comparison.panel, comparison.curves
+    lines = []
+    for place, (name, curve) in enumerate(curves.items()):
+        look = kinds.look_of(name).doubted(not comparison.cells[name].ok)
+        count = len(curve.values)
+        lines += axes.plot(
+            curve.x_pct, curve.values, color=look.colour, lw=2.0 if name == TCP else 1.4, ls=look.dash,
+            marker=look.marker, markersize=5.5, markeredgecolor="white", markeredgewidth=0.4,
+            markevery=(int(place / len(curves) * count / _MARKERS), max(1, count // _MARKERS)),
+            label=look.label, zorder=3,
+        )  # fmt: skip
     top = max((curve.values[-1] for curve in curves.values()), default=0.0)
     style.percent_axis(axes, top, panel.optimum_pct)
     ranks.axis(axes, axis_labels.FLOWS)
     axes.set_ylabel(axis_labels.relative_goodput(panel))
     return lines
-
-
-def _curve(axes: Axes, name: str, curve: ranks.Ranks, doubt: bool, place: float) -> Line2D:
-    """Draw a curve. Markers of curves that are close together are drawn side by side."""
-    count = len(curve.values)
-    (drawn,) = axes.plot(
-        curve.x_pct,
-        curve.values,
-        color=transports.look(name).colour,
-        linewidth=2.0 if name == TCP else 1.4,
-        linestyle=style.SUSPECT_DASH if doubt else "-",
-        marker=transports.look(name).marker,
-        markersize=5.5,
-        markeredgecolor="white",
-        markeredgewidth=0.4,
-        markevery=(int(place * count / _MARKERS), max(1, count // _MARKERS)),
-        label=f"{transports.title(name)} (suspect)" if doubt else transports.title(name),
-        zorder=3,
-    )
-    return drawn
 
 
 def _levels(comparison: AlgorithmComparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
@@ -323,67 +271,17 @@ def _levels(comparison: AlgorithmComparison, levels: Sequence[Level]) -> list[tu
     ]
 
 
-def _legend(comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> list[Artist]:
-    """Return legend entries for marks that the axes do not name."""
-    slowest = Line2D(
-        [], [], color=style.INK, marker="d", markerfacecolor="white", markersize=5, lw=0, label="slowest flow"
-    )
-    hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
-    hollow = Line2D([], [], color=style.FAINT, marker="o", markerfacecolor="white", lw=0, label="suspect")
-    doubtful = any(cell.suspect for cell in comparison.cells.values())
-    return [
-        slowest,
-        *style.published_key([level for _, level in levels], comparison.panel),
-        *([hollow if comparison.several else hatched] if doubtful else []),
-    ]
-
-
-def _cc_caption(comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> Caption:
-    panel = comparison.panel
-    lost = [
-        f"{transports.title(n)} {len(c.lost)}" for n, c in comparison.cells.items() if c.lost and not c.gap
-    ]
-    bounds = [f"{transports.title(list(comparison.cells)[y])} {level.bound}" for y, level in levels]
-    return Caption(
-        style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
-        [
-            *style.doubts(panel.points),
-            *ranks.note(comparison.curves.values()),
-            *([f"Published means: {', '.join(bounds)}."] if bounds else []),
-            *([f"Seeds without a number: {', '.join(lost)}."] if lost else []),
-            style.definition(panel),
-            *([_KEY] if comparison.several else []),
-        ],
-    )
-
-
-_HEIGHT_IN = 1.35
-OfPoint = Callable[[Point], float | None]
-
-
-@dataclass(frozen=True)
-class _Curve:
-    words: str
-    of: OfPoint
-
-
-_ALWAYS = (
-    _Curve("lost between\nswitches (%)", lambda p: robustness.core_lost_pct(p.ports)),
-    _Curve("lost on the\nlast link (%)", lambda p: robustness.access_lost_pct(p.ports)),
-    _Curve("retransmitted per\n100 delivered", lambda p: robustness.retransmitted_pct(p.flows)),
-    _Curve(JAIN.axis, lambda p: jain(p) if p.flows else None),
-)
-_REAL = (
-    _Curve(textwrap.fill(CPU_S_PER_GB.axis, 14), lambda p: p.recorded(CPU_S_PER_GB)),
-    _Curve(CPU_BUSY_PCT.short_axis, lambda p: p.recorded(CPU_BUSY_PCT)),
-)
+_ALWAYS: Mapping[str, OfPoint] = {
+    "lost between\nswitches (%)": lambda p: robustness.core_lost_pct(p.ports),
+    "lost on the\nlast link (%)": lambda p: robustness.access_lost_pct(p.ports),
+    "retransmitted per\n100 delivered": retransmitted_pct,
+    JAIN.axis: lambda p: jain(p) if p.flows else None,
+}
+_REAL: Mapping[str, OfPoint] = {
+    textwrap.fill(CPU_S_PER_GB.axis, 14): lambda p: p.recorded(CPU_S_PER_GB),
+    CPU_BUSY_PCT.short_axis: lambda p: p.recorded(CPU_BUSY_PCT),
+}
 Cells = Mapping[tuple[str, int], Sequence[Point]]
-
-
-def draw_loss_and_cost(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting, its congestion controls together; see `registry.Chart.draw`."""
-    of = panels(inputs.points, inputs.expected, ("transport.cc",))
-    return saving.draw_panels("loss_and_cost", inputs, _cost_chart, of)
 
 
 def cells_of(panel: Panel) -> Cells:
@@ -392,88 +290,56 @@ def cells_of(panel: Panel) -> Cells:
     usable = [p for p in panel.points if not p.failed and p.flows]
     for point in sorted(usable, key=lambda p: (p.status is not Status.OK, p.seed)):
         found.setdefault((point.algorithm, point.subflows), {}).setdefault(point.seed, point)
-    return {key: _alike(list(of_seed.values())) for key, of_seed in sorted(found.items())}
-
-
-def _alike(points: Sequence[Point]) -> Sequence[Point]:
-    return [point for point in points if point.status is points[0].status]
+    return {key: good(list(of_seed.values())) for key, of_seed in sorted(found.items())}
 
 
 def cost_finding(cells: Cells) -> str:
     """Return the title: what is retransmitted under the most subflows, coupled and not, and under TCP."""
-    retransmitted = {
-        key: value for key, of in cells.items() if (value := _mean(of, _ALWAYS[2].of)) is not None
-    }
-    most = max((n for _, n in retransmitted), default=1)
-    parts = [
-        f"{name} {retransmitted[key]:.2g}"
-        for name, key in (
-            (f"MPTCP {most}", (COUPLED_DEFAULT, most)),
-            ("uncoupled", (BASELINE, most)),
-            ("TCP", (TCP, 1)),
-        )
-        if key in retransmitted
-    ]
-    return f"Retransmitted per 100 delivered: {', '.join(parts)}" if parts else "Losses and their cost"
+    means = {key: mean.value for key, of in cells.items() if (mean := kinds.mean_over(of, retransmitted_pct))}
+    most = max((n for _, n in means), default=1)
+    named = {f"MPTCP {most}": (COUPLED_DEFAULT, most), "uncoupled": (BASELINE, most), "TCP": (TCP, 1)}
+    parts = [f"{name} {means[key]:.2g}" for name, key in named.items() if key in means]
+    return f"Retransmitted per 100 delivered: {', '.join(parts)}" if parts else ""
 
 
-def _mean(points: Sequence[Point], of: OfPoint) -> float | None:
-    values = [value for point in points if (value := of(point)) is not None]
-    return statistics.fmean(values) if values else None
-
-
-def _cost_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(("transport.cc",))
+def loss_and_cost(panel: Panel, inputs: Inputs) -> Figure | None:
     cells = cells_of(panel)
     if not cells:
         return None
-    real = tuple(
-        quantity for quantity in _REAL if any(_mean(of, quantity.of) is not None for of in cells.values())
-    )
-    rows = [_ALWAYS[:2], _ALWAYS[2:], *([real] if real else [])]
-    sheet = Sheet(*((_HEIGHT_IN, len(row)) for row in rows))
-    for row, quantities in zip(sheet.axes, rows, strict=True):
-        for axes, quantity in zip(row, quantities, strict=True):
-            _draw(axes, cells, quantity)
+    always = list(_ALWAYS.items())
+    real = [(w, of) for w, of in _REAL.items() if any(of(p) is not None for c in cells.values() for p in c)]
+    shown = [always[:2], always[2:], *([real] if real else [])]
+    sheet = Sheet(*((1.35, len(row)) for row in shown))
+    for row, quantities in zip(sheet.axes, shown, strict=True):
+        for axes, (words, of) in zip(row, quantities, strict=True):
+            _costs(axes, cells, of)
+            axes.set_ylabel(words)
     for axes in sheet.axes[-1]:
         axes.set_xlabel(f"{axis_labels.SUBFLOWS} (1: TCP)")
     names = sorted({name for name, _ in cells}, key=transports.rank)
-    subtitle = style.subtitle(panel, "what subflows cost, by congestion control")
+    points = [point for of in cells.values() for point in of]
     return sheet.finish(
-        Text(cost_finding(cells), subtitle, _cost_caption(panel, cells)), list(map(_key, names))
+        cost_finding(cells) or inputs.title,
+        style.subtitle(panel, "what subflows cost, by congestion control"),
+        style.parameters(panel, congestion=", ".join(map(transports.title, names))),
+        [*style.doubts(points), style.intervals(max(map(len, cells.values())))],
+        [kinds.look_of(name, "" if name == TCP else "-").key(size=6, width=1.4) for name in names],
     )
 
 
-def _key(name: str) -> Line2D:
-    return Line2D(
-        [], [], color=transports.look(name).colour, marker=transports.look(name).marker, ms=6, lw=1.4,
-        ls="" if name == TCP else "-", label=transports.title(name),
-    )  # fmt: skip
-
-
-def _draw(axes: Axes, cells: Cells, quantity: _Curve) -> None:
+def _costs(axes: Axes, cells: Cells, of: OfPoint) -> None:
     """Draw one curve per algorithm, starting at TCP."""
+    means = {key: mean for key, points in cells.items() if (mean := kinds.mean_over(points, of))}
     for name in sorted({name for name, _ in cells}):
-        own = {n: of for (each, n), of in cells.items() if each in {name, TCP}}
-        curve = {n: mean for n, of in sorted(own.items()) if (mean := _mean(of, quantity.of)) is not None}
+        curve = {
+            n: mean.value
+            for (each, n), mean in sorted(means.items(), key=lambda p: p[0][1])
+            if each in {name, TCP}
+        }
         axes.plot(list(curve), list(curve.values()), color=transports.look(name).colour, lw=1.4, zorder=3)
-    for (name, n), of in cells.items():
-        values = [value for point in of if (value := quantity.of(point)) is not None]
-        if values:
-            face = "white" if of[0].suspect else transports.look(name).colour
-            axes.errorbar(
-                n, statistics.fmean(values), yerr=interval_pct(values), marker=transports.look(name).marker,
-                ms=6, capsize=2.5, color=transports.look(name).colour, markerfacecolor=face, zorder=4,
-            )  # fmt: skip
-    axes.set_ylabel(quantity.words)
+    for (name, n), mean in means.items():
+        kinds.mark(axes, n, mean, kinds.look_of(name))
     axes.set_xticks(sorted({n for _, n in cells}))
-    highest = max((value for of in cells.values() for p in of if (value := quantity.of(p))), default=1.0)
+    highest = max((value for points in cells.values() for p in points if (value := of(p))), default=1.0)
     axes.set_ylim(0, 1.1 * highest)
-
-
-def _cost_caption(panel: Panel, cells: Cells) -> Caption:
-    shown = [point for of in cells.values() for point in of]
-    names = ", ".join(map(transports.title, sorted({name for name, _ in cells}, key=transports.rank)))
-    return Caption(
-        style.parameters(panel, congestion=names),
-        [*style.doubts(shown), style.intervals(max(map(len, cells.values())))],
-    )

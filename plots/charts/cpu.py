@@ -13,28 +13,24 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.quantities import CPU_BUSY_PCT
+from model.spec import RunSpec
 from plots.data import Inputs, Level, Panel, Point, panels
-from plots.shared import axis_labels, saving, style
+from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.kinds import Floats, Look
 from plots.shared.naming import setting_names
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared.sheet import Sheet
 
-_HEIGHT_IN, _LOW_IN = 2.2, 1.2
-_MAX_BARS = 12
-_COLUMNS = 3
-_LINE = "#0072B2"
-_PARTS = (("user", "#cfdfee"), ("system", "#86a9cb"), ("softirq", "#2f5d8c"), ("steal", "#D55E00"))
+_LOW_IN, _MAX_BARS, _COLUMNS = 1.2, 12, 3
+_PARTS = {"user": "#cfdfee", "system": "#86a9cb", "softirq": "#2f5d8c", "steal": "#D55E00"}
 _OTHER = "#bdbdbd"
 """CPU time that no part accounts for."""
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +52,6 @@ class Use:
         return {name: float(part[window].mean()) for name, part in self.parts.items()}
 
 
-def draw_cpu(inputs: Inputs) -> list[Path]:
-    """Draw one chart of all points; see `registry.Chart.draw`; levels of `CPU_BUSY_PCT`.
-
-    Points without it are left out.
-    """
-    of = [
-        panel
-        for panel in panels(inputs.points, inputs.expected)
-        if any(_busy(p) is not None for p in panel.points)
-    ]
-    if not of:
-        return []
-    with style.look():
-        return saving.save(_cpu_chart(of, inputs.levels), inputs.out, "cpu")
-
-
 def _busy(point: Point) -> float | None:
     busy = point.recorded(CPU_BUSY_PCT)
     return None if busy is None or math.isnan(busy) else busy
@@ -85,7 +65,7 @@ def use(point: Point, name: str) -> Use | None:
     table = point.read_table("cpu")
     if table is None or not len(table):
         return Use(point, name, busy, np.empty(0), {})
-    parts = {part: table[f"{part}_pct"].astype(float) for part, _ in _PARTS}
+    parts = {part: table[f"{part}_pct"].astype(float) for part in _PARTS}
     return Use(point, name, busy, table["t_s"].astype(float), parts)
 
 
@@ -96,36 +76,27 @@ def finding(points: Sequence[Point]) -> str:
     return f"CPUs are {high:.0f} % busy" if high - low < 1 else f"CPUs are {low:.0f} to {high:.0f} % busy"
 
 
-def _multiples(
-    rows: Sequence[Sequence[Axes]], of: Sequence[Panel], names: Sequence[str], levels: Sequence[Level]
-) -> list[Level]:
-    """Draw one small chart for each setting of several; return the published levels drawn."""
-    every = [axes for row in rows for axes in row]
-    found = []
-    for axes, panel, name in zip(every, of, names, strict=False):
-        at_size = [level for level in levels if level.k == panel.spec.topology.k]
-        beside = style.levels_of(panel, at_size, CPU_BUSY_PCT)
-        _small(axes, panel, name, beside)
-        found += beside
-    for axes in every[len(of) :]:
-        axes.set_visible(False)
-    for axes in rows[-1] if rows else ():
-        axes.set_xlabel(axis_labels.SUBFLOWS)
-    return found
+def _all(inputs: Inputs) -> list[tuple[RunSpec, list[Panel]]]:
+    """Return all settings with points whose CPU use is known, as one group."""
+    of = panels(inputs.points, inputs.expected)
+    known = [panel for panel in of if any(_busy(p) is not None for p in panel.points)]
+    return [(known[0].spec, known)] if known else []
 
 
-def _cpu_chart(of: Sequence[Panel], levels: Sequence[Level]) -> Figure:
+@saving.per_group(_all, named=None)
+def cpu(of: Sequence[Panel], inputs: Inputs) -> Figure:
+    """Draw all points into one chart, with published levels."""
     names = _names(of)
     bars = _bars(of, names)
     sampled = [one for one in bars if one.parts]
     several = len(of) > 1
     small = [(_LOW_IN, _COLUMNS)] * (-(-len(of) // _COLUMNS)) if several else []
-    sheet = Sheet(*small, (_LOW_IN if several else _HEIGHT_IN, 1), *([(_LOW_IN, 1)] if sampled else []))
-    found = _multiples(sheet.axes[: len(small)], of, names, levels)
-    rest = iter(axes for (axes,) in sheet.axes[len(small) :])
-    _split(next(rest), bars, several)
-    if sampled:
-        _over_time(next(rest), max(sampled, key=lambda one: one.busy_pct))
+    sheet = Sheet(*small, (_LOW_IN if several else 2.2, 1), *([(_LOW_IN, 1)] if sampled else []))
+    found = _multiples(sheet.axes[: len(small)], of, names, inputs.levels)
+    split, *over_time = (row[0] for row in sheet.axes[len(small) :])
+    _split(split, bars, several)
+    for axes in over_time:
+        _over_time(axes, max(sampled, key=lambda one: one.busy_pct))
     for row in sheet.axes:
         row[0].set_ylabel(CPU_BUSY_PCT.short_axis)
         for axes in row:
@@ -133,17 +104,52 @@ def _cpu_chart(of: Sequence[Panel], levels: Sequence[Level]) -> Figure:
             axes.set_yticks(range(0, 101, 50))
             axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
     points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
-    caption = Caption(
-        style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
-        [*style.doubts(points), *_key(of)],
-    )
-    parts = [Patch(color=colour, label=part) for part, colour in _PARTS] if sampled else []
+    parts = [Patch(color=colour, label=part) for part, colour in _PARTS.items()] if sampled else []
     parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
-    words = Text(finding(points), _subtitle(of), caption, _gaps(of, names))
     published = style.published_key(found[:1], of[-1])
     for key in published:
         key.set_label(f"published, {found[0].paper}: {found[0].bound}")
-    return sheet.finish(words, parts, published)
+    networks = dict.fromkeys(f"{style.network(panel.spec)}, {panel.hosts} hosts" for panel in of)
+    workloads = dict.fromkeys(style.workload(panel.spec) for panel in of)
+    return sheet.finish(
+        finding(points),
+        f"{' / '.join(networks)}, {', '.join(workloads)}: all CPUs of the machine",
+        style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
+        [
+            *style.doubts(points),
+            "Mean over the good seeds." if any(len(panel.seeds) > 1 for panel in of) else "",
+        ],
+        parts,
+        published,
+        gaps=_gaps(of, names),
+    )
+
+
+def _multiples(
+    rows: Sequence[Sequence[Axes]], of: Sequence[Panel], names: Sequence[str], levels: Sequence[Level]
+) -> list[Level]:
+    """Draw one small chart for each setting of several; return the published levels drawn."""
+    every = kinds.every(rows)
+    found = []
+    for axes, panel, name in zip(every, of, names, strict=False):
+        at_size = [level for level in levels if level.k == panel.spec.topology.k]
+        beside = style.levels_of(panel, at_size, CPU_BUSY_PCT)
+        means = {
+            x: kinds.mean_of(map(_busy, panel.best(n)), hollow=panel.dubious(n))
+            for x, n in enumerate(panel.subflows)
+        }
+        for level in beside:
+            style.published_line(axes, level.value)
+        kinds.curve(axes, means, Look("", "#0072B2"), 4, zorder=4)
+        axes.set_xticks(range(len(means)), style.short_names(panel.subflows))
+        axes.set_xlim(-0.4, len(means) - 0.6)
+        axes.set_title(name)
+        found += beside
+    for axes in every[len(of) :]:
+        axes.set_visible(False)
+    for axes in rows[-1] if rows else ():
+        axes.set_xlabel(axis_labels.SUBFLOWS)
+    return found
 
 
 def _names(of: Sequence[Panel]) -> list[str]:
@@ -162,45 +168,17 @@ def _letters() -> Iterator[str]:
         yield from map("".join, itertools.product(string.ascii_lowercase, repeat=length))
 
 
-def _subtitle(of: Sequence[Panel]) -> str:
-    networks = dict.fromkeys(f"{style.network(panel.spec)}, {panel.hosts} hosts" for panel in of)
-    workloads = dict.fromkeys(style.workload(panel.spec) for panel in of)
-    return f"{' / '.join(networks)}, {', '.join(workloads)}: all CPUs of the machine"
-
-
-def _key(of: Sequence[Panel]) -> list[str]:
-    return ["Mean over the good seeds."] if any(len(panel.seeds) > 1 for panel in of) else []
-
-
 def _gaps(of: Sequence[Panel], names: Sequence[str]) -> str:
     """Return which points are missing in which setting."""
     parts = []
     for panel, name in zip(of, names, strict=True):
-        why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _mean(panel, n) is None}
+        why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _unknown(panel, n)}
         parts += [f"{name}: {style.absences(why)}"] if why else []
     return textwrap.shorten("; ".join(parts), 160, placeholder=" ...")
 
 
-def _mean(panel: Panel, subflows: int) -> float | None:
-    known = [value for point in panel.best(subflows) if (value := _busy(point)) is not None]
-    return statistics.fmean(known) if known else None
-
-
-def _small(axes: Axes, panel: Panel, title: str, beside: Sequence[Level]) -> None:
-    """Draw one setting against its subflows, hollow where suspect, and its published level."""
-    means = [_mean(panel, n) for n in panel.subflows]
-    axes.plot(
-        range(len(means)), [math.nan if mean is None else mean for mean in means],
-        color=_LINE, marker="o", markersize=4, linewidth=1.5, zorder=4,
-    )  # fmt: skip
-    for x, (n, mean) in enumerate(zip(panel.subflows, means, strict=True)):
-        if mean is not None and panel.dubious(n):
-            axes.plot(x, mean, color=_LINE, marker="o", markersize=4, markerfacecolor="white", zorder=5)
-    for level in beside:
-        style.published_line(axes, level.value)
-    axes.set_xticks(range(len(means)), [_short(n) for n in panel.subflows])
-    axes.set_xlim(-0.4, len(means) - 0.6)
-    axes.set_title(title)
+def _unknown(panel: Panel, subflows: int) -> bool:
+    return all(_busy(point) is None for point in panel.best(subflows))
 
 
 def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
@@ -215,7 +193,7 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
     """Draw a stack of parts for each point, labelled by transport, and by setting where there are several."""
     for x, one in enumerate(bars):
         foot = 0.0
-        for part, colour in _PARTS if one.parts else ():
+        for part, colour in (_PARTS if one.parts else {}).items():
             axes.bar(x, one.means[part], 0.74, bottom=foot, color=colour)
             foot += one.means[part]
         if foot < one.busy_pct:
@@ -223,7 +201,7 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
         if one.point.suspect:
             axes.bar(x, one.busy_pct, 0.74, fill=False, edgecolor=style.INK, hatch=style.HATCH, linewidth=0.8)
     axes.set_xlim(-0.6, len(bars) - 0.4)
-    axes.set_xticks(range(len(bars)), [_short(one.point.subflows) for one in bars])
+    axes.set_xticks(range(len(bars)), style.short_names(one.point.subflows for one in bars))
     axes.tick_params(axis="x", length=0)
     if not several:
         axes.set_xlabel(axis_labels.TRANSPORTS)
@@ -237,15 +215,9 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
         )  # fmt: skip
 
 
-def _short(subflows: int) -> str:
-    return "TCP" if subflows == 1 else str(subflows)
-
-
 def _over_time(axes: Axes, one: Use) -> None:
     """Draw the use second by second; the warm-up is before 0."""
-    axes.stackplot(
-        one.t_s, [one.parts[name] for name, _ in _PARTS], colors=[colour for _, colour in _PARTS], linewidth=0
-    )
+    axes.stackplot(one.t_s, [one.parts[name] for name in _PARTS], colors=list(_PARTS.values()), linewidth=0)
     if one.point.suspect:
         style.hatch(axes)
     axes.set_xlim(one.t_s[0], max(one.t_s[-1], one.t_s[0] + 1e-3))

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from analysis import quantities
 from analysis.noise_effects import (
@@ -30,13 +28,16 @@ from engines.registry import SIMULATED_HOSTS
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
 from plots.data import Inputs, Panel, Point, interval_pct
-from plots.shared import saving, style
+from plots.shared import kinds, saving, style
+from plots.shared.kinds import Look, Mean
 from plots.shared.naming import setting_order
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared.sheet import Sheet
 
-_HEIGHT_IN = 1.25
-_COLOURS = {OF_FABRIC: "#0072b2", OF_HOSTS: "#d55e00", OF_ALL: "#009e73"}
-_PLACES = {OF_FABRIC: "the fabric's CPU", OF_HOSTS: "the hosts' CPUs", OF_ALL: "all CPUs"}
+_STALLS = {
+    OF_FABRIC: Look("stalls of the fabric's CPU", "#0072b2", ""),
+    OF_HOSTS: Look("stalls of the hosts' CPUs", "#d55e00", ""),
+    OF_ALL: Look("stalls of all CPUs", "#009e73", ""),
+}
 _LABELS = {
     GOODPUT: "mean goodput\n(points)",
     SLOWEST: "slowest flow\n(points)",
@@ -57,25 +58,11 @@ class StallSeries:
     clock: str
 
     @property
-    def marker(self) -> str:
-        return "s" if self.subflows == 1 else "o"
-
-    def face(self, several_clocks: bool) -> str:
-        """Return the face colour: hollow for the strict clock, where both clocks are shown."""
-        return "white" if several_clocks and self.clock != ELASTIC else _COLOURS[self.where]
+    def look(self) -> Look:
+        return Look("", _STALLS[self.where].colour, "s" if self.subflows == 1 else "o", "")
 
 
 Found = Mapping[StallSeries, Sequence[Change]]
-
-
-def draw_noise(inputs: Inputs) -> list[Path]:
-    """Draw one chart per engine, network and workload; see `registry.Chart.draw`."""
-    groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in inputs.points:
-        if not point.is_baseline and not point.failed:
-            groups.setdefault(setting_order(point.spec)[:5], []).append(point)
-    of = [_panel(group) for _, group in sorted(groups.items()) if effects(group)]
-    return saving.draw_panels("noise", inputs, _noise_chart, of)
 
 
 def effects(
@@ -113,10 +100,6 @@ def half(values: Sequence[float]) -> float:
     return float("nan") if found is None else found
 
 
-def _panel(group: Sequence[Point]) -> Panel:
-    return Panel(group[0].spec, tuple(sorted({p.subflows for p in group})), tuple(group))
-
-
 def finding(found: Found) -> str:
     """Return the title: how late packets may be before the first metric leaves its tolerance."""
     everything = [change for series in found.values() for change in series]
@@ -130,79 +113,60 @@ def finding(found: Found) -> str:
     return f"Late by up to {share:.2g} of a queue's time, {words} stays within {most}"
 
 
-def _noise_chart(panel: Panel) -> Figure:
+def _groups(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
+    """Yield the points of each engine, network and workload with stalls."""
+    usable = (point for point in inputs.points if not point.is_baseline and not point.failed)
+    for _, of in sorted(kinds.grouped(usable, lambda point: setting_order(point.spec)[:5]).items()):
+        if effects(of):
+            yield of[0].spec, Panel(of[0].spec, tuple(sorted({p.subflows for p in of})), tuple(of))
+
+
+@saving.per_group(_groups)
+def noise(panel: Panel, _: Inputs) -> Figure:
     found = effects(panel.points)
     names = [n for n in TOLERANCES if any(c.metric == n for of in found.values() for c in of)]
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
-    sheet = Sheet(*((_HEIGHT_IN, len(row)) for row in rows))
+    sheet = Sheet(*((1.25, len(row)) for row in rows))
     several = len({series.clock for series in found}) > 1
-    for axes_row, row in zip(sheet.axes, rows, strict=True):
-        for axes, name in zip(axes_row, row, strict=True):
-            _metric(axes, name, found, several)
+    for axes, name in zip(kinds.every(sheet.axes), names, strict=True):
+        _metric(axes, name, found, several)
     for axes in sheet.axes[-1]:
         axes.set_xlabel("lateness / queue time")
-    text = Text(finding(found), style.network(panel.points[0].spec), _caption(panel, several))
-    return sheet.finish(text, _key(found), _key_of_marks(panel, several))
-
-
-def _metric(axes: Axes, name: str, found: Found, several: bool) -> None:
-    tolerance = TOLERANCES[name].most
-    axes.axhspan(-tolerance, tolerance, color=style.GRID, alpha=0.6, lw=0, zorder=0)
-    axes.axhline(0, color=style.FAINT, lw=0.8, zorder=1)
-    for i, (series, of) in enumerate(sorted(found.items())):
-        bins = binned([change for change in of if change.metric == name], half)
-        if not bins:
-            continue
-        apart = _APART ** (i - (len(found) - 1) / 2)
-        axes.errorbar(
-            [each.share * apart for each in bins],
-            [each.mean for each in bins],
-            yerr=[0.0 if each.half != each.half else each.half for each in bins],
-            fmt=series.marker,
-            ms=3.4,
-            lw=0.9,
-            capsize=1.5,
-            color=_COLOURS[series.where],
-            markerfacecolor=series.face(several),
-            zorder=3,
-        )
-    style.plain_log(axes.xaxis)
-    axes.set_ylabel(_LABELS[name], fontsize=8.5)
-
-
-def _key(found: Found) -> list[Line2D]:
-    places = [where for where in _PLACES if any(series.where == where for series in found)]
-    return [
-        Line2D([], [], color=_COLOURS[where], lw=2.4, label=f"stalls of {_PLACES[where]}") for where in places
-    ]
-
-
-def _key_of_marks(panel: Panel, several: bool) -> list[Line2D]:
-    marks = [
-        Line2D([], [], color=style.INK, marker="s" if n == 1 else "o", ms=4, lw=0, label=style.transport(n))
-        for n in panel.subflows
-    ]
-    hollow = Line2D(
-        [], [], color=style.INK, marker="o", ms=4, markerfacecolor="white", lw=0, label="strict clock"
-    )
-    return [*marks, *([hollow] if several else [])]
-
-
-def _caption(panel: Panel, several: bool) -> Caption:
+    shown = {series.where for series in found}
+    marks = [Look(style.transport(n), style.INK, "s" if n == 1 else "o", "") for n in panel.subflows]
+    hollow = Look("strict clock", style.INK, dash="").key(size=4, hollow=True)
     rates = "/".join(f"{rate:g}" for rate in sorted({p.rate_mbps for p in panel.points}))
     queues = "/".join(f"{pkts}" for pkts in sorted({p.spec.link.queue_pkts for p in panel.points}))
-    hosts = "simulated" if panel.spec.engine in SIMULATED_HOSTS else "real hosts"
-    return Caption(
+    return sheet.finish(
+        finding(found),
+        style.network(panel.spec),
         [
             *style.unlike(panel.points),
             f"links of {rates} Mb/s",
             f"queues of {queues} packets",
             f"n = {len(panel.seeds)}",
-            hosts,
+            "simulated" if panel.spec.engine in SIMULATED_HOSTS else "real hosts",
         ],
         [
             *style.doubts(panel.points),
             "Grey: the tolerance. Whiskers: 95 % interval.",
-            *(["Filled: the fabric's clock stands still during stalls."] if several else []),
+            "Filled: the fabric's clock stands still during stalls." if several else "",
         ],
+        [look.key(width=2.4) for where, look in _STALLS.items() if where in shown],
+        [*(look.key(size=4) for look in marks), *([hollow] if several else [])],
     )
+
+
+def _metric(axes: Axes, name: str, found: Found, several: bool) -> None:
+    """Draw the changes of a metric; hollow for the strict clock, where `several` clocks are shown."""
+    tolerance = TOLERANCES[name].most
+    axes.axhspan(-tolerance, tolerance, color=style.GRID, alpha=0.6, lw=0, zorder=0)
+    axes.axhline(0, color=style.FAINT, lw=0.8, zorder=1)
+    for i, (series, of) in enumerate(sorted(found.items())):
+        apart = _APART ** (i - (len(found) - 1) / 2)
+        hollow = several and series.clock != ELASTIC
+        bins = binned([change for change in of if change.metric == name], half)
+        at = {b.share * apart: Mean(b.mean, 0.0 if b.half != b.half else b.half, hollow) for b in bins}
+        kinds.curve(axes, at, series.look, 3.4)
+    style.plain_log(axes.xaxis)
+    axes.set_ylabel(_LABELS[name], fontsize=8.5)

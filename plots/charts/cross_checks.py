@@ -8,29 +8,24 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis.quantities import GOODPUT_PCT_MEAN, JAIN, LINK_PCT_MEAN
 from analysis.stats import correlation, rank_correlation
 from engines.registry import FLOW_LEVEL, LINUX_HOSTS, MAX_MIN, SIMULATED_HOSTS, SIMULATOR
 from model import transports
-from model.result import Status
 from model.spec import RunSpec
-from plots.data import Inputs, Level, Panel, Point, interval_pct, jain, panels
-from plots.shared import axis_labels, ranks, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.data import Inputs, Level, Panel, Point, good, jain
+from plots.shared import axis_labels, kinds, ranks, saving, style
+from plots.shared.kinds import Look
+from plots.shared.sheet import Sheet
 
 MAX_COLUMNS = 3
-_Dashes = tuple[float, tuple[float, ...]]
-_SCATTER_IN, _RANK_IN = 1.35, 1.35
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class EnginePairs:
 
     @property
     def dubious(self) -> bool:
-        return any(here.status is not Status.OK for here, _ in self.pairs)
+        return any(here.suspect for here, _ in self.pairs)
 
     @property
     def flows(self) -> tuple[list[float], list[float]]:
@@ -71,34 +66,11 @@ class EnginePairs:
         return "\nTCP" if self.subflows == 1 else f"MPTCP {self.subflows}\n{transports.title(self.name)}"
 
 
-def draw_cross_check(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`. Levels
-    and expected subflow counts are not used."""
-    return saving.draw_each(
-        "cross_check",
-        [(panel.spec, panel) for panel in _cross_panels(inputs.points)],
-        inputs.out,
-        _cross_chart,
-    )
-
-
-def _cross_panels(points: Iterable[Point]) -> list[Panel]:
-    """Group points that differ at most in engine, transport and seed."""
-    of = panels(points, (), ("engine", "stack", "traffic", "transport.cc"), lambda p: _traffic(p.spec))
-    return [
-        dataclasses.replace(
-            panel,
-            spec=dataclasses.replace(
-                panel.spec, engine=_engines(panel), traffic=_traffic(panel.points[0].spec)
-            ),
-        )
-        for panel in of
-    ]
-
-
-def _engines(panel: Panel) -> str:
-    """`mininet and simulator`."""
-    return " and ".join(sorted({point.spec.engine for point in panel.points}))
+def _of_both(panel: Panel) -> Panel:
+    """Return the panel with a spec that names both engines and their traffic."""
+    engines = " and ".join(sorted({point.spec.engine for point in panel.points}))
+    spec = dataclasses.replace(panel.spec, engine=engines, traffic=_traffic(panel.points[0].spec))
+    return dataclasses.replace(panel, spec=spec)
 
 
 def _traffic(spec: RunSpec) -> str:
@@ -106,16 +78,12 @@ def _traffic(spec: RunSpec) -> str:
     return "native" if spec.engine in SIMULATED_HOSTS else spec.traffic
 
 
-def _standard(points: Iterable[Point]) -> str:
-    """Return the engine with Linux hosts that the others are compared with; empty if there is none."""
-    ran = {point.spec.engine for point in points}
-    return next((name for name in LINUX_HOSTS if name in ran), "")
-
-
 def columns_of(panel: Panel) -> list[EnginePairs]:
-    """The transports of a panel that both engines ran, TCP first, at most `MAX_COLUMNS`."""
+    """Return the transports of a panel that both engines ran, TCP first, at most `MAX_COLUMNS`. Others are
+    compared with the engine that has Linux hosts."""
     usable = [point for point in panel.points if point.flows_pct and not point.failed]
-    standard = _standard(usable)
+    known = {point.spec.engine for point in usable}
+    standard = next((name for name in LINUX_HOSTS if name in known), "")
     emulated = {_key(point): point for point in usable if point.spec.engine == standard}
     pairs: dict[tuple[int, int, str], list[tuple[Point, Point]]] = {}
     for point in usable:
@@ -146,40 +114,57 @@ def corner(column: EnginePairs) -> str:
     return "\n".join([*filter(None, lines), f"mean {column.difference:+.1f}"])
 
 
-def _cross_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(
+    ("engine", "stack", "traffic", "transport.cc"), made=_of_both, apart=lambda p: _traffic(p.spec)
+)
+def cross_check(panel: Panel, _: Inputs) -> Figure | None:
+    """Draw points that differ at most in engine, transport and seed."""
     columns = columns_of(panel)
     if not columns:
         return None
-    sheet = Sheet((_SCATTER_IN, len(columns)), (_RANK_IN, len(columns)))
+    sheet = Sheet((1.35, len(columns)), (1.35, len(columns)))
     top = max(max(map(max, column.flows)) for column in columns)
-    for place, (axes, column) in enumerate(zip(sheet.axes[0], columns, strict=True)):
-        _scatter(axes, column)
-        axes.set_ylabel("simulated (%)" if place == 0 else "")
-    handles: list[Line2D] = []
-    for place, (axes, column) in enumerate(zip(sheet.axes[1], columns, strict=True)):
-        handles = _cross_ranks(axes, column, top)
-        axes.set_ylabel(axis_labels.GOODPUT_PCT if place == 0 else "")
+    sides = (Look("emulated", style.FAINT, ""), Look("simulated", style.INK, "", (0, (2, 1))))
+    for scatter, rank, column in zip(*sheet.axes, columns, strict=True):
+        colour = transports.look(column.name).colour
+        _scatter(scatter, column, colour)
+        for side, (curve, look) in enumerate(zip(column.curves, sides, strict=False)):
+            rank.plot(
+                curve.x_pct, curve.values, ls=look.dash, lw=1.6, zorder=3 + side,
+                color=look.colour if side else colour,
+            )  # fmt: skip
+        if column.dubious:
+            style.hatch(scatter)
+            style.hatch(rank)
+        rank.set_ylim(0, max(100.0, top) * 1.06)
+        rank.set_yticks([0, 50, 100])
+        ranks.axis(rank, axis_labels.FLOWS_SHORT, 50)
+    sheet.axes[0][0].set_ylabel("simulated (%)")
+    sheet.axes[1][0].set_ylabel(axis_labels.GOODPUT_PCT)
+    shown = [point for column in columns for pair in column.pairs for point in pair]
     words = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
-    text = Text(
+    return sheet.finish(
         cross_finding(columns),
         f"{words}: goodput of every flow in both engines",
-        _cross_caption(panel, columns),
+        style.parameters(dataclasses.replace(panel, points=tuple(shown)), congestion="TCP: reno"),
+        [
+            *style.doubts(shown),
+            *ranks.note(columns[0].curves),
+            "r: Pearson's, \N{GREEK SMALL LETTER RHO}: Spearman's correlation.",
+            style.definition(panel),
+        ],
+        [look.key() for look in sides],
     )
-    return sheet.finish(text, handles)
 
 
-def _scatter(axes: Axes, column: EnginePairs) -> None:
+def _scatter(axes: Axes, column: EnginePairs, colour: str) -> None:
     emulated, simulated = column.flows
-    axes.plot([0, 1000], [0, 1000], color=style.FAINT, linewidth=0.8, zorder=1)
-    if column.dubious:
-        style.hatch(axes)
-    axes.plot(
-        emulated, simulated, linestyle="", marker="o", markersize=3.2, alpha=0.75,
-        color=transports.look(column.name).colour, zorder=3,
-        markerfacecolor="white" if column.dubious else transports.look(column.name).colour,
-    )  # fmt: skip
     limits, ticks = scale([*emulated, *simulated])
-    axes.set(xlim=limits, ylim=limits, xticks=ticks, yticks=ticks)
+    kinds.equals(axes, *limits, xticks=ticks, yticks=ticks)
+    axes.plot(
+        emulated, simulated, linestyle="", marker="o", markersize=3.2, alpha=0.75, color=colour, zorder=3,
+        markerfacecolor="white" if column.dubious else colour,
+    )  # fmt: skip
     axes.set_title(column.title)
     axes.set_xlabel("emulated (%)")
     axes.text(
@@ -195,78 +180,33 @@ def scale(values: Sequence[float]) -> tuple[tuple[float, float], list[float]]:
     return (low, high + 0.03 * (high - low)), [low, (low + 100) / 2, 100.0]
 
 
-def _cross_ranks(axes: Axes, column: EnginePairs, top: float) -> list[Line2D]:
-    """Draw both curves, of the flows of all seeds; return the legend's entries."""
-    drawn = []
-    for side, name in enumerate(("emulated", "simulated")):
-        dashes: _Dashes = (0, (2, 1)) if side else (0, ())
-        curve = column.curves[side]
-        axes.plot(
-            curve.x_pct, curve.values, linestyle=dashes, linewidth=1.6, zorder=3 + side,
-            color=style.INK if side else transports.look(column.name).colour,
-        )  # fmt: skip
-        key = Line2D([], [], color=style.INK if side else style.FAINT, linestyle=dashes, linewidth=1.6)
-        key.set_label(name)
-        drawn.append(key)
-    if column.dubious:
-        style.hatch(axes)
-    axes.set_ylim(0, max(100.0, top) * 1.06)
-    axes.set_yticks([0, 50, 100])
-    ranks.axis(axes, axis_labels.FLOWS_SHORT, 50)
-    return drawn
-
-
-def _cross_caption(panel: Panel, columns: Sequence[EnginePairs]) -> Caption:
-    shown = [point for column in columns for pair in column.pairs for point in pair]
-    return Caption(
-        style.parameters(dataclasses.replace(panel, points=tuple(shown)), congestion="TCP: reno"),
-        [
-            *style.doubts(shown),
-            *ranks.note(columns[0].curves),
-            "r: Pearson's, \N{GREEK SMALL LETTER RHO}: Spearman's correlation.",
-            style.definition(panel),
-        ],
-    )
-
-
 ENGINES = {
-    SIMULATOR: ("packet level", "#111111"),
-    FLOW_LEVEL: ("flow level, equilibrium", "#0072B2"),
-    MAX_MIN: ("flow level, max-min", "#E69F00"),
+    SIMULATOR: Look("packet level", "#111111", ""),
+    FLOW_LEVEL: Look("flow level, equilibrium", "#0072B2", "", (0, (5, 1.5))),
+    MAX_MIN: Look("flow level, max-min", "#E69F00", "", (0, (1.5, 1.5))),
 }
-"""Name and colour of each engine, the same in bars and curves."""
+"""The look of each engine, the same in bars and curves."""
 _MIN_APART_PCT = 8.0
 """Distance between labels of two published lines. If lines are closer, their labels are moved apart."""
-_FLOW_LEVEL_HEIGHT_IN = 1.9
 _LABELS_WIDE = 0.22
 """Room for the labels of published lines, as a share of the bars."""
 
 
-def draw_flow_level(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and setting that a model ran; see `registry.Chart.draw`; means are drawn."""
-    of = [(panel.spec, panel) for panel in _flow_level_panels(inputs.points)]
-    return saving.draw_each(
-        "flow_level", of, inputs.out, lambda panel: _flow_level_chart(panel, inputs.levels)
-    )
+def _flow_level_panel(panel: Panel) -> Panel:
+    subflows = tuple(sorted({point.subflows for point in panel.points}))
+    spec = dataclasses.replace(panel.spec, engine=SIMULATOR)
+    return dataclasses.replace(panel, spec=spec, subflows=subflows)
 
 
-def _flow_level_panels(points: Iterable[Point]) -> list[Panel]:
-    """Group points that differ at most in engine, subflows and seed."""
-    usable = (p for p in points if p.flows_pct and not p.failed and p.spec.engine in ENGINES)
-    return [
-        dataclasses.replace(
-            panel,
-            spec=dataclasses.replace(panel.spec, engine=SIMULATOR),
-            subflows=tuple(sorted({point.subflows for point in panel.points})),
-        )
-        for panel in panels(usable, ignoring=("engine",))
-    ]
+def _of(panel: Panel, engine: str, subflows: int) -> Sequence[Point]:
+    """Return the good points of an engine; the suspect ones where none is good."""
+    return good([p for p in panel.points if (p.spec.engine, p.subflows) == (engine, subflows)])
 
 
 def mean_goodput_pct(panel: Panel, engine: str, subflows: int) -> float | None:
     """Return the mean goodput in % over the seeds; None if the engine did not run it."""
-    means = [statistics.fmean(point.flows_pct) for point in _of(panel, engine, subflows)]
-    return statistics.fmean(means) if means else None
+    found = kinds.mean_of(statistics.fmean(point.flows_pct) for point in _of(panel, engine, subflows))
+    return found.value if found else None
 
 
 def difference(panel: Panel, engine: str) -> tuple[float, float] | None:
@@ -289,30 +229,55 @@ def flow_level_finding(panel: Panel) -> str:
         return f"Equilibrium minus packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most"
     most = panel.subflows[-1]
     mean = mean_goodput_pct(panel, FLOW_LEVEL, most)
-    return (
-        "Flow level" if mean is None else f"{style.transport(most)} at equilibrium: {mean:.0f} % of optimal"
-    )
+    return "" if mean is None else f"{style.transport(most)} at equilibrium: {mean:.0f} % of optimal"
 
 
-def _of(panel: Panel, engine: str, subflows: int) -> list[Point]:
-    return [point for point in panel.points if (point.spec.engine, point.subflows) == (engine, subflows)]
-
-
-def _flow_level_chart(panel: Panel, levels: Sequence[Level]) -> Figure:
+@saving.per_panel(
+    ("engine",),
+    lambda point: bool(point.flows_pct) and not point.failed and point.spec.engine in ENGINES,
+    _flow_level_panel,
+)
+def flow_level(panel: Panel, inputs: Inputs) -> Figure:
+    """Draw points that differ at most in engine, subflows and seed, with published means."""
     ends = sorted({panel.subflows[0], panel.subflows[-1]})
-    beside = [level for level in style.levels_of(panel, levels, GOODPUT_PCT_MEAN) if not level.shape]
-    sheet = Sheet((_FLOW_LEVEL_HEIGHT_IN, 1), (_FLOW_LEVEL_HEIGHT_IN, len(ends)))
+    beside = [lv for lv in style.levels_of(panel, inputs.levels, GOODPUT_PCT_MEAN) if not lv.shape]
+    sheet = Sheet((1.9, 1), (1.9, len(ends)))
     here = [engine for engine in ENGINES if any(point.spec.engine == engine for point in panel.points)]
     _bars(sheet.axes[0][0], panel, here, beside)
-    for place, (axes, count) in enumerate(zip(sheet.axes[1], ends, strict=True)):
-        _flow_level_ranks(axes, panel, here, count)
-        axes.set_ylabel(axis_labels.GOODPUT_PCT if place == 0 else "")
-    text = Text(
-        flow_level_finding(panel),
+    curves: list[ranks.Ranks] = []
+    for axes, count in zip(sheet.axes[1], ends, strict=True):
+        for place, engine in enumerate(here):
+            of = _of(panel, engine, count)
+            if curve := ranks.pooled(point.flows_pct for point in of):
+                look = ENGINES[engine].doubted(of[0].suspect)
+                axes.plot(
+                    curve.x_pct, curve.values, color=look.colour, ls=look.dash, lw=1.5, zorder=3 + place
+                )
+                curves.append(curve)
+        axes.set_ylim(0, 106)
+        axes.set_yticks([0, 25, 50, 75, 100])
+        ranks.axis(axes, axis_labels.FLOWS, 50)
+        axes.set_title(style.transport(count))
+    sheet.axes[1][0].set_ylabel(axis_labels.GOODPUT_PCT)
+    shown = [point for engine in here for count in panel.subflows for point in _of(panel, engine, count)]
+    off = difference(panel, MAX_MIN)
+    keys = [Patch(facecolor=ENGINES[e].colour, label=ENGINES[e].label) for e in here]
+    doubt = kinds.doubt_key(any(point.suspect for point in shown), hatched=True)
+    return sheet.finish(
+        flow_level_finding(panel) or inputs.title,
         style.subtitle(panel, "mean, and goodput of every flow"),
-        _flow_level_caption(panel, beside),
+        style.parameters(panel),
+        [
+            *style.doubts(panel.points),
+            *ranks.note(curves[-len(here) :]),
+            f"Max-min minus packets: {off[0]:+.1f} points on average." if off else "",
+            "" if SIMULATOR in here else "No packet-level points here.",
+            style.definition(panel),
+            *style.sources(beside),
+        ],
+        [*keys, *doubt],
+        style.published_key(beside, panel),
     )
-    return sheet.finish(text, _flow_level_legend(here), style.published_key(beside, panel))
 
 
 def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]) -> None:
@@ -321,13 +286,13 @@ def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]
         for x, count in enumerate(panel.subflows):
             height = mean_goodput_pct(panel, engine, count)
             if height is not None:
-                axes.bar(
-                    x + (place - (len(here) - 1) / 2) * width, height, 0.92 * width, color=ENGINES[engine][1]
-                )
+                at = x + kinds.beside(place, len(here), 0.8)
+                doubt = any(point.suspect for point in _of(panel, engine, count))
+                kinds.bar(axes, at, height, 0.92 * width, ENGINES[engine].colour, doubt)
     _published(axes, panel, beside)
     style.percent_axis(axes, 100.0)
     axes.set_xlim(-0.6, len(panel.subflows) - 0.4 + (_LABELS_WIDE * len(panel.subflows) if beside else 0))
-    axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
+    axes.set_xticks(range(len(panel.subflows)), style.short_names(panel.subflows))
     axes.set_xlabel(axis_labels.TRANSPORTS)
     axes.set_ylabel(axis_labels.on_two_lines(GOODPUT_PCT_MEAN.axis))
 
@@ -337,10 +302,7 @@ def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
     last, below = len(panel.subflows) - 1, math.inf
     for level in sorted(beside, key=lambda one: -one.value):
         x = panel.subflows.index(level.subflows)
-        axes.hlines(
-            level.value, x - 0.46, x + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
-            path_effects=style.halo(),
-        )  # fmt: skip
+        kinds.published(axes, level.value, x)
         if x == last:
             below = min(level.value, below - _MIN_APART_PCT)
             where, words = (x + 0.5, below), f"{level.bound}, k={level.k}"
@@ -352,51 +314,7 @@ def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
         )  # fmt: skip
 
 
-def _curve(panel: Panel, engine: str, count: int) -> ranks.Ranks | None:
-    return ranks.pooled(point.flows_pct for point in _of(panel, engine, count))
-
-
-def _flow_level_ranks(axes: Axes, panel: Panel, here: Sequence[str], count: int) -> None:
-    """Draw the flows of all seeds, slowest first, one curve per engine."""
-    for place, engine in enumerate(here):
-        curve = _curve(panel, engine, count)
-        if curve:
-            axes.plot(
-                curve.x_pct, curve.values, color=ENGINES[engine][1], lw=1.5, zorder=3 + place,
-                ls=("-", (0, (5, 1.5)), (0, (1.5, 1.5)))[place],
-            )  # fmt: skip
-    axes.set_ylim(0, 106)
-    axes.set_yticks([0, 25, 50, 75, 100])
-    ranks.axis(axes, axis_labels.FLOWS, 50)
-    axes.set_title(style.transport(count))
-
-
-def _flow_level_legend(here: Sequence[str]) -> list[Artist]:
-    return [Patch(facecolor=ENGINES[e][1], label=ENGINES[e][0]) for e in here]
-
-
-def _flow_level_caption(panel: Panel, beside: Sequence[Level]) -> Caption:
-    off = difference(panel, MAX_MIN)
-    packets = any(point.spec.engine == SIMULATOR for point in panel.points)
-    return Caption(
-        style.parameters(panel),
-        [
-            *ranks.note([curve for e in ENGINES if (curve := _curve(panel, e, panel.subflows[-1]))]),
-            *([f"Max-min minus packets: {off[0]:+.1f} points on average."] if off else []),
-            *([] if packets else ["No packet-level points here."]),
-            style.definition(panel),
-            *style.sources(beside),
-        ],
-    )
-
-
-_OTHER_HEIGHT_IN, _DIFFERENCE_IN = 1.3, 0.9
-OURS = "#0072B2"
-
-
-def draw_other_simulator(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of `LINK_PCT_MEAN` and `JAIN`."""
-    return saving.draw_panels("other_simulator", inputs, lambda panel: _other_chart(panel, inputs.levels))
+OURS = Look("refabric, mean over seeds", "#0072B2", dash="")
 
 
 def of_link_pct(point: Point) -> float:
@@ -404,18 +322,20 @@ def of_link_pct(point: Point) -> float:
     return 100 * statistics.fmean(flow.goodput_mbps for flow in point.flows) / point.rate_mbps
 
 
-def _other_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    measured = {n: [p for p in panel.best(n) if p.flows] for n in panel.subflows}
-    measured = {n: points for n, points in measured.items() if points}
+@saving.per_panel()
+def other_simulator(panel: Panel, inputs: Inputs) -> Figure | None:
+    levels = inputs.levels
+    measured = {n: points for n in panel.subflows if (points := [p for p in panel.best(n) if p.flows])}
     if not measured:
         return None
-    sheet = Sheet(*[(height, 1) for height in (_OTHER_HEIGHT_IN, _DIFFERENCE_IN) * 2])
-    goodput, off_goodput, fairness, off_fairness = (axes for (axes,) in sheet.axes)
+    sheet = Sheet(*[(height, 1) for height in (1.3, 0.9) * 2])
+    goodput, off_goodput, fairness, off_fairness = kinds.every(sheet.axes)
     of_goodput, of_jain = (style.levels_of(panel, levels, each) for each in (LINK_PCT_MEAN, JAIN))
-    off = _row(goodput, panel, measured, of_link_pct, of_goodput)
-    _differences(off_goodput, panel, measured, of_link_pct, of_goodput)
-    _row(fairness, panel, measured, jain, of_jain)
-    _differences(off_fairness, panel, measured, jain, of_jain)
+    off = _compared(goodput, off_goodput, measured, of_link_pct, of_goodput)
+    _compared(fairness, off_fairness, measured, jain, of_jain)
+    for axes in kinds.every(sheet.axes):
+        axes.set_xticks(panel.subflows)
+        axes.set_xlim(min(panel.subflows) - 0.5, max(panel.subflows) + 0.5)
     goodput.set_ylim(0, 104)
     goodput.set_ylabel(axis_labels.on_two_lines(LINK_PCT_MEAN.axis))
     off_goodput.set_ylabel("ours minus\ntheirs (points)", fontsize=8.5)
@@ -424,77 +344,40 @@ def _other_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     off_fairness.set_ylabel("ours minus\ntheirs", fontsize=8.5)
     off_fairness.set_xlabel(axis_labels.SUBFLOWS)
     papers = ", ".join(dict.fromkeys(level.paper for level in levels))
-    title = "Goodput and fairness by subflows" if off is None else f"At most {off:.1f} points from {papers}"
-    words = Text(title, style.subtitle(panel, "by subflows"), _other_caption(panel, measured, papers))
-    return sheet.finish(words, _other_legend(papers))
+    most = max(len(points) for points in measured.values())
+    return sheet.finish(
+        inputs.title if off is None else f"At most {off:.1f} points from {papers}",
+        style.subtitle(panel, "by subflows"),
+        style.parameters(panel),
+        [
+            *style.doubts([point for points in measured.values() for point in points]),
+            f"Dashed: {papers} at the same parameters." if papers else "",
+            f"Dots: one seed each. {style.intervals(most)}",
+        ],
+        [OURS.key(), *([kinds.dashed_key(papers)] if papers else [])],
+    )
 
 
-def _row(
+def _compared(
     axes: Axes,
-    panel: Panel,
-    measured: dict[int, list[Point]],
+    differences: Axes,
+    measured: Mapping[int, Sequence[Point]],
     value_of: Callable[[Point], float],
     beside: Sequence[Level],
 ) -> float | None:
-    """Draw every seed as a dot and their mean as a marker; return the largest distance of a mean from the
-    other simulator's."""
+    """Draw every seed as a dot and their mean as a marker, and both minus the other simulator's value; return
+    the largest distance of a mean."""
     theirs = {level.subflows: level.value for level in beside}
     off = []
     for n, points in measured.items():
         values = [value_of(point) for point in points]
-        mean = statistics.fmean(values)
-        axes.plot([n] * len(values), values, ls="", marker="o", ms=2.2, color=OURS, alpha=0.45, zorder=3)
-        axes.errorbar(
-            n, mean, yerr=interval_pct(values), marker="o", ms=6, color=OURS, capsize=2.5, zorder=4,
-            markerfacecolor="white" if panel.dubious(n) else OURS,
-        )  # fmt: skip
+        kinds.dots(axes, n, values, OURS, points[0].suspect)
         if n in theirs:
-            off.append(abs(mean - theirs[n]))
+            kinds.dots(differences, n, [value - theirs[n] for value in values], OURS, points[0].suspect, 5)
+            off.append(abs(statistics.fmean(values) - theirs[n]))
     axes.plot(
         list(theirs), list(theirs.values()), color="black", ls=style.PUBLISHED_DASH, marker="_", ms=9,
         lw=1.2, zorder=5, path_effects=style.halo(),
     )  # fmt: skip
-    axes.set_xticks(panel.subflows)
-    axes.set_xlim(min(panel.subflows) - 0.5, max(panel.subflows) + 0.5)
+    differences.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
     return max(off, default=None)
-
-
-def _differences(
-    axes: Axes,
-    panel: Panel,
-    measured: dict[int, list[Point]],
-    value_of: Callable[[Point], float],
-    beside: Sequence[Level],
-) -> None:
-    """Draw every seed and the mean with its interval, minus that of the other simulator."""
-    theirs = {level.subflows: level.value for level in beside}
-    for n, points in measured.items():
-        if n not in theirs:
-            continue
-        off = [value_of(point) - theirs[n] for point in points]
-        axes.plot([n] * len(off), off, ls="", marker="o", ms=2.2, color=OURS, alpha=0.45, zorder=3)
-        axes.errorbar(
-            n, statistics.fmean(off), yerr=interval_pct(off), marker="o", ms=5, color=OURS, capsize=2.5,
-            zorder=4, markerfacecolor="white" if panel.dubious(n) else OURS,
-        )  # fmt: skip
-    axes.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
-    axes.set_xticks(panel.subflows)
-    axes.set_xlim(min(panel.subflows) - 0.5, max(panel.subflows) + 0.5)
-
-
-def _other_legend(papers: str) -> list[Line2D]:
-    ours = Line2D([], [], ls="", marker="o", ms=6, color=OURS, label="refabric, mean over seeds")
-    dashes = Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.2, label=papers)
-    return [ours, *([dashes] if papers else [])]
-
-
-def _other_caption(panel: Panel, measured: dict[int, list[Point]], papers: str) -> Caption:
-    most = max(len(points) for points in measured.values())
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts([point for points in measured.values() for point in points]),
-            *([f"Dashed: {papers} at the same parameters."] if papers else []),
-            f"Dots: one seed each. {style.intervals(most)}",
-        ],
-    )

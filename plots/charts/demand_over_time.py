@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -17,42 +16,65 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis.quantities import GOODPUT_MBPS_MEAN
 from controllers.hedera import natural_demands
 from controllers.responsive.controller import NEW_WEIGHT, OLD_WEIGHT
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model.links import outage
-from model.result import FlowRow, Status, Table
+from model.result import FlowRow, Table
 from model.schedulers import is_responsive
 from model.spec import RunSpec
-from plots.charts.subflows_on_demand import APART, CENTRAL, HASHED, RESPONSIVE, by_scheme, kind_of, name
-from plots.data import Inputs, Panel, Point, panels
-from plots.shared import axis_labels, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.charts.subflows_on_demand import (
+    APART,
+    CENTRAL,
+    HASHED,
+    RESPONSIVE,
+    by_scheme,
+    kind_of,
+    name,
+    settings_of,
+)
+from plots.data import Inputs, Panel, Point
+from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.kinds import Look
+from plots.shared.sheet import Sheet
 
 LOOKS = {
     RESPONSIVE: (("#D55E00", "#E69F00", "#CC79A7"), "-"),
     CENTRAL: (("#009E73", "#117733"), "-."),
-    HASHED: (("#0072B2", "#56B4E9", "#332288"), "--"),
+    HASHED: (("#0072B2", "#56B4E9", "#332288"), (0, (1.2, 1.2))),
 }
-"""Colours and line style of the schemes of each kind, in the order of their names."""
-_OVER_TIME_HEIGHTS_IN = 2.0, 1.4
-_SHADE = "#ececec"
+"""Colours and line style of each kind of scheme, in the order of their names; dashes mark suspect ones."""
 Series = npt.NDArray[np.float64]
 
 
-class OfKind(Protocol):
-    """Something to draw, of one of the kinds in LOOKS."""
+class SchemeCurve(Protocol):
+    """A scheme to draw, of one of the kinds in LOOKS."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def kind(self) -> str: ...
+    @property
+    def suspect(self) -> bool: ...
 
 
-Drawn = TypeVar("Drawn", bound=OfKind)
+Drawn = TypeVar("Drawn", bound=SchemeCurve)
+
+
+def looks(of: Sequence[Drawn]) -> list[tuple[Drawn, Look]]:
+    """Return each curve with its look: the next colour of its kind."""
+    colours = {kind: cycle(each) for kind, (each, _) in LOOKS.items()}
+    return [
+        (one, Look(one.name, next(colours[one.kind]), "", LOOKS[one.kind][1]).doubted(one.suspect))
+        for one in of
+    ]
+
+
+def _subtitle(panel: Panel) -> str:
+    return f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +87,7 @@ class OverTimeCurve:
     t_s: Series
     mbps: Series
     subflows: Series
-
-
-def draw_demand_over_time(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network, workload and outage; see `registry.Chart.draw`."""
-    of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
-    return saving.draw_panels("demand_over_time", inputs, _over_time_chart, of)
+    suspect: bool = False
 
 
 def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
@@ -122,7 +139,9 @@ def over_time_curves(panel: Panel) -> list[OverTimeCurve]:
         if seeds:
             count = min(len(times) for times, _, _ in seeds)
             mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
-            found.append(OverTimeCurve(called, kind_of(of[0]), seeds[0][0][:count], mbps, subflows))
+            found.append(
+                OverTimeCurve(called, kind_of(of[0]), seeds[0][0][:count], mbps, subflows, of[0].suspect)
+            )
     return found
 
 
@@ -141,7 +160,7 @@ def _undisturbed(point: Point) -> Point:
 def over_time_finding(of: Sequence[OverTimeCurve], down_s: tuple[float, float] | None) -> str:
     """Return the title: what each kind's best scheme carries while something is down."""
     if down_s is None:
-        return "Goodput and subflows over time"
+        return ""
     if down_s[0] <= 0:
         return _rise(of, down_s)
     best: dict[str, tuple[float, str]] = {}
@@ -151,9 +170,7 @@ def over_time_finding(of: Sequence[OverTimeCurve], down_s: tuple[float, float] |
         if len(meanwhile):
             best[curve.kind] = max(best.get(curve.kind, (0.0, "")), (float(meanwhile.mean()), curve.name))
     values = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
-    if not values:
-        return "Goodput and subflows over time"
-    return f"Mb/s per flow during the outage, best of each kind: {values}"
+    return f"Mb/s per flow during the outage, best of each kind: {values}" if values else ""
 
 
 def _rise(of: Sequence[OverTimeCurve], down_s: tuple[float, float]) -> str:
@@ -164,74 +181,51 @@ def _rise(of: Sequence[OverTimeCurve], down_s: tuple[float, float]) -> str:
     return f"From {at_first[most.name]:.0f} to {most.mbps[-1]:.0f} Mb/s per flow after the outage"
 
 
-def _over_time_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(APART, lambda point: not point.failed)
+def demand_over_time(panel: Panel, inputs: Inputs) -> Figure | None:
     of = over_time_curves(panel)
     if not of:
         return None
     found = next(filter(None, (down(point.spec) for point in panel.points)), None)
-    sheet = Sheet(*((height, 1) for height in _OVER_TIME_HEIGHTS_IN))
+    sheet = Sheet((2.0, 1), (1.4, 1))
     (above,), (below,) = sheet.axes
     handles: list[Artist] = []
-    for curve, colour in looks(of):
-        line = LOOKS[curve.kind][1]
-        above.plot(curve.t_s, curve.mbps, color=colour, ls=line, lw=1.4)
-        below.plot(curve.t_s, curve.subflows, color=colour, ls=line, lw=1.4)
-        handles.append(Line2D([], [], color=colour, ls=line, lw=1.6, label=curve.name))
+    for curve, look in looks(of):
+        above.plot(curve.t_s, curve.mbps, color=look.colour, ls=look.dash, lw=1.4)
+        below.plot(curve.t_s, curve.subflows, color=look.colour, ls=look.dash, lw=1.4)
+        handles.append(look.key())
     if found:
         for axes in (above, below):
-            axes.axvspan(*found[0], color=_SHADE, zorder=0)
-        handles.append(Patch(facecolor=_SHADE, label=found[1]))
+            axes.axvspan(*found[0], color=kinds.SHADE, zorder=0)
+        handles.append(Patch(facecolor=kinds.SHADE, label=found[1]))
     above.set_ylabel(GOODPUT_MBPS_MEAN.axis)
     below.set_ylabel(axis_labels.SUBFLOWS_PER_FLOW)
     below.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     for axes in (above, below):
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, max(float(curve.t_s[-1]) for curve in of))
-    words = Text(
-        over_time_finding(of, found[0] if found else None),
-        f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}",
-        _over_time_caption(panel),
-    )
-    return sheet.finish(words, handles)
-
-
-def looks(of: Sequence[Drawn]) -> list[tuple[Drawn, str]]:
-    """Return each curve with its colour: the next one of its kind."""
-    colours = {kind: cycle(each) for kind, (each, _) in LOOKS.items()}
-    return [(curve, next(colours[curve.kind])) for curve in of]
-
-
-def _over_time_caption(panel: Panel) -> Caption:
-    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART, "events"))
-    return Caption(
-        style.parameters(bare, congestion=""),
-        [f"Mean of {len(panel.seeds)} permutations.", *style.doubts(panel.points)],
-    )
+    title = over_time_finding(of, found[0] if found else None) or inputs.title
+    notes = [f"Mean of {len(panel.seeds)} permutations.", *style.doubts(panel.points)]
+    return sheet.finish(title, _subtitle(panel), settings_of(panel, "events"), notes, handles)
 
 
 SHARE, CHECKS = 0.85, 3
 """A flow has its demand when its smoothed rate is this share of it, at this many samples in a row."""
-_HEIGHT_IN = 2.6
 _FIRST_MS = 2.0
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TimeCurve:
     """A scheme with the time of each of its flows in s, sorted; infinite for a flow that never reached it."""
 
     name: str
     kind: str
     reached_s: Series
+    suspect: bool = False
 
     @property
     def median_s(self) -> float:
         return float(np.quantile(self.reached_s, 0.5, method="inverted_cdf"))
-
-
-def draw_time_to_demand(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
-    return saving.draw_panels("time_to_demand", inputs, _time_chart, of)
 
 
 def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Series:
@@ -269,7 +263,7 @@ def time_curves(panel: Panel) -> list[TimeCurve]:
         tables = [(point, point.read_table("sockets")) for point in of]
         each = [reached_s(t, demands_mbps(p.flows, p.rate_mbps)) for p, t in tables if t and p.flows]
         if each:
-            found.append(TimeCurve(called, kind_of(of[0]), np.sort(np.concatenate(each))))
+            found.append(TimeCurve(called, kind_of(of[0]), np.sort(np.concatenate(each)), of[0].suspect))
     return found
 
 
@@ -288,46 +282,34 @@ def _words(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms" if np.isfinite(seconds) else "more than the run"
 
 
-def _time_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(APART, lambda point: not point.failed)
+def time_to_demand(panel: Panel, _: Inputs) -> Figure | None:
     of = time_curves(panel)
     if not of:
         return None
-    sheet = Sheet((_HEIGHT_IN, 1))
+    sheet = Sheet((2.6, 1))
     axes = sheet.axes[0][0]
     end_ms = 1000 * (panel.spec.warmup_s + panel.spec.seconds)
-    handles: list[Artist] = []
-    for curve, colour in looks(of):
+    for curve, look in looks(of):
         x = 1000 * curve.reached_s[np.isfinite(curve.reached_s)]
         share = 100 * np.arange(1, len(x) + 1) / len(curve.reached_s)
-        line = LOOKS[curve.kind][1]
         axes.plot(
-            [*x, end_ms],
-            [*share, *share[-1:]] or [0.0],
-            color=colour,
-            ls=line,
-            lw=1.4,
+            [*x, end_ms], [*share, *share[-1:]] or [0.0], color=look.colour, ls=look.dash, lw=1.4,
             drawstyle="steps-post",
-        )
-        handles.append(Line2D([], [], color=colour, ls=line, lw=1.6, label=curve.name))
-    axes.set(xscale="log", xlim=(_FIRST_MS, end_ms), ylim=(0, 100))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+        )  # fmt: skip
+    style.plain_log(axes.xaxis)
+    axes.set(xlim=(_FIRST_MS, end_ms), ylim=(0, 100))
     axes.set_xlabel("ms from the flow's start")
     axes.set_ylabel(f"flows at {100 * SHARE:.0f} % of their demand (%)")
-    subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
-    return sheet.finish(Text(time_finding(of), subtitle, _time_caption(panel)), handles)
+    reached = f"All flows of {len(panel.seeds)} seeds; reached: {CHECKS} samples in a row."
+    notes = [reached, *style.doubts(panel.points)]
+    keys = [look.key() for _, look in looks(of)]
+    return sheet.finish(time_finding(of), _subtitle(panel), settings_of(panel), notes, keys)
 
 
-def _time_caption(panel: Panel) -> Caption:
-    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART))
-    note = f"All flows of {len(panel.seeds)} seeds; reached: {CHECKS} samples in a row."
-    return Caption(style.parameters(bare, congestion=""), [note, *style.doubts(panel.points)])
-
-
-REAL, SIMULATED = "#D55E00", "#0072B2"
+REAL, SIMULATED = Look("real hosts", "#D55E00", ""), Look("simulated", "#0072B2", "", (0, (3.7, 1.6)))
 MAX_FLOWS = 4
 STARTS_TOGETHER = "native"
-_BESIDE_HEIGHTS_IN = 2.0, 0.7
 _SPREAD = 0.12
 """Marks of equal numbers of subflows lie beside each other."""
 
@@ -341,14 +323,7 @@ class Twins:
 
     @property
     def suspect(self) -> bool:
-        return self.real.status is not Status.OK
-
-
-def draw_subflows_beside(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and workload that both kinds of hosts ran; see `registry.Chart.draw`."""
-    ours = (point for point in inputs.points if not point.failed and is_responsive(point.spec.scheduler))
-    of = [_of_both(panel) for panel in panels(ours, ignoring=(*APART, "engine", "stack", "traffic"))]
-    return saving.draw_panels("subflows_beside", inputs, _beside_chart, of)
+        return self.real.suspect or self.simulated.suspect
 
 
 def _of_both(panel: Panel) -> Panel:
@@ -391,7 +366,12 @@ def _value(point: Point, flow: int) -> float:
     return row.completed_s if row.size_bytes else row.goodput_mbps
 
 
-def _beside_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(
+    (*APART, "engine", "stack", "traffic"),
+    lambda point: not point.failed and is_responsive(point.spec.scheduler),
+    _of_both,
+)
+def subflows_beside(panel: Panel, _: Inputs) -> Figure | None:
     of = twins(panel)
     if not of:
         return None
@@ -399,17 +379,36 @@ def _beside_chart(panel: Panel) -> Figure | None:
         pair for pair in of if pair.real.read_table("sockets") and pair.simulated.read_table("sockets")
     ]
     flows = shown(sampled[0]) if sampled else []
-    sheet = Sheet((_BESIDE_HEIGHTS_IN[0], 2), *((_BESIDE_HEIGHTS_IN[1], 1) for _ in flows))
-    _values(sheet.axes[0][0], of)
-    _counts(sheet.axes[0][1], of)
+    sheet = Sheet((2.0, 2), *((0.7, 1) for _ in flows))
+    sized = any(flow.size_bytes for flow in of[0].real.flows)
+    spread = np.random.default_rng(1)
+    values, counts = sheet.axes[0]
+    for pair in of:
+        rows = [row.flow for row in pair.real.flows]
+        x, y = ([_value(point, flow) for flow in rows] for point in (pair.simulated, pair.real))
+        joined = [
+            (pair.simulated.flows[flow].subflows_joined, pair.real.flows[flow].subflows_joined)
+            for flow in rows
+        ]
+        apart = (np.array(joined, np.float64) + spread.uniform(-_SPREAD, _SPREAD, (len(joined), 2))).T
+        face = "none" if pair.suspect else REAL.colour
+        values.scatter(x, y, s=14, lw=0.8, edgecolors=REAL.colour, facecolors=face)
+        counts.scatter(apart[0], apart[1], s=10, lw=0.5, alpha=0.7, edgecolors=REAL.colour, facecolors=face)
+    titles = f"{'completion, s' if sized else 'goodput, Mb/s'}, of each flow", "subflows of each flow"
+    for axes, title in zip((values, counts), titles, strict=True):
+        axes.set_title(title, fontsize=8)
+        kinds.equals(axes, 0, max(axes.get_xlim()[1], axes.get_ylim()[1]), xlabel="simulated", ylabel="real")
+    for axis in (counts.xaxis, counts.yaxis):
+        axis.set_ticks(range(int(counts.get_xlim()[1]) + 1))
     for (axes,), flow in zip(sheet.axes[1:], flows, strict=True):
-        _over_time(axes, sampled[0], flow, flow == flows[-1])
-    words = Text(
-        beside_finding(of),
-        f"{style.network(panel.spec)}, {style.workload(panel.spec)}",
-        _beside_caption(panel, of, sampled),
-    )
-    return sheet.finish(words, _legend() if flows else [])
+        _subflows(axes, sampled[0], flow)
+    if flows:
+        sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
+    over_time = f"Over time: seed {sampled[0].real.spec.seed}." if sampled else ""
+    notes = [f"{len(of)} seeds, one mark per flow; hollow: suspect.", over_time, *style.doubts(panel.points)]
+    subtitle = f"{style.network(panel.spec)}, {style.workload(panel.spec)}"
+    keys = [REAL.key(), SIMULATED.key()] if flows else []
+    return sheet.finish(beside_finding(of), subtitle, settings_of(panel), notes, keys)
 
 
 def beside_finding(of: Sequence[Twins]) -> str:
@@ -421,65 +420,12 @@ def beside_finding(of: Sequence[Twins]) -> str:
     return f"Subflows per flow: {real:.2f} real, {simulated:.2f} simulated"
 
 
-def _values(axes: Axes, of: Sequence[Twins]) -> None:
-    sized = any(flow.size_bytes for flow in of[0].real.flows)
-    for pair in of:
-        rows = [row.flow for row in pair.real.flows]
-        points = [(_value(pair.simulated, flow), _value(pair.real, flow)) for flow in rows]
-        x, y = zip(*points, strict=True)
-        axes.scatter(x, y, s=14, lw=0.8, edgecolors=REAL, facecolors="none" if pair.suspect else REAL)
-    what = "completion, s" if sized else "goodput, Mb/s"
-    axes.set_title(f"{what}, of each flow", fontsize=8, loc="left")
-    _diagonal(axes)
-
-
-def _counts(axes: Axes, of: Sequence[Twins]) -> None:
-    pairs = [
-        (pair.simulated.flows[row.flow].subflows_joined, row.subflows_joined)
-        for pair in of
-        for row in pair.real.flows
-    ]
-    place = np.random.default_rng(1).uniform(-_SPREAD, _SPREAD, (len(pairs), 2))
-    x, y = (np.array(pairs, np.float64) + place).T
-    axes.scatter(x, y, s=10, lw=0, alpha=0.7, color=REAL)
-    axes.set_title("subflows of each flow", fontsize=8, loc="left")
-    _diagonal(axes)
-    most = max(max(pair) for pair in pairs)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(range(most + 1))
-
-
-def _diagonal(axes: Axes) -> None:
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    most = max(axes.get_xlim()[1], axes.get_ylim()[1])
-    axes.set_xlim(0, most)
-    axes.set_ylim(0, most)
-    axes.plot([0, most], [0, most], color=style.GRID, lw=1.0, zorder=0)
-    axes.set_xlabel("simulated")
-    axes.set_ylabel("real")
-
-
-def _over_time(axes: Axes, pair: Twins, flow: int, is_last: bool) -> None:
-    for point, colour, line in ((pair.real, REAL, "-"), (pair.simulated, SIMULATED, "--")):
+def _subflows(axes: Axes, pair: Twins, flow: int) -> None:
+    for point, look in ((pair.real, REAL), (pair.simulated, SIMULATED)):
         table = point.read_table("sockets")
         assert table is not None
-        axes.step(*subflows_over_time(table, flow), where="post", color=colour, ls=line, lw=1.4)
+        axes.step(*subflows_over_time(table, flow), where="post", color=look.colour, ls=look.dash, lw=1.4)
     row = pair.real.flows[flow]
-    axes.set_title(f"{row.src} to {row.dst}: subflows", fontsize=8, loc="left")
+    axes.set_title(f"{row.src} to {row.dst}: subflows", fontsize=8)
     axes.set_ylim(0, pair.real.subflows + 0.5)
     axes.set_yticks(range(0, pair.real.subflows + 1, 2))
-    if is_last:
-        axes.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-
-
-def _legend() -> list[Artist]:
-    looks = ((REAL, "-", "real hosts"), (SIMULATED, "--", "simulated"))
-    return [Line2D([], [], color=colour, ls=line, lw=1.6, label=label) for colour, line, label in looks]
-
-
-def _beside_caption(panel: Panel, of: Sequence[Twins], sampled: Sequence[Twins]) -> Caption:
-    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART))
-    over_time = f"Over time: seed {sampled[0].real.spec.seed}." if sampled else ""
-    notes = [f"{len(of)} seeds, one mark per flow; hollow: suspect.", over_time, *style.doubts(panel.points)]
-    return Caption(style.parameters(bare, congestion=""), list(filter(None, notes)))

@@ -6,23 +6,21 @@ import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from controllers.schedulers import SCHEDULERS
 from model import transports
 from model.congestion import UNKNOWN_LOOK
 from model.schedulers import scheduled
-from plots.data import Inputs, Panel, Point, good, interval_pct, panels
-from plots.shared import saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from model.spec import RunSpec
+from plots.data import Inputs, Panel, Point, good, panels
+from plots.shared import kinds, saving, style
+from plots.shared.kinds import Look
+from plots.shared.sheet import Sheet
 
 LOOKS: Mapping[str, tuple[str, str]] = {"first_fit": ("#0072B2", "o"), "annealing": ("#009E73", "^")}
-_HEIGHT_IN = 1.9
 _IDEAL_AT = 1 / 3
 """Position of the ideal scheduler on the logarithmic axis, relative to the shortest interval."""
 SUSPECT = " (suspect)"
@@ -39,17 +37,6 @@ class WorkloadGoodput:
     doubtful: frozenset[tuple[str, float]]
     """Those of `scheduled` whose points are all suspect."""
     alone: Mapping[tuple[int, str], Values]
-
-
-def draw_scheduling(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
-    scheduler there is no chart."""
-    sheets: dict[str, list[WorkloadGoodput]] = {}
-    for row in rows(inputs.points):
-        sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
-    return saving.draw_each(
-        "scheduling", [(of[0].panel.spec, of) for of in sheets.values()], inputs.out, _scheduling_chart
-    )
 
 
 def carried_pct(point: Point) -> float | None:
@@ -118,7 +105,7 @@ def finding(row: WorkloadGoodput) -> str:
         f"{100 * means[ms] / max(mptcp):.0f} % {_often(ms)}"
         for ms in (dict.fromkeys((min(means), max(means))) if means and any(mptcp) else ())
     ]
-    return f"{title} carries {', '.join(parts)} of what MPTCP does" if parts else f"{title} by its interval"
+    return f"{title} carries {', '.join(parts)} of what MPTCP does" if parts else ""
 
 
 def _often(interval_ms: float) -> str:
@@ -127,27 +114,57 @@ def _often(interval_ms: float) -> str:
     return f"(every {f'{interval_ms / 1000:g} s' if interval_ms >= 1000 else f'{interval_ms:g} ms'})"
 
 
-def _scheduling_chart(of: Sequence[WorkloadGoodput]) -> Figure:
-    sheet = Sheet(*((_HEIGHT_IN, 1) for _ in of))
+def _networks(inputs: Inputs) -> Iterable[tuple[RunSpec, list[WorkloadGoodput]]]:
+    """Yield the workloads of each network that have a scheduler."""
+    sheets: dict[str, list[WorkloadGoodput]] = {}
+    for row in rows(inputs.points):
+        sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
+    return ((of[0].panel.spec, of) for of in sheets.values())
+
+
+@saving.per_group(_networks)
+def scheduling(of: Sequence[WorkloadGoodput], inputs: Inputs) -> Figure:
+    sheet = Sheet(*((1.9, 1) for _ in of))
     intervals = sorted({ms for row in of for by in row.scheduled.values() for ms in by})
-    top = max(100.0, *(v for row in of for values in _all(row) for v in values))
-    for axes, row in zip((axes for line in sheet.axes for axes in line), of, strict=True):
+    reached = [
+        value
+        for row in of
+        for values in (*row.alone.values(), *(each for by in row.scheduled.values() for each in by.values()))
+        for value in values
+    ]
+    for (axes,), row in zip(sheet.axes, of, strict=True):
         _draw_row(axes, row, intervals)
-        style.percent_axis(axes, top)
-        axes.set_title(_words(row))
+        style.percent_axis(axes, max(100.0, *reached))
+        endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
+        flows = f"flows {'that stay' if endless else 'that come and go'}"
+        axes.set_title(f"{style.workload(row.panel.spec)}: {flows}")
         axes.set_ylabel("carried (%)")
     sheet.axes[-1][0].set_xlabel("interval of the scheduler (ms)")
-    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload per host"
-    return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
+    names = dict.fromkeys(name for row in of for name in row.scheduled)
+    alone = dict.fromkeys(who for row in of for who in row.alone)
+    return sheet.finish(
+        finding(of[0]) or inputs.title,
+        f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload per host",
+        style.parameters(*(row.panel for row in of), congestion="TCP: reno"),
+        [
+            *style.doubts([point for row in of for point in row.panel.points]),
+            "100 %: every host receives the goodput of one uncongested flow.",
+            style.intervals(len({seed for row in of for seed in row.panel.seeds})),
+        ],
+        [
+            *(_level_look(*who).key(width=1.8) for who in alone),
+            *(_scheduler_look(name).key() for name in names),
+        ],
+    )
 
 
-def _all(row: WorkloadGoodput) -> list[Values]:
-    return [*row.alone.values(), *(values for by in row.scheduled.values() for values in by.values())]
+def _level_look(subflows: int, name: str) -> Look:
+    label, dash = (f"{name} (ECMP)", "--") if subflows == 1 else (name, "-")
+    return Look(label, style.colour(subflows), "", dash)
 
 
-def _words(row: WorkloadGoodput) -> str:
-    endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
-    return f"{style.workload(row.panel.spec)}: flows {'that stay' if endless else 'that come and go'}"
+def _scheduler_look(name: str) -> Look:
+    return Look(f"TCP, {SCHEDULERS[name].title}", *LOOKS.get(name, UNKNOWN_LOOK))
 
 
 def _at(interval_ms: float, intervals: Sequence[float]) -> float:
@@ -157,55 +174,16 @@ def _at(interval_ms: float, intervals: Sequence[float]) -> float:
 
 def _draw_row(axes: Axes, row: WorkloadGoodput, intervals: Sequence[float]) -> None:
     for name, by_interval in row.scheduled.items():
-        colour, marker = LOOKS.get(name, UNKNOWN_LOOK)
-        axes.errorbar(
-            [_at(ms, intervals) for ms in by_interval],
-            [statistics.fmean(values) for values in by_interval.values()],
-            yerr=[interval_pct(values) or 0.0 for values in by_interval.values()],
-            color=colour, marker=marker, ms=5, lw=1.5, capsize=2.5, zorder=4,
-        )  # fmt: skip
-        hollow = [ms for ms in by_interval if (name, ms) in row.doubtful]
-        axes.plot(
-            [_at(ms, intervals) for ms in hollow], [statistics.fmean(by_interval[ms]) for ms in hollow],
-            ls="", marker=marker, ms=5, color=colour, markerfacecolor="white", zorder=5,
-        )  # fmt: skip
-    for (count, _), values in row.alone.items():
-        axes.axhline(statistics.fmean(values), color=style.colour(count), lw=1.8, ls=_dash(count), zorder=3)
+        means = {
+            _at(ms, intervals): kinds.mean_of(values, hollow=(name, ms) in row.doubtful)
+            for ms, values in by_interval.items()
+        }
+        kinds.curve(axes, means, _scheduler_look(name), 5, zorder=4)
+    for who, values in row.alone.items():
+        look = _level_look(*who)
+        axes.axhline(statistics.fmean(values), color=look.colour, lw=1.8, ls=look.dash, zorder=3)
     axes.set_xscale("log")
     places = [_at(ms, intervals) for ms in intervals]
     axes.set_xticks(places, [f"{ms:g}" if ms else "ideal" for ms in intervals])
     axes.set_xticks([], minor=True)
     axes.set_xlim(places[0] * 0.8, places[-1] * 1.25)
-
-
-def _dash(subflows: int) -> str:
-    return "--" if subflows == 1 else "-"
-
-
-def _legend(of: Sequence[WorkloadGoodput]) -> list[Artist]:
-    names = dict.fromkeys(name for row in of for name in row.scheduled)
-    alone = dict.fromkeys(who for row in of for who in row.alone)
-    schedulers = [
-        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.5, label=f"TCP, {SCHEDULERS[name].title}")
-        for name in names
-        for colour, marker in [LOOKS.get(name, UNKNOWN_LOOK)]
-    ]
-    levels = [
-        Line2D([], [], color=style.colour(count), ls=_dash(count), lw=1.8,
-               label=f"{who} (ECMP)" if count == 1 else who)
-        for count, who in alone
-    ]  # fmt: skip
-    return [*levels, *schedulers]
-
-
-def _caption(of: Sequence[WorkloadGoodput]) -> Caption:
-    seeds = {seed for row in of for seed in row.panel.seeds}
-    shown = [point for row in of for point in row.panel.points]
-    return Caption(
-        style.parameters(*(row.panel for row in of), congestion="TCP: reno"),
-        [
-            *style.doubts(shown),
-            "100 %: every host receives the goodput of one uncongested flow.",
-            style.intervals(len(seeds)),
-        ],
-    )

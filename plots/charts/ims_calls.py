@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from analysis import quantities
 from analysis.quantities import (
     CALLS_COMPLETED_PER_S,
     CALLS_LOST_PCT,
     CALLS_OFFERED_PER_S,
+    INSTANCE_S,
     PCSCF_FILL_PCT,
     PCSCF_KNEE_PER_S,
     SCSCF_FILL_PCT,
@@ -34,11 +34,12 @@ from engines.registry import LINUX_HOSTS
 from model.result import Table
 from model.spec import RunSpec
 from plots.data import Inputs, Point, good
-from plots.shared import axis_labels, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.kinds import Floats, Look
+from plots.shared.sheet import Sheet
 from workloads.sip import CONSTANT, MATRIX, POISSON, SipSettings, settings
 
-P_COLOUR, S_COLOUR = "#0072B2", "#D55E00"
+P, S = Look("P-CSCF", "#0072B2", ""), Look("S-CSCF", "#D55E00", "")
 CALLS_COLOUR, OFFERED_COLOUR = "#009E73", "#777777"
 _ARRIVALS = {POISSON: "Poisson", CONSTANT: "constant"}
 
@@ -50,12 +51,50 @@ class Group:
     points: tuple[Point, ...]
 
     @property
+    def first(self) -> SipSettings:
+        return ims_of(self.points[0])
+
+    @property
     def share(self) -> float:
-        return ims_of(self.points[0]).share
+        return self.first.share
 
     @property
     def seeds(self) -> int:
         return len({point.seed for point in self.points})
+
+    @property
+    def load_words(self) -> str:
+        """The load over time, in published units."""
+        load = self.first.load.replace("+", ", ")
+        return f"load {load} calls/s" + ("" if self.share == 1 else f" x {self.share:g}")
+
+    @property
+    def scale_words(self) -> str:
+        """`; rates are 50 % of the published ones`, or nothing at the published rates."""
+        return "" if self.share == 1 else f"; rates are {100 * self.share:g} % of the published ones"
+
+    def finish(
+        self, sheet: Sheet, title: str, subtitle: str, keys: Sequence[Artist] = (), *notes: str
+    ) -> Figure:
+        """Lay a chart out; its caption says the settings and what the means are over."""
+        found, engines = self.first, kinds.grouped(self.points, is_real)
+        seeds = {_engine(real): len({point.seed for point in of}) for real, of in engines.items()}
+        counts = f"Means over {self.seeds} seeds." if self.seeds > 1 else "One seed."
+        if len(set(seeds.values())) > 1:
+            counts = f"Seeds: {', '.join(f'{count} {engine}' for engine, count in seeds.items())}."
+        return sheet.finish(
+            title,
+            subtitle,
+            [
+                *style.unlike(self.points),
+                " and ".join(seeds),
+                f"{found.message_us / found.share:g} us per message at a P-CSCF",
+                f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",
+                f"{self.points[0].spec.seconds:g} s, {_ARRIVALS[found.arrivals]} arrivals",
+            ],
+            [*style.doubts(self.points), *notes, counts],
+            keys,
+        )
 
 
 def ims_of(point: Point) -> SipSettings:
@@ -66,13 +105,14 @@ def is_real(point: Point) -> bool:
     return point.spec.engine in LINUX_HOSTS
 
 
+def _engine(real: bool) -> str:
+    return "real" if real else "simulated"
+
+
 def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> list[Group]:
     """Group usable points about calls by `key`, in the order of first occurrence."""
-    groups: dict[object, list[Point]] = {}
-    for point in points:
-        if point.spec.workload.matrix == MATRIX and not point.failed:
-            groups.setdefault(key(point), []).append(point)
-    return [Group(tuple(each)) for each in groups.values()]
+    usable = (point for point in points if point.spec.workload.matrix == MATRIX and not point.failed)
+    return [Group(tuple(each)) for each in kinds.grouped(usable, key).values()]
 
 
 def named(spec: RunSpec) -> str:
@@ -88,6 +128,17 @@ def named(spec: RunSpec) -> str:
     return "-".join(filter(None, parts))
 
 
+def _per(
+    key: Callable[[Point], object], where: Callable[[Group], bool] = lambda _: True
+) -> Callable[[Callable[[Group, Inputs], Figure | None]], saving.Drawing]:
+    """Return a decorator of charts of groups of points that have `key` in common."""
+
+    def groups(inputs: Inputs) -> list[tuple[RunSpec, Group]]:
+        return [(group.points[0].spec, group) for group in grouped(inputs.points, key) if where(group)]
+
+    return saving.per_group(groups, named)
+
+
 def of_scale(point: Point) -> object:
     """Return what points of one chart have in common: scale, arrivals, times, network, and seconds."""
     found = ims_of(point)
@@ -100,59 +151,13 @@ def recorded(points: Sequence[Point], quantity: Quantity) -> list[float]:
     return [value for point in points if (value := point.recorded(quantity)) is not None]
 
 
-def caption(group: Group, *notes: str) -> Caption:
-    """Return the settings and what the means are over."""
-    found, first = ims_of(group.points[0]), group.points[0]
-    engines = dict.fromkeys("real" if is_real(point) else "simulated" for point in group.points)
-    return Caption(
-        [
-            *style.unlike(group.points),
-            " and ".join(engines),
-            f"{found.message_us / found.share:g} us per message at a P-CSCF",
-            f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",
-            f"{first.spec.seconds:g} s, {_ARRIVALS[found.arrivals]} arrivals",
-        ],
-        [*style.doubts(group.points), *notes, _seeds(group)],
-    )
+def _mean(points: Sequence[Point], quantity: Quantity) -> float | None:
+    found = kinds.mean_of(recorded(points, quantity))
+    return found.value if found else None
 
 
-def _seeds(group: Group) -> str:
-    """Return how many seeds the means are over, by engine if they differ."""
-    counts: dict[str, set[int]] = {}
-    for point in group.points:
-        counts.setdefault("real" if is_real(point) else "simulated", set()).add(point.seed)
-    if len({len(seeds) for seeds in counts.values()}) > 1:
-        return f"Seeds: {', '.join(f'{len(seeds)} {engine}' for engine, seeds in counts.items())}."
-    return "One seed." if group.seeds == 1 else f"Means over {group.seeds} seeds."
-
-
-def log_ms(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, with plain numbers."""
-    style.plain_log(axes.yaxis)
-
-
-def load_words(group: Group) -> str:
-    """Return the load over time, in published units."""
-    load = ims_of(group.points[0]).load.replace("+", ", ")
-    return f"load {load} calls/s" + ("" if group.share == 1 else f" x {group.share:g}")
-
-
-def scale_words(group: Group) -> str:
-    """Return `; rates are 50 % of the published ones`, or nothing at the published rates."""
-    return "" if group.share == 1 else f"; rates are {100 * group.share:g} % of the published ones"
-
-
-_LADDER_HEIGHTS_IN = (1.9, 1.6, 1.5)
 _BAR = 0.36
 LOST_PCT = 5
-
-
-def draw_ladder(inputs: Inputs) -> list[Path]:
-    """Draw one chart per scale; see `registry.Chart.draw`."""
-    groups = grouped(inputs.points, of_scale)
-    return saving.draw_each(
-        "ladder", [(group.points[0].spec, group) for group in groups], inputs.out, _ladder_chart, named
-    )
 
 
 def steps(group: Group) -> list[tuple[str, list[Point]]]:
@@ -176,99 +181,67 @@ def _lost_pct(points: Sequence[Point]) -> float:
     return statistics.fmean(recorded(good(points), CALLS_LOST_PCT))
 
 
-def _ladder_chart(group: Group) -> Figure | None:
+@_per(of_scale)
+def ladder(group: Group, _: Inputs) -> Figure | None:
     of = steps(group)
-    sheet = Sheet(*((height, 1) for height in _LADDER_HEIGHTS_IN))
-    rate, setup, queue = (row[0] for row in sheet.axes)
+    sheet = Sheet((1.9, 1), (1.6, 1), (1.5, 1))
+    rate, setup, queue = kinds.every(sheet.axes)
     engines = sorted({is_real(point) for point in group.points})
-    for place, (_, points) in enumerate(of):
+    for place, (_label, points) in enumerate(of):
         for number, real in enumerate(engines):
             ours = good([point for point in points if is_real(point) is real])
             if ours:
                 _step(rate, setup, queue, place + (number - (len(engines) - 1) / 2) * 2.2 * _BAR / 2, ours)
     for axes in (rate, setup, queue):
-        axes.set_xticks(range(len(of)), [label if axes is queue else "" for label, _ in of])
+        axes.set_xticks(range(len(of)), [label if axes is queue else "" for label, _points in of])
         axes.set_xlim(-0.6, len(of) - 0.4)
     rate.set_ylabel(axis_labels.CALLS)
     setup.set_ylabel("setup time (ms)")
-    log_ms(setup)
+    style.plain_log(setup.yaxis)
     queue.set_ylabel("buffer (% full)")
     queue.set_ylim(0, 105)
     queue.set_xlabel("calls/s offered, instances")
+    keys: list[Artist] = [
+        Patch(fill=False, ec=OFFERED_COLOUR, label="offered"),
+        Patch(color=CALLS_COLOUR, label="completed"),
+        *(Patch(color=role.colour, label=role.label) for role in (P, S)),
+        Line2D([], [], color=style.FAINT, marker="_", label="median to 95th percentile"),
+    ]
+    if group.seeds > 1:
+        keys.append(Line2D([], [], color=style.INK, marker=".", ls="", ms=4, label="one run"))
+    if len(engines) > 1:
+        keys.append(Patch(color=CALLS_COLOUR, alpha=0.55, label="right: real"))
     network = group.points[0].spec.topology.kind.replace("_", " ")
-    subtitle = f"{network}, {len(of)} steps from idle{scale_words(group)}"
-    return sheet.finish(
-        Text(ladder_finding(group), subtitle, caption(group)), _ladder_legend(engines, group.seeds > 1)
-    )
+    subtitle = f"{network}, {len(of)} steps from idle{group.scale_words}"
+    return group.finish(sheet, ladder_finding(group), subtitle, keys)
 
 
 def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: Sequence[Point]) -> None:
-    """Draw one step of one engine: real ones are hatched where they are suspect."""
-    mean = {
-        quantity: statistics.fmean(found) if (found := recorded(points, quantity)) else None
-        for quantity in (
-            CALLS_OFFERED_PER_S,
-            CALLS_COMPLETED_PER_S,
-            SETUP_MS_P50,
-            SETUP_MS_P95,
-            PCSCF_FILL_PCT,
-            SCSCF_FILL_PCT,
-        )
+    """Draw one step of one engine; hatched where it is suspect, with the seeds as dots."""
+    doubt = all(point.suspect for point in points)
+    look: dict[str, Any] = {
+        "alpha": 0.55 if is_real(points[0]) else 1.0,
+        "hatch": style.HATCH if doubt else "",
     }
-    hatch = style.HATCH if all(point.suspect for point in points) else ""
-    rate.bar(x, mean[CALLS_OFFERED_PER_S] or 0, _BAR, fill=False, ec=OFFERED_COLOUR, lw=1)
-    alpha = 0.55 if is_real(points[0]) else 1.0
-    rate.bar(
-        x, mean[CALLS_COMPLETED_PER_S] or 0, _BAR, color=CALLS_COLOUR, alpha=alpha, hatch=hatch,
-        edgecolor="white",
-    )  # fmt: skip
-    _runs(rate, x, recorded(points, CALLS_COMPLETED_PER_S))
-    marker = "s" if is_real(points[0]) else "o"
-    if (median := mean[SETUP_MS_P50]) is not None and (p95 := mean[SETUP_MS_P95]) is not None:
+    rate.bar(x, _mean(points, CALLS_OFFERED_PER_S) or 0, _BAR, fill=False, ec=OFFERED_COLOUR, lw=1)
+    completed = _mean(points, CALLS_COMPLETED_PER_S) or 0
+    rate.bar(x, completed, _BAR, color=CALLS_COLOUR, edgecolor="white", **look)
+    each = recorded(points, CALLS_COMPLETED_PER_S)
+    if len(each) > 1:
+        rate.plot([x] * len(each), each, ".", color=style.INK, ms=3, zorder=6)
+    median, p95 = _mean(points, SETUP_MS_P50), _mean(points, SETUP_MS_P95)
+    if median is not None and p95 is not None:
         setup.plot([x, x], [median, p95], color=style.FAINT, lw=1.2)
-        setup.plot(x, median, marker, color=CALLS_COLOUR, ms=5)
+        marker, face = "s" if is_real(points[0]) else "o", "white" if doubt else CALLS_COLOUR
+        setup.plot(x, median, marker, color=CALLS_COLOUR, ms=5, markerfacecolor=face)
         setup.plot(x, p95, "_", color=style.FAINT, ms=8)
-    for fill, colour, side in (
-        (PCSCF_FILL_PCT, P_COLOUR, -_BAR / 4),
-        (SCSCF_FILL_PCT, S_COLOUR, _BAR / 4),
-    ):
-        queue.bar(x + side, mean[fill] or 0, _BAR / 2, color=colour, alpha=alpha, hatch=hatch)
+    for fill, role, side in ((PCSCF_FILL_PCT, P, -_BAR / 4), (SCSCF_FILL_PCT, S, _BAR / 4)):
+        queue.bar(x + side, _mean(points, fill) or 0, _BAR / 2, color=role.colour, **look)
 
 
-def _runs(rate: Axes, x: float, completed: Sequence[float]) -> None:
-    """Show the spread of the seeds as dots: there are often too few for an interval."""
-    if len(completed) > 1:
-        rate.plot([x] * len(completed), completed, ".", color=style.INK, ms=3, zorder=6)
-
-
-def _ladder_legend(engines: Sequence[bool], several: bool) -> list[Artist]:
-    handles: list[Artist] = [
-        Patch(fill=False, ec=OFFERED_COLOUR, label="offered"),
-        Patch(color=CALLS_COLOUR, label="completed"),
-        Patch(color=P_COLOUR, label="P-CSCF"),
-        Patch(color=S_COLOUR, label="S-CSCF"),
-        Line2D([], [], color=style.FAINT, marker="_", label="median to 95th percentile"),
-    ]
-    if several:
-        handles.append(Line2D([], [], color=style.INK, marker=".", ls="", ms=4, label="one run"))
-    if len(engines) > 1:
-        handles.append(Patch(color=CALLS_COLOUR, alpha=0.55, label="right: real"))
-    return handles
-
-
-_KNEE_HEIGHTS_IN = (2.3, 2.0)
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 Curve = tuple[int, int]
 """Instances of P-CSCF and of S-CSCF."""
-
-
-def draw_knee(inputs: Inputs) -> list[Path]:
-    """Draw one chart per scale and engine; see `registry.Chart.draw`."""
-    groups = grouped(inputs.points, lambda point: (of_scale(point), point.spec.engine))
-    drawn = functools.partial(_knee_chart, marks=inputs.marks)
-    return saving.draw_each(
-        "knee", [(group.points[0].spec, group) for group in groups], inputs.out, drawn, named
-    )
 
 
 def curves(group: Group) -> dict[Curve, dict[int, list[Point]]]:
@@ -298,169 +271,129 @@ def knee_finding(group: Group) -> str:
     return min(left)[1]
 
 
-def _knee_chart(group: Group, marks: Sequence[float]) -> Figure | None:
-    sheet = Sheet(*((height, 1) for height in _KNEE_HEIGHTS_IN))
-    rate, setup = (row[0] for row in sheet.axes)
-    handles = []
-    for (curve, at), colour in zip(curves(group).items(), _COLOURS * 3, strict=False):
-        _curve(rate, setup, at, colour)
-        label = f"P{curve[0]} S{curve[1]}"
-        handles.append(Line2D([], [], color=colour, marker="o", ms=4, label=label))
+@_per(lambda point: (of_scale(point), point.spec.engine))
+def knee(group: Group, inputs: Inputs) -> Figure | None:
+    sheet = Sheet((2.3, 1), (2.0, 1))
+    rate, setup = kinds.every(sheet.axes)
+    keys: list[Artist] = []
+    for ((pcscf, scscf), at), colour in zip(curves(group).items(), _COLOURS * 3, strict=False):
+        look = Look(f"P{pcscf} S{scscf}", colour)
+        for axes, quantity in ((rate, CALLS_COMPLETED_PER_S), (setup, SETUP_MS_P50)):
+            read = partial(Point.recorded, quantity=quantity)
+            means = {load: kinds.mean_over(of, read) for load, of in at.items()}
+            kinds.curve(axes, means, look, 3.5)
+        full = knee_of(next(iter(at.values()))[0])
+        rate.plot([full], [0], marker="v", color=colour, ms=6, clip_on=False, zorder=6)
+        keys.append(look.key(size=4))
     most = max(ims_of(point).calls for point in group.points)
     rate.plot([0, most], [0, most * group.share], color=style.FAINT, ls=":", lw=1)
     for axes in (rate, setup):
-        for load in marks:
+        for load in inputs.marks:
             axes.axvline(load, color="black", ls=style.PUBLISHED_DASH, lw=0.9)
+        axes.set_xlim(0, most * 1.03)
     rate.set_ylabel(CALLS_COMPLETED_PER_S.axis)
     rate.set_ylim(bottom=0)
     setup.set_ylabel(SETUP_MS_P50.axis)
-    log_ms(setup)
-    for axes in (rate, setup):
-        axes.set_xlim(0, most * 1.03)
+    style.plain_log(setup.yaxis)
     setup.set_xlabel("offered (calls/s at the published scale)")
-    if marks:
-        handles.append(
-            Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=0.9, label="published loads")
-        )
-    handles.append(Line2D([], [], color=style.FAINT, ls=":", lw=1, label="all completed"))
-    handles.append(Line2D([], [], color=style.INK, marker="v", ls="", ms=5, label="computed knee"))
-    registrations = ims_of(group.points[0]).registrations
-    subtitle = f"P-CSCFs and S-CSCFs, {registrations} registrations per second{scale_words(group)}"
-    return sheet.finish(Text(knee_finding(group), subtitle, caption(group)), handles)
+    if inputs.marks:
+        keys.append(kinds.dashed_key("published loads"))
+    keys.append(Line2D([], [], color=style.FAINT, ls=":", lw=1, label="all completed"))
+    keys.append(Line2D([], [], color=style.INK, marker="v", ls="", ms=5, label="computed knee"))
+    registrations = f"P-CSCFs and S-CSCFs, {group.first.registrations} registrations per second"
+    return group.finish(sheet, knee_finding(group), f"{registrations}{group.scale_words}", keys)
 
 
-def _curve(rate: Axes, setup: Axes, at: dict[int, list[Point]], colour: str) -> None:
-    for axes, quantity in ((rate, CALLS_COMPLETED_PER_S), (setup, SETUP_MS_P50)):
-        known = [(load, recorded(good(points), quantity)) for load, points in at.items()]
-        shown = [(load, statistics.fmean(found)) for load, found in known if found]
-        axes.plot(*zip(*shown, strict=True), color=colour, marker="o", ms=3.5, lw=1.5)
-    knee = knee_of(next(iter(at.values()))[0])
-    rate.plot([knee], [0], marker="v", color=colour, ms=6, clip_on=False, zorder=6)
-
-
-_CONTROLLED_HEIGHTS_IN = (1.6, 0.9, 1.2, 1.3)
-Floats = npt.NDArray[np.float64]
-
-
-def draw_controlled(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting, of its first seed; see `registry.Chart.draw`."""
-    groups = grouped(inputs.points, lambda point: point.spec.key(ignoring=("seed",)))
-    return saving.draw_each(
-        "controlled",
-        [(group.points[0].spec, group) for group in groups],
-        inputs.out,
-        _controlled_chart,
-        named,
-    )
-
-
-def of_role(table: Table, letter: str, column: str) -> tuple[Floats, Floats]:
-    """Return times, and the largest value of an instance of the function `p` or `s` at each."""
+def _of_role(table: Table, letter: str, column: str) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
+    """Return each time, and for every row of the function `p` or `s` its place among the times and its
+    value."""
     ours = np.char.startswith(table["name"].astype(str), letter)
     times, where = np.unique(table["t_s"][ours].astype(float), return_inverse=True)
+    return times, where.astype(np.int64), table[column][ours].astype(np.float64)
+
+
+def _waiting(table: Table, letter: str) -> tuple[Floats, Floats]:
+    """Return times, and the largest number of messages that wait at an instance of the function."""
+    times, where, waiting = _of_role(table, letter, "waiting")
     most = np.zeros(len(times))
-    np.maximum.at(most, where, table[column][ours].astype(float))
+    np.maximum.at(most, where, waiting)
     return times, most
 
 
-def active(table: Table, letter: str) -> tuple[Floats, Floats]:
+def _active(table: Table, letter: str) -> tuple[Floats, Floats]:
     """Return times, and how many instances of the function take new calls at each."""
-    ours = np.char.startswith(table["name"].astype(str), letter)
-    times, where = np.unique(table["t_s"][ours].astype(float), return_inverse=True)
-    counts = np.bincount(where, table["active"][ours].astype(float), len(times))
-    return times, counts.astype(np.float64)
+    times, where, counted = _of_role(table, letter, "active")
+    return times, np.bincount(where, counted, len(times)).astype(np.float64)
 
 
-def _controlled_chart(group: Group) -> Figure | None:
-    point = sorted(good(group.points), key=lambda one: one.seed)[0]
+@_per(lambda point: point.spec.key(ignoring=("seed",)))
+def controlled(group: Group, _: Inputs) -> Figure | None:
+    """Draw the first seed of each setting."""
+    point = min(good(group.points), key=lambda one: one.seed)
     of, parts = point.read_table("calls"), point.read_table("components")
     if of is None or parts is None or not len(of) or not len(parts):
         return None
-    sheet = Sheet(*((height, 1) for height in _CONTROLLED_HEIGHTS_IN))
-    rate, count, queue, setup = (row[0] for row in sheet.axes)
-    rate.step(of["t_s"], of["offered"], where="pre", color=OFFERED_COLOUR, lw=1)
-    rate.step(of["t_s"], of["completed"], where="pre", color=CALLS_COLOUR, lw=1.3)
+    sheet = Sheet((1.6, 1), (0.9, 1), (1.2, 1), (1.3, 1))
+    rate, count, queue, setup = kinds.every(sheet.axes)
+    dash = style.SUSPECT_DASH if point.suspect else "-"
+    rate.step(of["t_s"], of["offered"], where="pre", color=OFFERED_COLOUR, lw=1, ls=dash)
+    rate.step(of["t_s"], of["completed"], where="pre", color=CALLS_COLOUR, lw=1.3, ls=dash)
     rate.set_ylabel(axis_labels.CALLS)
     rate.set_ylim(bottom=0)
-    for letter, colour in (("p", P_COLOUR), ("s", S_COLOUR)):
-        count.step(*active(parts, letter), where="pre", color=colour, lw=1.5)
-        queue.plot(*of_role(parts, letter, "waiting"), color=colour, lw=1.2)
+    most = 0.0
+    for letter, role in (("p", P), ("s", S)):
+        active = _active(parts, letter)
+        most = max(most, float(active[1].max()))
+        count.step(*active, where="pre", color=role.colour, lw=1.5, ls=dash)
+        queue.plot(*_waiting(parts, letter), color=role.colour, lw=1.2, ls=dash)
     count.set_ylabel("instances")
     count.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    count.set_ylim(0, float(max(active(parts, letter)[1].max() for letter in "ps")) + 0.6)
+    count.set_ylim(0, most + 0.6)
     queue.set_ylabel("messages waiting")
-    _setup(setup, of)
-    notes = [f"Curves of seed {point.seed}."] if group.seeds > 1 else []
-    return sheet.finish(Text(_finding(group), _subtitle(group), caption(group, *notes)), _controlled_legend())
-
-
-def _setup(axes: Axes, of: Table) -> None:
-    axes.plot(of["t_s"], of["setup_ms"].astype(float), color=CALLS_COLOUR, lw=1.2)
-    log_ms(axes)
-    axes.set_ylabel(quantities.SETUP_MS_P50.axis)
-    axes.set_xlabel(axis_labels.SECONDS)
-
-
-def _finding(group: Group) -> str:
-    ims = ims_of(group.points[0])
-    lost = recorded(good(group.points), quantities.CALLS_LOST_PCT)
+    setup.plot(of["t_s"], of["setup_ms"].astype(float), color=CALLS_COLOUR, lw=1.2, ls=dash)
+    style.plain_log(setup.yaxis)
+    setup.set_ylabel(SETUP_MS_P50.axis)
+    setup.set_xlabel(axis_labels.SECONDS)
+    ims = group.first
     late = f" after {ims.react_s} s" if ims.policy != "static" and ims.react_s > 1 else ""
-    return f"Policy {ims.policy}{late}: {np.mean(lost):.1f} % of calls are lost"
+    lost = np.mean(recorded(good(group.points), CALLS_LOST_PCT))
+    looks = (Look("offered", OFFERED_COLOUR, ""), Look("completed, setup", CALLS_COLOUR, ""), P, S)
+    return group.finish(
+        sheet,
+        f"Policy {ims.policy}{late}: {lost:.1f} % of calls are lost",
+        f"from P{ims.pcscf} S{ims.scscf}, {group.load_words}",
+        [look.key() for look in looks],
+        *([f"Curves of seed {point.seed}."] if group.seeds > 1 else []),
+    )
 
 
-def _subtitle(group: Group) -> str:
-    ims = ims_of(group.points[0])
-    return f"from P{ims.pcscf} S{ims.scscf}, {load_words(group)}"
+def policy_of(point: Point) -> str:
+    """Return the name of the point's policy; of a static one with its instances."""
+    ims = ims_of(point)
+    late = f", after {ims.react_s} s" if ims.react_s > 1 else ""
+    return f"static, P{ims.pcscf} S{ims.scscf}" if ims.policy == "static" else ims.policy + late
 
 
-def _controlled_legend() -> list[Line2D]:
-    return [
-        Line2D([], [], color=OFFERED_COLOUR, lw=1.5, label="offered"),
-        Line2D([], [], color=CALLS_COLOUR, lw=1.5, label="completed, setup"),
-        Line2D([], [], color=P_COLOUR, lw=1.5, label="P-CSCF"),
-        Line2D([], [], color=S_COLOUR, lw=1.5, label="S-CSCF"),
-    ]
-
-
-def draw_policies(inputs: Inputs) -> list[Path]:
-    """Draw one chart per load over time; see `registry.Chart.draw`."""
-    groups = grouped(inputs.points, lambda p: (of_scale(p), ims_of(p).load, p.spec.engine))
-    several = [(group.points[0].spec, group) for group in groups if len(policies(group)) > 1]
-    return saving.draw_each("policies", several, inputs.out, _policies_chart, named)
-
-
-def policies(group: Group) -> dict[str, list[Point]]:
-    """Return the points of each policy by its name; static ones by their instances."""
-    found: dict[str, list[Point]] = {}
-    for point in group.points:
-        ims = ims_of(point)
-        late = f", after {ims.react_s} s" if ims.react_s > 1 else ""
-        name = f"static, P{ims.pcscf} S{ims.scscf}" if ims.policy == "static" else ims.policy + late
-        found.setdefault(name, []).append(point)
-    return found
-
-
-def _policies_chart(group: Group) -> Figure | None:
-    of = {name: good(points) for name, points in policies(group).items()}
-    lost = {
-        name: statistics.fmean(recorded(points, quantities.CALLS_LOST_PCT)) for name, points in of.items()
-    }
-    spent = {name: statistics.fmean(recorded(p, quantities.INSTANCE_S)) for name, p in of.items()}
-    order = sorted(of, key=lambda name: -lost[name])
+@_per(
+    lambda point: (of_scale(point), ims_of(point).load, point.spec.engine),
+    lambda group: len(set(map(policy_of, group.points))) > 1,
+)
+def policies(group: Group, _: Inputs) -> Figure | None:
+    of = {name: good(points) for name, points in kinds.grouped(group.points, policy_of).items()}
+    lost, spent = (
+        {name: _mean(points, quantity) or 0.0 for name, points in of.items()}
+        for quantity in (CALLS_LOST_PCT, INSTANCE_S)
+    )
+    order = sorted(of, key=lambda name: lost[name])
     sheet = Sheet((0.32 * len(order) + 0.4, 2))
-    for axes, values, unit in zip(sheet.axes[0], (lost, spent), ("%", ""), strict=True):
-        axes.barh(order, [values[name] for name in order], color=CALLS_COLOUR, height=0.6)
-        for place, name in enumerate(order):
-            shown = f"{values[name]:.1f} %" if unit else f"{values[name]:.0f}"
-            axes.annotate(
-                shown, (values[name], place), xytext=(4, 0), textcoords="offset points", va="center",
-                fontsize=8, color=style.INK,
-            )  # fmt: skip
+    for axes, values, shown in zip(sheet.axes[0], (lost, spent), ("{:.1f} %", "{:.0f}"), strict=True):
+        kinds.rows(axes, order, named=axes is sheet.axes[0][0], size=9)
+        for y, name in enumerate(order):
+            kinds.bar(axes, y, values[name], 0.6, CALLS_COLOUR, of[name][0].suspect, horizontal=True)
+            kinds.write(axes, shown.format(values[name]), values[name], y, 8)
         axes.set_xlim(0, 1.35 * max(values.values()))
         axes.grid(visible=False)
-    sheet.axes[0][0].set_xlabel(quantities.CALLS_LOST_PCT.short_axis)
-    sheet.axes[0][1].set_xlabel(quantities.INSTANCE_S.axis)
-    sheet.axes[0][1].set_yticklabels([])
-    subtitle = load_words(group)
-    title = f"By policy, {lost[order[-1]]:.1f} to {lost[order[0]]:.1f} % of calls are lost"
-    return sheet.finish(Text(title, subtitle, caption(group)))
+    sheet.axes[0][0].set_xlabel(CALLS_LOST_PCT.short_axis)
+    sheet.axes[0][1].set_xlabel(INSTANCE_S.axis)
+    title = f"By policy, {lost[order[0]]:.1f} to {lost[order[-1]]:.1f} % of calls are lost"
+    return group.finish(sheet, title, group.load_words)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,17 +16,10 @@ from analysis import robustness
 from model.links import outage
 from model.result import Table
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, Point, interval_pct
-from plots.shared import axis_labels, ranks, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared import axis_labels, kinds, ranks, saving, style
+from plots.shared.sheet import Sheet
 
-_OVER_TIME_IN, _RANK_IN = 2.4, 2.1
-_SHADE = "#ececec"
 Outage = tuple[float, float]
-
-
-def draw_failure(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting whose links fail; see `registry.Chart.draw`."""
-    return saving.draw_panels("failure", inputs, _failure_chart)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +76,7 @@ def stalled_pct(points: Iterable[Point]) -> float | None:
 def finding(stalled: Mapping[int, float]) -> str:
     """Return the title: how many flows of TCP and of the largest number of subflows stand still."""
     if not stalled:
-        return "Goodput while links fail"
+        return ""
     least, most = min(stalled), max(stalled)
     flows = f"{_share(stalled[least])} of the {style.transport(least)} flows"
     besides = f", {_share(stalled[most])} of {style.transport(most)}'s" if most != least else ""
@@ -95,27 +87,40 @@ def _share(pct: float) -> str:
     return f"{pct:.0f} %" if round(pct) else "none"
 
 
-def _failure_chart(panel: Panel) -> Figure | None:
+@saving.per_panel()
+def failure(panel: Panel, inputs: Inputs) -> Figure | None:
     points = {n: of for n in panel.subflows if (of := panel.best(n))}
     outage_s = next(filter(None, (outage(point.spec) for point in panel.points)), None)
     curves = {n: over_time(of) for n, of in points.items()}
     if outage_s is None or not any(times for times, _ in curves.values()):
         return None
-    sheet = Sheet((_OVER_TIME_IN, 1), (_RANK_IN, 1))
+    sheet = Sheet((2.4, 1), (2.1, 1))
     (above,), (below,) = sheet.axes
     handles = _lines(above, panel, curves, outage_s)
     down = ranks.each_pooled({n: while_down_pct(of) for n, of in points.items()})
-    _ranks(below, panel, down)
+    for n, curve in down.items():
+        ranks.line(below, curve, n, max(panel.subflows), panel.dubious(n))
+    below.set_ylim(0, max(100.0, below.get_ylim()[1]))
     above.set_ylabel("all flows (% of before)")
     above.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     below.set_ylabel("goodput (% of a link)")
     ranks.axis(below, "flows while links are down, slowest first (%)")
-    shade = Patch(facecolor=_SHADE, label="links are down")
     stalled = {n: value for n, of in points.items() if (value := stalled_pct(of)) is not None}
     gaps = {n: panel.absence(n) or "no goodput" for n in panel.subflows if n not in points}
-    subtitle = style.subtitle(panel, "while links fail")
-    text = Text(finding(stalled), subtitle, _caption(panel, down), style.absences(gaps))
-    return sheet.finish(text, [*handles, shade])
+    bands = "; bands: 95 % interval" if len(panel.seeds) >= MIN_SEEDS_FOR_INTERVAL else ""
+    return sheet.finish(
+        finding(stalled) or inputs.title,
+        style.subtitle(panel, "while links fail"),
+        style.parameters(panel),
+        [
+            *style.doubts(panel.points),
+            f"Above: means over the seeds{bands}." if len(panel.seeds) > 1 else "",
+            *(words.replace("Curves", "Below", 1) for words in ranks.note(down.values())),
+            "Routing does not learn of the failure.",
+        ],
+        [*handles, Patch(facecolor=kinds.SHADE, label="links are down")],
+        gaps=style.absences(gaps),
+    )
 
 
 def _lines(
@@ -128,7 +133,7 @@ def _lines(
 
     A sample covers the second before it.
     """
-    axes.axvspan(*outage_s, color=_SHADE, zorder=0)
+    axes.axvspan(*outage_s, color=kinds.SHADE, zorder=0)
     for when_s, what in zip(outage_s, ("cut", "repaired"), strict=True):
         axes.axvline(when_s, color=style.INK, lw=0.9, ls=":", zorder=2)
         axes.annotate(
@@ -155,23 +160,3 @@ def _lines(
             )  # fmt: skip
     axes.set_ylim(bottom=0)
     return handles
-
-
-def _ranks(axes: Axes, panel: Panel, curves: Mapping[int, ranks.Ranks]) -> None:
-    """Draw the goodput of every flow, slowest first."""
-    for n, curve in curves.items():
-        ranks.line(axes, curve, n, max(panel.subflows), panel.dubious(n))
-    axes.set_ylim(0, max(100.0, axes.get_ylim()[1]))
-
-
-def _caption(panel: Panel, down: Mapping[int, ranks.Ranks]) -> Caption:
-    bands = "; bands: 95 % interval" if len(panel.seeds) >= MIN_SEEDS_FOR_INTERVAL else ""
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts(panel.points),
-            *([f"Above: means over the seeds{bands}."] if len(panel.seeds) > 1 else []),
-            *(words.replace("Curves", "Below", 1) for words in ranks.note(down.values())),
-            "Routing does not learn of the failure.",
-        ],
-    )

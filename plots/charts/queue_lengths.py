@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import mul
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -27,10 +25,10 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.quantities import QUEUE_PKTS_MAX
 from model.result import PortRow
-from plots.data import Inputs, Level, Panel, Point, Selection, of_switch
-from plots.shared import axis_labels, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
-from plots.shared.transports import by_transport, colour, draw_joined, label
+from plots.data import Inputs, Panel, Point, of_switch
+from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.sheet import Sheet
+from plots.shared.transports import JOINED, by_transport, label, look
 
 Indices = npt.NDArray[np.intp]
 
@@ -86,8 +84,7 @@ def _places(ordered: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[Indice
     return found, ordered[found] == values
 
 
-_QUEUES_HEIGHT_IN = 1.55
-_MAX_ROWS, _QUEUES_MAX_BINS = 3, 160
+_MAX_ROWS, _MAX_BINS = 3, 160
 _HEADROOM = 1.22
 """Height of the axes over the longest queue: room for the names of the worst queues."""
 _BANDS = (
@@ -100,9 +97,17 @@ _BANDS = (
 _WORST_LINES = (("#000000", 1.2), ("#0072B2", 1.1), ("#CC79A7", 1.1))
 
 
-def draw_queues(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of `QUEUE_PKTS_MAX`."""
-    return saving.draw_panels("queues", inputs, lambda panel: _queues_chart(panel, inputs.levels))
+def _bins(count: int, most: int = _MAX_BINS) -> npt.NDArray[np.int64]:
+    """Return where each of at most `most` short intervals begins."""
+    return np.unique(np.linspace(0, count, most, endpoint=False).astype(np.int64))
+
+
+def _extremes(
+    t_s: kinds.Floats, pkts: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]
+) -> tuple[Any, Any]:
+    """Return a line through the shortest and the longest length of each interval."""
+    both = [extreme.reduceat(pkts, starts) for extreme in (np.minimum, np.maximum)]
+    return np.repeat(t_s[starts], 2), np.column_stack(both).ravel()
 
 
 def finding(panel: Panel, points: Sequence[Point]) -> str:
@@ -119,15 +124,16 @@ def _ports(point: Point) -> list[PortRow]:
     return [port for port in point.ports if of_switch(port)]
 
 
-def _queues_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+@saving.per_panel()
+def queues(panel: Panel, inputs: Inputs) -> Figure | None:
     picked = panel.first_of_each(_MAX_ROWS, _of_switches)
     rows = picked.items
     if not rows:
         return None
-    sheet = Sheet(*[(_QUEUES_HEIGHT_IN, 1)] * len(rows))
-    unbounded = panel.spec.link.queue_pkts == 0
-    found = style.levels_of(panel, levels, QUEUE_PKTS_MAX) if unbounded else []
-    top = float(max(panel.spec.link.queue_pkts, *(row.pkts.max() for row in rows)))
+    sheet = Sheet(*[(1.55, 1)] * len(rows))
+    limit = panel.spec.link.queue_pkts
+    found = [] if limit else style.levels_of(panel, inputs.levels, QUEUE_PKTS_MAX)
+    top = float(max(limit, *(row.pkts.max() for row in rows)))
     for (axes,), row in zip(sheet.axes, rows, strict=True):
         _row(axes, row)
         beside = [level for level in found if level.subflows == row.point.subflows]
@@ -135,14 +141,22 @@ def _queues_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
             style.published_line(axes, level.value)
         _scale(axes, max(top, 4.0, *(level.value for level in beside)), panel)
     sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    subtitle = style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time")
-    words = Text(
-        finding(panel, [row.point for row in rows]),
-        subtitle,
-        _queues_caption(panel, picked),
-        style.absences(picked.gaps),
+    points = [row.point for row in rows]
+    shades = [Patch(color=grey, label=name) for _, grey, name in reversed(_BANDS)]
+    line = Line2D([], [], color=style.INK, linewidth=0.8, label="limit")
+    return sheet.finish(
+        finding(panel, points),
+        style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time"),
+        style.parameters(panel),
+        [
+            *style.doubts(points),
+            "Left of the dotted line: warm-up." if any(row.t_s[0] < 0 for row in rows) else "",
+            *style.choice(panel, points, picked.left_out),
+        ],
+        [*shades, *([line] if limit else [])],
+        style.published_key(found, panel),
+        gaps=style.absences(picked.gaps),
     )
-    return sheet.finish(words, _legend(panel), style.published_key(found, panel))
 
 
 def _of_switches(point: Point) -> Lengths | None:
@@ -153,14 +167,13 @@ def _of_switches(point: Point) -> Lengths | None:
 def _row(axes: Axes, row: Lengths) -> None:
     """Draw one transport: bands over all queues, and the longest ones by name."""
     t_s, pkts = row.t_s, row.pkts
-    starts = np.unique(np.linspace(0, len(t_s), _QUEUES_MAX_BINS, endpoint=False).astype(int))
+    starts = _bins(len(t_s))
     shares = np.percentile(pkts, [share for share, _, _ in _BANDS], axis=1)
     for height, (_, grey, _) in zip(np.maximum.reduceat(shares, starts, axis=1), _BANDS, strict=True):
         axes.fill_between(t_s[starts], 0, height, color=grey, linewidth=0)
     for port, (shade, width) in zip(_worst(row), _WORST_LINES, strict=False):
-        both = [extreme.reduceat(pkts[:, port], starts) for extreme in (np.minimum, np.maximum)]
         axes.plot(
-            np.repeat(t_s[starts], 2), np.column_stack(both).ravel(), color=shade, linewidth=width,
+            *_extremes(t_s, pkts[:, port], starts), color=shade, linewidth=width,
             linestyle=style.SUSPECT_DASH if row.point.suspect else "-",
             label=f"{row.ports[port].node}\N{RIGHTWARDS ARROW}{row.ports[port].peer}",
         )  # fmt: skip
@@ -199,27 +212,7 @@ def _scale(axes: Axes, top: float, panel: Panel) -> None:
         )  # fmt: skip
 
 
-def _legend(panel: Panel) -> list[Artist]:
-    shades = [Patch(color=grey, label=name) for _, grey, name in reversed(_BANDS)]
-    limit = Line2D([], [], color=style.INK, linewidth=0.8, label="limit")
-    return [*shades, *([limit] if panel.spec.link.queue_pkts else [])]
-
-
-def _queues_caption(panel: Panel, picked: Selection[Lengths]) -> Caption:
-    points = [row.point for row in picked.items]
-    warm = any(row.t_s[0] < 0 for row in picked.items)
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts(points),
-            *(["Left of the dotted line: warm-up."] if warm else []),
-            *style.choice(panel, points, picked.left_out),
-        ],
-    )
-
-
-_CDF_HEIGHT_IN, _LAYER_HEIGHT_IN = 2.4, 0.85
-_CDF_MAX_CURVES, _COLUMNS = 5, 3
+_MAX_CURVES, _COLUMNS = 5, 3
 _DIRECTIONS = ("host-edge", "edge-agg", "agg-core", "edge-host", "agg-edge", "core-agg")
 """The first row of charts is the way up, the second the way down."""
 Counts = npt.NDArray[np.int64]
@@ -234,11 +227,6 @@ class Histogram:
     ports: int
     switches: Counts
     by_direction: dict[str, Counts]
-
-
-def draw_queue_cdf(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`."""
-    return saving.draw_panels("queue_cdf", inputs, _cdf_chart)
 
 
 def histogram(point: Point) -> Histogram | None:
@@ -262,50 +250,51 @@ def quantile(counts: Counts, share_pct: float) -> int:
     return int(np.searchsorted(np.cumsum(counts), share_pct / 100 * counts.sum()))
 
 
-def _cdf_chart(panel: Panel) -> Figure | None:
-    picked = panel.first_of_each(_CDF_MAX_CURVES, histogram)
+@saving.per_panel()
+def queue_cdf(panel: Panel, _: Inputs) -> Figure | None:
+    picked = panel.first_of_each(_MAX_CURVES, histogram)
     rows = picked.items
     if not rows:
         return None
     known = {direction for row in rows for direction in row.by_direction}
     directions = [one for one in _DIRECTIONS if one in known]
     below = -(-len(directions) // _COLUMNS) if len(directions) == len(_DIRECTIONS) else 0
-    sheet = Sheet((_CDF_HEIGHT_IN, 1), *[(_LAYER_HEIGHT_IN, _COLUMNS)] * below)
+    sheet = Sheet((2.4, 1), *[(0.85, _COLUMNS)] * below)
     top = max(panel.spec.link.queue_pkts, *(len(row.switches) - 1 for row in rows), 4)
     axes = sheet.axes[0][0]
     handles = _curves(axes, [(row.point, row.switches) for row in rows], panel, top)
     axes.set_ylabel("queues this long or shorter (%)")
     axes.set_xlabel(axis_labels.QUEUE)
-    small = [one for row in sheet.axes[1:] for one in row]
-    for one, direction in zip(small, directions, strict=False):
+    for one, direction in zip(kinds.every(sheet.axes[1:]), directions, strict=False):
         _curves(one, [(row.point, row.by_direction[direction]) for row in rows], panel, top)
         one.set_title(direction.replace("-", " \N{RIGHTWARDS ARROW} "), color=style.FAINT)
         one.tick_params(labelleft=one in [row[0] for row in sheet.axes], labelbottom=one in sheet.axes[-1])
-    subtitle = style.subtitle(panel, f"lengths of {rows[0].ports} switch queues")
-    words = Text(_cdf_finding(rows), subtitle, _cdf_caption(panel, picked), style.absences(picked.gaps))
-    return sheet.finish(words, handles)
-
-
-def _cdf_finding(rows: Sequence[Histogram]) -> str:
     longest = [(row.point, f"{quantile(row.switches, 99)} packets") for row in rows]
-    ends = [longest[0], *longest[1:][-1:]]
-    return f"99 % of the time a queue is no longer than {style.with_transports(ends)}"
+    ends = style.with_transports([longest[0], *longest[1:][-1:]])
+    points = [row.point for row in rows]
+    return sheet.finish(
+        f"99 % of the time a queue is no longer than {ends}",
+        style.subtitle(panel, f"lengths of {rows[0].ports} switch queues"),
+        style.parameters(panel),
+        [*style.doubts(points), *style.choice(panel, points, picked.left_out)],
+        handles,
+        gaps=style.absences(picked.gaps),
+    )
+
+
+def _up_to(counts: Counts, end: float) -> tuple[list[float], list[float]]:
+    """Return lengths, and the share of samples in % that are no longer, up to the end of the axis."""
+    share = 100 * np.cumsum(counts) / counts.sum()
+    return [0, *range(len(share)), end], [0, *share.tolist(), 100]
 
 
 def _curves(axes: Axes, counts: Sequence[tuple[Point, Counts]], panel: Panel, top: int) -> list[Line2D]:
-    lines = []
-    for point, of in counts:
-        share = 100 * np.cumsum(of) / of.sum()
-        line = style.line(
-            axes,
-            [0, *range(len(share)), top * 1.03],
-            [0, *share, 100],
-            point.subflows,
-            max(panel.subflows),
-            point.suspect,
-        )
+    most = max(panel.subflows)
+    lines = [
+        style.line(axes, *_up_to(of, top * 1.03), point.subflows, most, point.suspect) for point, of in counts
+    ]
+    for line in lines:
         line.set_drawstyle("steps-post")
-        lines.append(line)
     axes.set_xlim(0, top * 1.03)
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25 if axes.bbox.height > 300 else 50))
@@ -313,17 +302,9 @@ def _curves(axes: Axes, counts: Sequence[tuple[Point, Counts]], panel: Panel, to
     return lines
 
 
-def _cdf_caption(panel: Panel, picked: Selection[Histogram]) -> Caption:
-    points = [row.point for row in picked.items]
-    return Caption(
-        style.parameters(panel), [*style.doubts(points), *style.choice(panel, points, picked.left_out)]
-    )
-
-
-_BOTTLENECK_HEIGHT_IN = 1.5
 _NEAR_S, _NEAR_THRESHOLDS = 2.0, 2.5
 """How much of the window, and up to how many thresholds, the magnified picture shows."""
-_BOTTLENECK_MAX_CURVES, _BOTTLENECK_MAX_BINS = 4, 240
+_MOST_TRANSPORTS, _MORE_BINS = 4, 240
 _LINEAR_PKTS = 10
 """The axis is linear up to here and logarithmic beyond, to show both a threshold and a full buffer."""
 
@@ -336,17 +317,6 @@ class Queue:
     port: PortRow
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
-
-    @property
-    def goodput_mbps(self) -> float:
-        """The goodput of all flows together."""
-        return sum(flow.goodput_mbps for flow in self.point.flows)
-
-
-def draw_bottleneck(inputs: Inputs) -> list[Path]:
-    """Draw one chart for points that differ at most in congestion control and marking; see
-    `registry.Chart.draw`."""
-    return draw_joined("bottleneck", inputs, _bottleneck_chart)
 
 
 def queue(point: Point) -> Queue | None:
@@ -362,15 +332,18 @@ def queue(point: Point) -> Queue | None:
     return Queue(point, switches.ports[column], switches.t_s[measured], switches.pkts[measured, column])
 
 
-def _bottleneck_chart(panel: Panel) -> Figure | None:
-    transports = by_transport(panel)
-    queues = [next(filter(None, map(queue, group)), None) for group in transports]
-    known = [one for one in queues if one]
-    rows = known[:_BOTTLENECK_MAX_CURVES]
+@saving.per_panel(JOINED)
+def bottleneck(panel: Panel, _: Inputs) -> Figure | None:
+    """Draw points that differ at most in congestion control and marking."""
+    groups = by_transport(panel)
+    found = [next(filter(None, map(queue, group)), None) for group in groups]
+    known = [one for one in found if one]
+    rows, left_out = known[:_MOST_TRANSPORTS], known[_MOST_TRANSPORTS:]
     if not rows:
         return None
-    thresholds = sorted({row.point.spec.link.ecn_pkts for row in rows} - {0})
-    sheet = Sheet(*[(_BOTTLENECK_HEIGHT_IN, 1)] * (3 if thresholds else 2))
+    points = [row.point for row in rows]
+    thresholds = sorted({point.spec.link.ecn_pkts for point in points} - {0})
+    sheet = Sheet(*[(1.5, 1)] * (3 if thresholds else 2))
     over_time, *near, distribution = (row[0] for row in sheet.axes)
     top = max(4, *(int(row.pkts.max()) for row in rows))
     end_s = max(float(row.t_s[-1]) for row in rows)
@@ -380,14 +353,23 @@ def _bottleneck_chart(panel: Panel) -> Figure | None:
         axes.set_title(f"the first {_NEAR_S:g} s, magnified", color=style.FAINT)
     sheet.axes[-2][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     _distribution(distribution, rows, top, thresholds)
-    absent = [label(group[0]) for group, one in zip(transports, queues, strict=True) if one is None]
-    words = Text(
-        _bottleneck_finding(rows),
+    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    medians = "; ".join(f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
+    marks = " or ".join(map(str, thresholds))
+    others = "; ".join(label(row.point) for row in left_out)
+    return sheet.finish(
+        f"Median queue: {medians}",
         style.subtitle(panel, f"queue at {rows[0].port.node}\N{RIGHTWARDS ARROW}{rows[0].port.peer}"),
-        _bottleneck_caption(panel, rows, [label(row.point) for row in known[_BOTTLENECK_MAX_CURVES:]]),
-        f"failed or not sampled: {'; '.join(absent)}" if absent else "",
+        style.parameters(dataclasses.replace(panel, points=tuple(points))),
+        [
+            *style.doubts(points),
+            f"Dotted: queues mark from {marks} packets on." if marks else "",
+            f"Not shown: {others}." if others else "",
+            "Mb/s: goodput of all flows together.",
+        ],
+        handles,
+        gaps=f"failed or not sampled: {'; '.join(absent)}" if absent else "",
     )
-    return sheet.finish(words, handles)
 
 
 def _over_time(
@@ -396,17 +378,12 @@ def _over_time(
     """Draw the range of lengths of each short interval; return the curves for the legend."""
     lines = []
     for row in rows:
-        t_s, pkts = row.t_s[row.t_s <= end_s], row.pkts[row.t_s <= end_s]
-        starts = np.unique(np.linspace(0, len(t_s), _BOTTLENECK_MAX_BINS, endpoint=False).astype(int))
-        both = [extreme.reduceat(pkts, starts) for extreme in (np.minimum, np.maximum)]
+        early = row.t_s <= end_s
+        mbps, drawn = sum(flow.goodput_mbps for flow in row.point.flows), look(row.point)
         lines += axes.plot(
-            np.repeat(t_s[starts], 2),
-            np.column_stack(both).ravel(),
-            color=colour(row.point),
-            linewidth=1.1,
-            linestyle=_dash(row),
-            label=f"{label(row.point)}: {row.goodput_mbps:.1f} Mb/s",
-        )
+            *_extremes(row.t_s[early], row.pkts[early], _bins(int(early.sum()), _MORE_BINS)),
+            color=drawn.colour, lw=1.1, ls=drawn.dash, label=f"{drawn.label}: {mbps:.1f} Mb/s",
+        )  # fmt: skip
     for threshold in thresholds:
         axes.axhline(threshold, color=style.INK, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, top)
@@ -417,16 +394,11 @@ def _over_time(
 
 def _distribution(axes: Axes, rows: Sequence[Queue], top: int, thresholds: Sequence[int]) -> None:
     for row in rows:
-        counts = np.bincount(row.pkts)
-        share = 100 * np.cumsum(counts) / counts.sum()
+        drawn = look(row.point)
         axes.plot(
-            [0, *range(len(share)), 1.1 * top],
-            [0, *share, 100],
-            color=colour(row.point),
-            linewidth=1.6,
-            linestyle=_dash(row),
+            *_up_to(np.bincount(row.pkts), 1.1 * top), color=drawn.colour, lw=1.6, ls=drawn.dash,
             drawstyle="steps-post",
-        )
+        )  # fmt: skip
     for threshold in thresholds:
         axes.axvline(threshold, color=style.INK, linewidth=0.8, linestyle=":")
     ticks = [tick for tick in (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if tick <= top]
@@ -434,26 +406,5 @@ def _distribution(axes: Axes, rows: Sequence[Queue], top: int, thresholds: Seque
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_xlim(0, 1.1 * top)
-    axes.set_ylim(0, 102)
-    axes.set_yticks(range(0, 101, 25))
-    axes.set_ylabel("no longer (% of time)")
+    kinds.share_axis(axes, "no longer (% of time)")
     axes.set_xlabel(axis_labels.QUEUE)
-
-
-def _dash(row: Queue) -> str | tuple[int, tuple[int, int]]:
-    return style.SUSPECT_DASH if row.point.suspect else "-"
-
-
-def _bottleneck_finding(rows: Sequence[Queue]) -> str:
-    parts = (f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
-    return f"Median queue: {'; '.join(parts)}"
-
-
-def _bottleneck_caption(panel: Panel, rows: Sequence[Queue], left_out: Sequence[str]) -> Caption:
-    points = [row.point for row in rows]
-    thresholds = sorted({point.spec.link.ecn_pkts for point in points} - {0})
-    marks = f"Dotted: queues mark from {' or '.join(map(str, thresholds))} packets on." if thresholds else ""
-    missing = f"Not shown: {'; '.join(left_out)}." if left_out else ""
-    shown = dataclasses.replace(panel, points=tuple(points))
-    notes = [*style.doubts(points), marks, missing, "Mb/s: goodput of all flows together."]
-    return Caption(style.parameters(shown), list(filter(None, notes)))

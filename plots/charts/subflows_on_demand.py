@@ -7,14 +7,11 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from analysis.completion import mean_job_s
 from analysis.quantities import CONTROLLER_MESSAGES, GOODPUT_MBPS_MEAN
@@ -22,21 +19,34 @@ from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.schedulers import is_responsive, option_words, scheduled, scheduler_title
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
-from plots.data import Inputs, Panel, Point, good, interval_pct, panels
-from plots.shared import axis_labels, saving, style
+from plots.data import Inputs, Panel, Point, good
+from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.kinds import Look, Mean
 from plots.shared.labels import HEIGHT, NamedMark, places
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared.sheet import Sheet
 from workloads import matrices
 
 APART = ("scheduler", "transport.cc", "routing", "link.ecn_pkts")
 """Fields in which the schemes of one chart differ."""
 RESPONSIVE, CENTRAL, HASHED = "subflows added on demand", "central scheduler", "without a controller"
-TRADE_OFF_LOOKS = {RESPONSIVE: ("#D55E00", "o"), CENTRAL: ("#009E73", "*"), HASHED: ("#0072B2", "^")}
+TRADE_OFF_LOOKS = {
+    look.label: look
+    for look in (
+        Look(RESPONSIVE, "#D55E00", "o", ""),
+        Look(CENTRAL, "#009E73", "*", ""),
+        Look(HASHED, "#0072B2", "^", ""),
+    )
+}
 USUAL_MOST = 4
 _HEIGHT_IN = 3.1
 _MAX_LABELS = 12
 _SIZE_PT = 290.0, 72 * _HEIGHT_IN
 """The axes' size, for the places of names."""
+ValueOf = Callable[[Point], float | None]
+
+
+def ran(point: Point) -> bool:
+    return bool(point.flows) and not point.failed
 
 
 @dataclass(frozen=True)
@@ -49,11 +59,13 @@ class SchemeMark:
     values: tuple[float, ...]
     suspect: bool
 
+    @property
+    def x(self) -> Mean:
+        return kinds.mean_of(self.subflows, hollow=self.suspect) or Mean(0.0)
 
-def draw_trade_off(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    of = panels((point for point in inputs.points if point.flows and not point.failed), ignoring=APART)
-    return saving.draw_panels("trade_off", inputs, _trade_off_chart, of)
+    @property
+    def y(self) -> Mean:
+        return kinds.mean_of(self.values, hollow=self.suspect) or Mean(0.0)
 
 
 def job_s(point: Point) -> float | None:
@@ -78,10 +90,7 @@ def marks(panel: Panel) -> list[SchemeMark]:
 
 def by_scheme(points: Iterable[Point], named: Callable[[Point], str]) -> dict[str, Sequence[Point]]:
     """Return the good points of each scheme, by its name; the suspect ones where none is good."""
-    schemes: dict[str, list[Point]] = {}
-    for point in points:
-        schemes.setdefault(named(point), []).append(point)
-    return {called: good(of) for called, of in schemes.items()}
+    return {called: good(of) for called, of in kinds.grouped(points, named).items()}
 
 
 def name(point: Point) -> str:
@@ -128,49 +137,43 @@ def kind_of(point: Point) -> str:
 
 def trade_off_finding(of: Sequence[SchemeMark], sized: bool) -> str:
     """Return the title: the best scheme that adds subflows on demand, and the best of the others."""
-    best = min if sized else max
+    best, shown = (min, "{:.2f} s") if sized else (max, "{:.0f} Mb/s")
     ours, others = ([mark for mark in of if (mark.kind == RESPONSIVE) is on] for on in (True, False))
     if not ours:
-        return "Subflows and what they carry"
-    own = best(ours, key=lambda mark: statistics.fmean(mark.values))
-    on_demand = f"On demand: {_value(own, sized)} with {statistics.fmean(own.subflows):.1f} subflows per flow"
+        return ""
+    own = best(ours, key=lambda mark: mark.y.value)
+    on_demand = f"On demand: {shown.format(own.y.value)} with {own.x.value:.1f} subflows per flow"
     if not others:
         return on_demand
-    first = best(others, key=lambda mark: statistics.fmean(mark.values))
-    return f"{on_demand}; best of the others: {_value(first, sized)} ({first.name})"
+    first = best(others, key=lambda mark: mark.y.value)
+    return f"{on_demand}; best of the others: {shown.format(first.y.value)} ({first.name})"
 
 
-def _value(mark: SchemeMark, sized: bool) -> str:
-    mean = statistics.fmean(mark.values)
-    return f"{mean:.2f} s" if sized else f"{mean:.0f} Mb/s"
-
-
-def _trade_off_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(APART, ran)
+def trade_off(panel: Panel, inputs: Inputs) -> Figure | None:
     of, sized = marks(panel), _has_sizes(panel)
     if not of:
         return None
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     for mark in of:
-        _draw(axes, mark)
+        kinds.mark(axes, mark.x, mark.y, TRADE_OFF_LOOKS[mark.kind])
     axes.set_xlabel(f"{axis_labels.SUBFLOWS_PER_FLOW}, mean")
     axes.set_ylabel("completion of a job (s)" if sized else GOODPUT_MBPS_MEAN.axis)
     axes.margins(x=0.12, y=0.15)
     if len(of) <= _MAX_LABELS:
         _label(axes, of)
-    return sheet.finish(
-        Text(trade_off_finding(of, sized), _subtitle(panel), _trade_off_caption(panel)), _trade_off_legend(of)
-    )
+    subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
+    notes = [*style.doubts(panel.points), style.intervals(len(panel.seeds))]
+    keys = [TRADE_OFF_LOOKS[kind].key(size=6) for kind in dict.fromkeys(mark.kind for mark in of)]
+    title = trade_off_finding(of, sized) or inputs.title
+    return sheet.finish(title, subtitle, settings_of(panel), notes, keys)
 
 
-def _draw(axes: Axes, mark: SchemeMark) -> None:
-    colour, marker = TRADE_OFF_LOOKS[mark.kind]
-    axes.errorbar(
-        statistics.fmean(mark.subflows), statistics.fmean(mark.values),
-        xerr=interval_pct(mark.subflows) or 0.0, yerr=interval_pct(mark.values) or 0.0, color=colour,
-        marker=marker, ms=9 if marker == "*" else 6, lw=1.2, capsize=2.5, zorder=4,
-        markerfacecolor="white" if mark.suspect else colour,
-    )  # fmt: skip
+def settings_of(panel: Panel, *ignored: str, queues: bool = True) -> list[str]:
+    """Return the settings of a caption whatever the schemes and the fields `ignored`."""
+    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART, *ignored))
+    return style.parameters(bare, congestion="", queues=queues)
 
 
 def _label(axes: Axes, of: Sequence[SchemeMark]) -> None:
@@ -179,14 +182,11 @@ def _label(axes: Axes, of: Sequence[SchemeMark]) -> None:
     x_scale, y_scale = _SIZE_PT[0] / (high - low), _SIZE_PT[1] / (top - bottom)
     spots = [
         NamedMark(
-            mark.name,
-            (statistics.fmean(mark.subflows) - low) * x_scale,
-            (statistics.fmean(mark.values) - bottom) * y_scale,
-            (interval_pct(mark.subflows) or 0.0) * x_scale,
-            (interval_pct(mark.values) or 0.0) * y_scale,
+            mark.name, (mark.x.value - low) * x_scale, (mark.y.value - bottom) * y_scale,
+            mark.x.half * x_scale, mark.y.half * y_scale,
         )
         for mark in of
-    ]
+    ]  # fmt: skip
     for spot, box in zip(spots, places(spots, _SIZE_PT), strict=True):
         x, side = (box.left, "left") if box.left > spot.x else (box.right, "right")
         axes.annotate(
@@ -194,33 +194,6 @@ def _label(axes: Axes, of: Sequence[SchemeMark]) -> None:
             xytext=(x - spot.x, box.bottom + HEIGHT / 2 - spot.y), textcoords="offset points", ha=side,
             va="center", fontsize=7.5, color=style.INK,
         )  # fmt: skip
-
-
-def _trade_off_legend(of: Sequence[SchemeMark]) -> list[Artist]:
-    kinds = dict.fromkeys(mark.kind for mark in of)
-    return [
-        Line2D(
-            [], [], color=TRADE_OFF_LOOKS[kind][0], marker=TRADE_OFF_LOOKS[kind][1], ls="", ms=6, label=kind
-        )
-        for kind in kinds
-    ]
-
-
-def _subtitle(panel: Panel) -> str:
-    return f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
-
-
-def _trade_off_caption(panel: Panel) -> Caption:
-    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART))
-    return Caption(
-        style.parameters(bare, congestion=""),
-        [*style.doubts(panel.points), style.intervals(len(panel.seeds))],
-    )
-
-
-USUAL, CHANGED = "#777777", "#D55E00"
-_OPTION_ROW_IN = 0.17
-ValueOf = Callable[[Point], float | None]
 
 
 @dataclass(frozen=True)
@@ -273,20 +246,6 @@ def messages(point: Point) -> float | None:
     return None if count is None else count / (point.spec.warmup_s + point.spec.seconds) / 1000
 
 
-PANELS: tuple[tuple[str, ValueOf], ...] = (
-    (GOODPUT_MBPS_MEAN.axis, goodput_mbps),
-    (axis_labels.SUBFLOWS_PER_FLOW, subflows),
-    ("1000 messages per s", messages),
-)
-
-
-def draw_by_controller_option(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    ran = (point for point in inputs.points if point.flows and not point.failed)
-    of = panels((point for point in ran if is_responsive(point.spec.scheduler)), ignoring=APART)
-    return saving.draw_panels("by_controller_option", inputs, _option_chart, of)
-
-
 def setting(spec: RunSpec, options: Sequence[SchemeOption] = CONTROLLER_OPTIONS) -> Setting:
     return tuple(option.of(spec) for option in options)
 
@@ -314,72 +273,55 @@ def _differs_in(one: Setting, other: Setting) -> list[int]:
     return [n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
 
 
-def _option_chart(panel: Panel) -> Figure | None:
+@saving.per_panel(APART, lambda point: ran(point) and is_responsive(point.spec.scheduler))
+def by_controller_option(panel: Panel, inputs: Inputs) -> Figure | None:
     of = rows(panel.points)
     if len(of) < 2:
         return None
-    sheet = Sheet((0.15 + _OPTION_ROW_IN * len(of), len(PANELS)))
-    for axes, (title, value) in zip(sheet.axes[0], PANELS, strict=True):
-        _option_column(axes, of, value)
-        axes.set_title(title, fontsize=7, loc="left")
-    sheet.axes[0][0].set_yticks(range(len(of)), [row.label for row in of], fontsize=7)
-    words = Text(
-        option_finding(of),
+    columns: Mapping[str, ValueOf] = {
+        GOODPUT_MBPS_MEAN.axis: goodput_mbps,
+        axis_labels.SUBFLOWS_PER_FLOW: subflows,
+        "1000 messages per s": messages,
+    }
+    sheet = Sheet((0.15 + 0.17 * len(of), len(columns)))
+    for axes, (title, value) in zip(sheet.axes[0], columns.items(), strict=True):
+        for y, row in enumerate(of):
+            if mean := kinds.mean_over(row.points, value):
+                look = Look("", "#777777" if row.option is None else "#D55E00")
+                kinds.mark(axes, mean, y, look, 3.5)
+                if row.option is None:
+                    axes.axvline(mean.value, color=look.colour, lw=0.8, ls="--", zorder=1)
+            if row.option is not None and row.option is not of[y - 1].option:
+                axes.axhline(y - 0.5, color=style.GRID, lw=0.8)
+        _column(axes, title, [row.label for row in of], axes is sheet.axes[0][0], 7)
+    return sheet.finish(
+        option_finding(of) or inputs.title,
         f"{style.network(panel.spec)}, {style.workload(panel.spec)}",
-        _option_caption(panel),
-    )
-    return sheet.finish(words)
-
-
-def _option_column(axes: Axes, of: Sequence[OptionRow], value_of: ValueOf) -> None:
-    style.grid_of_rows(axes)
-    for y, row in enumerate(of):
-        values = _values(row, value_of)
-        if not values:
-            continue
-        colour = USUAL if row.option is None else CHANGED
-        mean, half = statistics.fmean(values), interval_pct(values) or 0.0
-        suspect = all(point.suspect for point in row.points)
-        axes.errorbar(
-            mean, y, xerr=half, color=colour, marker="o", ms=3.5, lw=1.0, capsize=2,
-            markerfacecolor="white" if suspect else colour,
-        )  # fmt: skip
-        if row.option is None:
-            axes.axvline(mean, color=USUAL, lw=0.8, ls="--", zorder=1)
-        elif row.option is not of[y - 1].option:
-            axes.axhline(y - 0.5, color=style.GRID, lw=0.8)
-    axes.set_ylim(len(of) - 0.5, -0.5)
-    axes.margins(x=0.12)
-    axes.set_yticks(range(len(of)), [""] * len(of))
-    axes.tick_params(axis="x", labelsize=7)
-
-
-def _values(row: OptionRow, value_of: ValueOf) -> list[float]:
-    return [value for point in row.points if (value := value_of(point)) is not None]
-
-
-def option_finding(of: Sequence[OptionRow]) -> str:
-    """Return the title: the value that moves goodput most, against the usual setting."""
-    usual = _values(of[0], goodput_mbps) if of[0].option is None else []
-    means = {row.label: statistics.fmean(_values(row, goodput_mbps)) for row in of if row.option is not None}
-    if not usual or not means:
-        return "Options of monitors and controller"
-    base = statistics.fmean(usual)
-    most = max(means, key=lambda label: abs(means[label] - base))
-    return f"{most[0].upper()}{most[1:]} moves goodput most: {100 * (means[most] / base - 1):+.1f} %"
-
-
-def _option_caption(panel: Panel) -> Caption:
-    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART))
-    return Caption(
-        style.parameters(bare, congestion=""),
+        settings_of(panel),
         ["Dashed: the usual setting.", *style.doubts(panel.points), style.intervals(len(panel.seeds))],
     )
 
 
+def _column(axes: Axes, title: str, names: Sequence[str], named: bool, size: float) -> None:
+    kinds.rows(axes, names, named=named, size=size)
+    axes.margins(x=0.12)
+    axes.tick_params(axis="x", labelsize=size)
+    axes.set_title(title, fontsize=size)
+
+
+def option_finding(of: Sequence[OptionRow]) -> str:
+    """Return the title: the value that moves goodput most, against the usual setting."""
+    means = {row.label: mean.value for row in of if (mean := kinds.mean_over(row.points, goodput_mbps))}
+    base = means.pop(of[0].label, 0.0) if of[0].option is None else 0.0
+    if not base or not means:
+        return ""
+    most = max(means, key=lambda label: abs(means[label] - base))
+    return f"{most[0].upper()}{most[1:]} moves goodput most: {100 * (means[most] / base - 1):+.1f} %"
+
+
 _CENTRAL = "Hedera"
-ASSUMPTION_LOOKS = (("#D55E00", "o"), ("#E69F00", "D"), ("#0072B2", "^"), ("#009E73", "*"), ("#CC79A7", "v"))
-_ASSUMPTION_ROW_IN = 0.3
+_SCHEMES = (("#D55E00", "o"), ("#E69F00", "D"), ("#0072B2", "^"), ("#009E73", "*"), ("#CC79A7", "v"))
+"""Colours and markers of the schemes of a chart, in their order."""
 
 
 def _of_central(value: Callable[[RunSpec], float]) -> Callable[[RunSpec], float]:
@@ -412,13 +354,7 @@ class AssumptionEffect:
     label: str
     goodput_pct: tuple[float, ...]
     subflows: tuple[float, ...]
-
-
-def draw_by_assumption(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    usable = with_equal_seeds([point for point in inputs.points if not point.failed and point.flows])
-    of = panels(usable, ignoring=IGNORED)
-    return saving.draw_panels("by_assumption", inputs, _assumption_chart, of)
+    suspect: bool
 
 
 def scheme(spec: RunSpec) -> str:
@@ -430,18 +366,15 @@ def scheme(spec: RunSpec) -> str:
 
 def with_equal_seeds(points: Sequence[Point]) -> list[Point]:
     """Return the points of those seeds that every setting of every scheme has."""
-    seeds: dict[tuple[str, Setting], set[int]] = {}
-    for point in points:
-        seeds.setdefault((scheme(point.spec), setting(point.spec, ASSUMPTIONS)), set()).add(point.seed)
-    common = set.intersection(*seeds.values()) if seeds else set()
+    settings = kinds.grouped(points, lambda point: (scheme(point.spec), setting(point.spec, ASSUMPTIONS)))
+    seeds = [{point.seed for point in of} for of in settings.values()]
+    common = set.intersection(*seeds) if seeds else set()
     return [point for point in points if point.seed in common]
 
 
 def changes(points: Sequence[Point]) -> dict[str, list[AssumptionEffect]]:
     """Return the changes of each scheme that has a usual setting, seed by seed against it."""
-    of_scheme: dict[str, list[Point]] = {}
-    for point in points:
-        of_scheme.setdefault(scheme(point.spec), []).append(point)
+    of_scheme = kinds.grouped(points, lambda point: scheme(point.spec))
     found = {}
     for name, of in sorted(of_scheme.items(), key=lambda one: _order(one[1][0].spec)):
         usual, *others = rows(of, ASSUMPTIONS)
@@ -464,6 +397,7 @@ def _change(usual: OptionRow, row: OptionRow, option: SchemeOption) -> Assumptio
         row.label,
         tuple(100 * (goodput_mbps(new) / goodput_mbps(old) - 1) for old, new in pairs),
         tuple(subflows(new) - subflows(old) for old, new in pairs),
+        any(point.suspect for pair in pairs for point in pair),
     )
 
 
@@ -476,68 +410,42 @@ def assumption_finding(of: dict[str, list[AssumptionEffect]]) -> str:
         if change.goodput_pct
     ]
     if not each:
-        return "Effects of assumptions"
+        return ""
     name, label, pct = max(each, key=lambda one: abs(one[2]))
     return f"{label[0].upper()}{label[1:]} moves goodput most: {pct:+.0f} % ({name})"
 
 
-def _assumption_chart(panel: Panel) -> Figure | None:
+def _with_equal_seeds(inputs: Inputs) -> Inputs:
+    return dataclasses.replace(inputs, points=with_equal_seeds(list(filter(ran, inputs.points))))
+
+
+@saving.per_panel(IGNORED, prepared=_with_equal_seeds)
+def by_assumption(panel: Panel, inputs: Inputs) -> Figure | None:
     of = changes(panel.points)
     if not of:
         return None
-    places = {change.label: ASSUMPTIONS.index(change.option) for found in of.values() for change in found}
-    labels = sorted(places, key=places.__getitem__)
-    sheet = Sheet((0.15 + _ASSUMPTION_ROW_IN * len(labels), 2))
-    columns = (
-        ("goodput, change in %", "goodput_pct"),
-        (f"{axis_labels.SUBFLOWS_PER_FLOW}, change", "subflows"),
-    )
-    for axes, (title, field) in zip(sheet.axes[0], columns, strict=True):
-        _assumption_column(axes, of, labels, field)
-        axes.set_title(title, fontsize=7.5, loc="left")
-    sheet.axes[0][0].set_yticks(range(len(labels)), labels, fontsize=7.5)
-    words = Text(
-        assumption_finding(of),
+    order = {change.label: ASSUMPTIONS.index(change.option) for found in of.values() for change in found}
+    labels = sorted(order, key=order.__getitem__)
+    sheet = Sheet((0.15 + 0.3 * len(labels), 2))
+    looks = [Look(name, *look, "") for name, look in zip(of, _SCHEMES, strict=False)]
+    columns: Mapping[str, Callable[[AssumptionEffect], tuple[float, ...]]] = {
+        "goodput, change in %": lambda change: change.goodput_pct,
+        f"{axis_labels.SUBFLOWS_PER_FLOW}, change": lambda change: change.subflows,
+    }
+    for axes, (title, values) in zip(sheet.axes[0], columns.items(), strict=True):
+        axes.axvline(0.0, color=style.FAINT, lw=0.8, zorder=1)
+        for y in range(1, len(labels)):
+            axes.axhline(y - 0.5, color=style.GRID, lw=0.8, zorder=1)
+        for n, (found, look) in enumerate(zip(of.values(), looks, strict=False)):
+            for change in found:
+                if mean := kinds.mean_of(values(change), hollow=change.suspect):
+                    place = labels.index(change.label) + kinds.beside(n, len(of))
+                    kinds.mark(axes, mean, place, look, 4)
+        _column(axes, title, labels, axes is sheet.axes[0][0], 7.5)
+    return sheet.finish(
+        assumption_finding(of) or inputs.title,
         f"{style.network(panel.spec)}, {style.workload(panel.spec)}",
-        _assumption_caption(panel),
-    )
-    return sheet.finish(words, _assumption_legend(list(of)))
-
-
-def _assumption_column(
-    axes: Axes, of: dict[str, list[AssumptionEffect]], labels: Sequence[str], field: str
-) -> None:
-    style.grid_of_rows(axes)
-    axes.axvline(0.0, color=style.FAINT, lw=0.8, zorder=1)
-    for y in range(1, len(labels)):
-        axes.axhline(y - 0.5, color=style.GRID, lw=0.8, zorder=1)
-    for n, (found, (colour, marker)) in enumerate(zip(of.values(), ASSUMPTION_LOOKS, strict=False)):
-        offset = 0.6 * ((n + 0.5) / len(of) - 0.5)
-        for change in found:
-            values = getattr(change, field)
-            if values:
-                axes.errorbar(
-                    statistics.fmean(values), labels.index(change.label) + offset,
-                    xerr=interval_pct(values) or 0.0, color=colour, marker=marker,
-                    ms=6 if marker == "*" else 3.5, lw=1.0, capsize=1.5, zorder=3,
-                )  # fmt: skip
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.margins(x=0.12)
-    axes.set_yticks(range(len(labels)), [""] * len(labels))
-    axes.tick_params(axis="x", labelsize=7.5)
-
-
-def _assumption_legend(names: Sequence[str]) -> list[Artist]:
-    return [
-        Line2D([], [], color=colour, marker=marker, ls="", ms=6, label=name)
-        for name, (colour, marker) in zip(names, ASSUMPTION_LOOKS, strict=False)
-    ]
-
-
-def _assumption_caption(panel: Panel) -> Caption:
-    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*IGNORED))
-    words = style.parameters(bare, congestion="")
-    return Caption(
-        [word for word in words if not word.startswith(("queues", "unbounded"))],
+        settings_of(panel, *IGNORED, queues=False),
         ["0 is the usual setting.", *style.doubts(panel.points), style.intervals(len(panel.seeds))],
+        [look.key(size=6) for look in looks],
     )

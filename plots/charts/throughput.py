@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from analysis.quantities import (
     BUSY_LINK_PCT,
@@ -35,21 +33,13 @@ from plots.data import (
     Panel,
     Point,
     between_switches,
-    interval_pct,
     link_layer,
 )
-from plots.shared import axis_labels, ranks, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.shared import axis_labels, kinds, ranks, saving, style
+from plots.shared.sheet import Sheet
 
-_THROUGHPUT_HEIGHT_IN = 2.9
-_BAR = 0.74
 _LABEL = 0.055
 """Height of a line of text as a share of the goodput axis, roughly."""
-
-
-def draw_throughput(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of `GOODPUT_PCT_MEAN` are drawn."""
-    return saving.draw_panels("throughput", inputs, lambda panel: _throughput_chart(panel, inputs.levels))
 
 
 def throughput_finding(panel: Panel) -> str:
@@ -81,83 +71,67 @@ def _sighting(panel: Panel) -> str:
     }
     ends = sorted({min(seen), max(seen)}) if seen else []
     values = ", ".join(f"{style.transport(count)} {seen[count]:.0f} %" for count in ends)
-    return f"No finding, all points are suspect; what is seen: {values}" if values else "Mean goodput"
+    return f"No finding, all points are suspect; what is seen: {values}" if values else ""
 
 
-def _throughput_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+@saving.per_panel()
+def throughput(panel: Panel, inputs: Inputs) -> Figure | None:
+    """Draw means with published ones, unless all flows have a size."""
     if all(point.only_transfers for point in panel.points):
         return None
-    beside = style.levels_of(panel, levels, GOODPUT_PCT_MEAN)
-    optimum = panel.optimum_pct
-    sheet = Sheet((_THROUGHPUT_HEIGHT_IN, 1))
+    beside = style.levels_of(panel, inputs.levels, GOODPUT_PCT_MEAN)
+    optimum, several = panel.optimum_pct, len(panel.seeds) > 1
+    cells = {count: panel.cell(count) for count in panel.subflows}
+    sheet = Sheet((2.9, 1))
     axes = sheet.axes[0][0]
-    mark = _seeds if len(panel.seeds) > 1 else _bar
     tops = []
-    for x, count in enumerate(panel.subflows):
-        cell, here = panel.cell(count), [level for level in beside if level.subflows == count]
-        top = mark(axes, x, cell, style.colour(count, max(panel.subflows)), _LABEL * optimum)
+    for x, (count, cell) in enumerate(cells.items()):
+        here = [level for level in beside if level.subflows == count]
+        colour = style.colour(count, max(panel.subflows))
+        top = (_seeds if several else _bar)(axes, x, cell, colour, _LABEL * optimum)
         _note_gap(axes, x, cell)
         tops.append(_published(axes, x, top, here, optimum) if here else top)
     style.percent_axis(axes, max(tops), optimum)
-    axes.set_xlim(-0.6, len(panel.subflows) - 0.4)
-    axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
+    axes.set_xlim(-0.6, len(cells) - 0.4)
+    axes.set_xticks(range(len(cells)), style.short_names(cells))
     axes.set_xlabel(axis_labels.TRANSPORTS)
     axes.set_ylabel(GOODPUT_PCT_MEAN.axis_in(style.percent_of(panel)))
-    subtitle = style.subtitle(panel, "mean goodput of the flows")
+    enough = max(len(cell.ok) for cell in cells.values()) >= MIN_SEEDS_FOR_INTERVAL
+    doubtful = any(cell.suspect for cell in cells.values())
     return sheet.finish(
-        Text(throughput_finding(panel), subtitle, _throughput_caption(panel, beside)), _legend(panel, beside)
-    )
-
-
-def _throughput_caption(panel: Panel, beside: Sequence[Level]) -> Caption:
-    return Caption(
+        throughput_finding(panel) or inputs.title,
+        style.subtitle(panel, "mean goodput of the flows"),
         style.parameters(panel),
-        [*style.doubts(panel.points), *_key(panel), style.definition(panel), *style.sources(beside)],
+        [
+            *style.doubts(panel.points),
+            f"Dots: seeds; line: mean{'; whisker: 95 % interval' if enough else ''}." if several else "",
+            style.definition(panel),
+            *style.sources(beside),
+        ],
+        [*style.published_key(beside, panel), *kinds.doubt_key(doubtful, hatched=not several)],
     )
-
-
-def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
-    """Return the legend of marks that the axes do not name."""
-    several = len(panel.seeds) > 1
-    doubtful = any(panel.cell(count).suspect for count in panel.subflows)
-    hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
-    hollow = Line2D([], [], color=style.FAINT, marker="o", markerfacecolor="white", lw=0, label="suspect")
-    return [
-        *style.published_key(beside, panel),
-        *([hollow if several else hatched] if doubtful else []),
-    ]
 
 
 def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
     """Draw one seed as a bar with its value, hatched if suspect; return its height."""
     for point in (*cell.ok, *cell.suspect):
         height = point.mean_pct or 0.0
-        if point in cell.ok:
-            axes.bar(x, height, _BAR, color=colour)
-            return _value(axes, x, height, (height, height), label, _readable_on(colour))
-        axes.bar(x, height, _BAR, color="white", edgecolor=colour, hatch=style.HATCH, linewidth=1.2)
-        return _value(axes, x, height, (height, height), label, style.INK)
+        kinds.bar(axes, x, height, 0.74, colour, point.suspect)
+        return _value(
+            axes, x, height, (height, height), label, style.INK if point.suspect else _readable_on(colour)
+        )
     return 0.0
 
 
 def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
-    """Draw each seed as a dot (hollow if suspect), the mean of the good ones, and its interval from six
-    seeds on; return their height."""
-    points = (*cell.ok, *cell.suspect)
-    values = [point.mean_pct or 0.0 for point in points]
-    step = min(0.11, 0.44 / max(len(points), 1))
-    for i, (point, value) in enumerate(zip(points, values, strict=True)):
-        face = colour if point in cell.ok else "white"
-        where = x + step * (i - (len(points) - 1) / 2)
-        axes.plot(where, value, marker="o", markersize=3.6, color=colour, markerfacecolor=face, zorder=3)
-    mean, half = cell.mean_pct, interval_pct(cell.means_pct) or 0.0
+    """Draw each seed as a dot, the mean of the good ones, and its interval; return their height."""
+    good, doubtful = ([point.mean_pct or 0.0 for point in of] for of in (cell.ok, cell.suspect))
+    kinds.seeds(axes, x, good, doubtful, colour)
+    values, mean = [*good, *doubtful], kinds.mean_of(good)
     if mean is None:
         return max(values, default=0.0) + label / 2
-    axes.hlines(mean, x - 0.3, x + 0.3, color=colour, linewidth=2.2, zorder=4)
-    if half:
-        axes.errorbar(x + 0.38, mean, yerr=half, color=colour, capsize=2, linewidth=1.4, zorder=4)
-    reach = (min(*values, mean - half), max(*values, mean + half))
-    return _value(axes, x, mean, reach, label, style.INK) + label / 2
+    reach = (min(*values, mean.value - mean.half), max(*values, mean.value + mean.half))
+    return _value(axes, x, mean.value, reach, label, style.INK) + label / 2
 
 
 def _value(axes: Axes, x: int, value: float, reach: tuple[float, float], label: float, colour: str) -> float:
@@ -233,23 +207,6 @@ def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum:
     return foot + (0.3 + len(lines)) * _LABEL * optimum
 
 
-def _key(panel: Panel) -> list[str]:
-    """Return how to read the marks if there are several seeds."""
-    if len(panel.seeds) < 2:
-        return []
-    good = max(len(panel.cell(count).ok) for count in panel.subflows)
-    spread = "; whisker: 95 % interval" if good >= MIN_SEEDS_FOR_INTERVAL else ""
-    return [f"Dots: seeds; line: mean{spread}."]
-
-
-_RANK_HEIGHT_IN = 2.9
-
-
-def draw_rank(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; lower bounds of `GOODPUT_PCT_MIN` are drawn."""
-    return saving.draw_panels("rank", inputs, lambda panel: _rank_chart(panel, inputs.levels))
-
-
 def rank_finding(panel: Panel) -> str:
     """Return the title: the share of the slowest of all flows under the most subflows and under TCP."""
     good = {n: [p for p in panel.cell(n).ok if p.flows_pct] for n in panel.subflows}
@@ -258,14 +215,16 @@ def rank_finding(panel: Panel) -> str:
     of = "% of optimal" if math.isclose(panel.optimum_pct, 100) else "%"
     tcp = slowest.pop(1, None)
     if not slowest:
-        return "Goodput of every flow" if tcp is None else f"TCP's slowest flow{whose} gets {tcp:.0f} {of}"
+        return "" if tcp is None else f"TCP's slowest flow{whose} gets {tcp:.0f} {of}"
     most = max(slowest)
     mptcp = f"With {most} subflows the slowest flow{whose} gets {slowest[most]:.0f} {of}"
     return mptcp if tcp is None else f"{mptcp}, with TCP {tcp:.0f} %"
 
 
-def _rank_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    bounds = style.levels_of(panel, levels, GOODPUT_PCT_MIN)
+@saving.per_panel()
+def rank(panel: Panel, inputs: Inputs) -> Figure | None:
+    """Draw the goodput of every flow, with published lower bounds."""
+    bounds = style.levels_of(panel, inputs.levels, GOODPUT_PCT_MIN)
     beside = [level for level in bounds if level.relation == ">="]
     cells = {count: panel.cell(count) for count in panel.subflows}
     curves = ranks.each_pooled(
@@ -273,23 +232,22 @@ def _rank_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     )
     if not curves:
         return None
-    sheet = Sheet((_RANK_HEIGHT_IN, 1))
+    sheet = Sheet((2.9, 1))
     axes = sheet.axes[0][0]
     most = max(panel.subflows)
     ranks.bands(axes, curves, most)
     handles = [ranks.line(axes, curve, count, most, not cells[count].ok) for count, curve in curves.items()]
-    published = [_rank_level(axes, level, panel) for level in beside]
+    published = [
+        _level(axes, level, panel, [0, 100], [level.value] * 2, "every flow of {} " + level.bound)
+        for level in beside
+    ]
     style.percent_axis(axes, max(curve.values[-1] for curve in curves.values()), panel.optimum_pct)
     ranks.axis(axes, axis_labels.FLOWS)
     axes.set_ylabel(axis_labels.relative_goodput(panel))
     gaps = {count: cell.gap or "no flows" for count, cell in cells.items() if count not in curves}
-    subtitle = style.subtitle(panel, "goodput of every flow")
-    words = Text(rank_finding(panel), subtitle, _rank_caption(panel, curves, beside), style.absences(gaps))
-    return sheet.finish(words, handles, published)
-
-
-def _rank_caption(panel: Panel, curves: Mapping[int, ranks.Ranks], beside: Sequence[Level]) -> Caption:
-    return Caption(
+    return sheet.finish(
+        rank_finding(panel) or inputs.title,
+        style.subtitle(panel, "goodput of every flow"),
         style.parameters(panel),
         [
             *style.doubts(panel.points),
@@ -297,34 +255,26 @@ def _rank_caption(panel: Panel, curves: Mapping[int, ranks.Ranks], beside: Seque
             style.definition(panel),
             *style.sources(beside),
         ],
+        handles,
+        published,
+        gaps=style.absences(gaps),
     )
 
 
-def _rank_level(axes: Axes, level: Level, panel: Panel) -> Line2D:
-    """Draw a published lower bound of all flows as a dashed line."""
-    cited, transport = level.cited(panel.spec.topology.k), style.transport(level.subflows)
-    words = f"{cited}: every flow of {transport} {level.bound}"
+def _level(
+    axes: Axes, level: Level, panel: Panel, x: Sequence[float], y: Sequence[float], words: str
+) -> Artist:
+    """Draw a published bound as a dashed line; return its legend, which has `words` on the transport."""
+    text = words.format(style.transport(level.subflows))
     (line,) = axes.plot(
-        [0, 100],
-        [level.value, level.value],
-        color="black",
-        linestyle=style.PUBLISHED_DASH,
-        linewidth=1.2,
-        zorder=2,
-        label=words,
-    )
+        x, y, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
+        label=f"{level.cited(panel.spec.topology.k)}: {text}",
+    )  # fmt: skip
     return line
 
 
-_LINKS_HEIGHT_IN, _LAYER_HEIGHT_IN = 2.5, 1.05
 _LAYER_TITLES = {"host-edge": "host links", "edge-agg": "edge-aggr.", "agg-core": "aggr.-core"}
 Curves = Mapping[int, ranks.Ranks]
-
-
-def draw_link_utilisation(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of `LINKS_BUSY_PCT` and
-    `LINKS_UNUSED_PCT` are drawn."""
-    return saving.draw_panels("link_utilisation", inputs, lambda panel: _links_chart(panel, inputs.levels))
 
 
 def share_pct(curve: ranks.Ranks, *, above: float) -> float:
@@ -340,25 +290,30 @@ def links_finding(panel: Panel) -> str:
     above = {n: share_pct(curve, above=BUSY_LINK_PCT) for n, curve in curves.items()}
     tcp = above.pop(1, None)
     if not above:
-        alone = f"With TCP {tcp:.0f} % of links are above half load" if tcp is not None else ""
-        return alone or "Utilisation of every link"
+        return f"With TCP {tcp:.0f} % of links are above half load" if tcp is not None else ""
     most = max(above)
     mptcp = f"With {most} subflows {above[most]:.0f} % of links are above half load"
     return mptcp if tcp is None else f"{mptcp}, with TCP {tcp:.0f} %"
 
 
-def _links_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+@saving.per_panel()
+def link_utilisation(panel: Panel, inputs: Inputs) -> Figure | None:
+    """Draw the links between switches, and small charts of each layer, with published shares of them."""
     points = {n: panel.best(n) for n in panel.subflows}
     curves = ranks.each_pooled({n: _utilisations(of) for n, of in points.items()})
     if not curves:
         return None
     layers = list(dict.fromkeys(link_layer(port) for of in points.values() for p in of for port in p.ports))
     several = len(layers) > 1
-    sheet = Sheet((_LINKS_HEIGHT_IN, 1), *([(_LAYER_HEIGHT_IN, len(layers))] if several else []))
+    sheet = Sheet((2.5, 1), *([(1.05, len(layers))] if several else []))
     axes = sheet.axes[0][0]
     ranks.bands(axes, curves, max(panel.subflows))
     handles = _lines(axes, panel, curves)
-    published = [_links_level(axes, level, panel) for level in _beside(panel, levels)]
+    beside = [
+        level
+        for quantity in (LINKS_BUSY_PCT, LINKS_UNUSED_PCT)
+        for level in style.levels_of(panel, inputs.levels, quantity)
+    ]
     which = "links between switches" if several else "links"
     count = max(len(curve.values) // curve.seeds for curve in curves.values())
     axes.set_xlabel(f"{count} {which}, least used first (%)")
@@ -370,9 +325,24 @@ def _links_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
         small.set_yticks([0, 50, 100])
         small.tick_params(labelleft=small is sheet.axes[1][0])
     gaps = {n: panel.absence(n) or "no ports" for n in panel.subflows if n not in curves}
-    subtitle = style.subtitle(panel, "utilisation of every link")
-    words = Text(links_finding(panel), subtitle, _links_caption(panel, curves, levels), style.absences(gaps))
-    return sheet.finish(words, handles, published)
+    unused = [
+        f"{style.transport(n)}: {100 - share_pct(curve, above=UNUSED_LINK_PCT):.0f} %"
+        for n, curve in curves.items()
+    ]
+    return sheet.finish(
+        links_finding(panel) or inputs.title,
+        style.subtitle(panel, "utilisation of every link"),
+        style.parameters(panel),
+        [
+            *style.doubts(panel.points),
+            *ranks.note(curves.values(), "links", shaded=True),
+            f"Links below {UNUSED_LINK_PCT:g} %: {', '.join([unused[0], *unused[1:][-1:]])}.",
+            *style.sources(beside),
+        ],
+        handles,
+        [_links_level(axes, level, panel) for level in beside],
+        gaps=style.absences(gaps),
+    )
 
 
 def _utilisations(points: Sequence[Point], layer: str = "") -> list[list[float]]:
@@ -398,46 +368,10 @@ def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
     return lines
 
 
-def _beside(panel: Panel, levels: Sequence[Level]) -> list[Level]:
-    return [
-        level
-        for quantity in (LINKS_BUSY_PCT, LINKS_UNUSED_PCT)
-        for level in style.levels_of(panel, levels, quantity)
-    ]
-
-
-def _links_level(axes: Axes, level: Level, panel: Panel) -> Line2D:
-    """Draw a published share of the links as a dashed line, where the curve must rise from 0."""
+def _links_level(axes: Axes, level: Level, panel: Panel) -> Artist:
+    """Draw a published share of the links where the curve must rise from 0."""
     unused = level.quantity == LINKS_UNUSED_PCT
     x = [level.value] * 2 if unused else [100 - level.value, 100]
     y = [0, BUSY_LINK_PCT / 2] if unused else [BUSY_LINK_PCT] * 2
     what = "unused" if unused else f"above {BUSY_LINK_PCT:g} %"
-    whose = style.transport(level.subflows)
-    words = f"{level.cited(panel.spec.topology.k)}: {level.bound} of links {what} with {whose}"
-    (line,) = axes.plot(
-        x,
-        y,
-        color="black",
-        linestyle=style.PUBLISHED_DASH,
-        linewidth=1.5,
-        zorder=5,
-        label=words,
-    )
-    return line
-
-
-def _links_caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> Caption:
-    unused = [
-        f"{style.transport(n)}: {100 - share_pct(curve, above=UNUSED_LINK_PCT):.0f} %"
-        for n, curve in curves.items()
-    ]
-    ends = [unused[0], *unused[1:][-1:]]
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts(panel.points),
-            *ranks.note(curves.values(), "links", shaded=True),
-            f"Links below {UNUSED_LINK_PCT:g} %: {', '.join(ends)}.",
-            *style.sources(_beside(panel, levels)),
-        ],
-    )
+    return _level(axes, level, panel, x, y, f"{level.bound} of links {what} with {{}}")

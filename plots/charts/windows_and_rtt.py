@@ -12,10 +12,8 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,11 +23,11 @@ from matplotlib.ticker import MaxNLocator
 from analysis.quantities import ONE_WAY_S_MAX
 from engines.registry import SIMULATED_HOSTS
 from model.result import FlowRow, Table
-from plots.data import Inputs, Level, Panel, Point, Selection
-from plots.shared import axis_labels, saving, style
-from plots.shared.sheet import Caption, Sheet, Text
+from plots.data import Inputs, Panel, Point
+from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.kinds import Floats
+from plots.shared.sheet import Sheet
 
-_CWND_HEIGHT_IN = 1.2
 _MAX_COLUMNS, _MAX_SAMPLES = 2, 160
 
 
@@ -41,11 +39,6 @@ class FlowWindows:
     flows: dict[str, FlowRow]
     sockets: Table
     mean_pkts: float
-
-
-def draw_cwnd(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`."""
-    return saving.draw_panels("cwnd", inputs, _cwnd_chart)
 
 
 def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:
@@ -71,35 +64,42 @@ def windows(point: Point) -> FlowWindows | None:
     )
 
 
-def _cwnd_chart(panel: Panel) -> Figure | None:
+@saving.per_panel()
+def cwnd(panel: Panel, _: Inputs) -> Figure | None:
     picked = panel.first_of_each(_MAX_COLUMNS, windows)
     columns = picked.items
     if not columns:
         return None
-    kinds = max((list(column.flows) for column in columns), key=len)
-    sheet = Sheet(*[(_CWND_HEIGHT_IN, len(columns))] * len(kinds))
-    for row, kind in zip(sheet.axes, kinds, strict=True):
+    names = max((list(column.flows) for column in columns), key=len)
+    sheet = Sheet(*[(1.2, len(columns))] * len(names))
+    for row, name in zip(sheet.axes, names, strict=True):
         for axes, column in zip(row, columns, strict=True):
-            _flow(axes, column, kind)
+            _flow(axes, column, name)
             axes.tick_params(labelbottom=row is sheet.axes[-1])
         row[0].set_ylabel(axis_labels.CWND, fontsize=8.5)
     for column, of_column in zip(columns, zip(*sheet.axes, strict=True), strict=True):
-        _cwnd_scale(of_column)
+        top = max(4.0, *(float(axes.dataLim.y1) for axes in of_column))
+        for axes in of_column:  # one scale, to compare the flows of a transport
+            axes.set_ylim(0, 1.05 * top)
+            axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         of_column[0].set_title(f"{style.name(column.point)}\n{of_column[0].get_title(loc='left')}")
         of_column[-1].set_xlabel(axis_labels.SECONDS)
-    mean = [(column.point, f"{column.mean_pkts:.0f} packets") for column in columns]
-    title = f"Mean congestion window: {style.with_transports(mean)}"
-    subtitle = style.subtitle(panel, "congestion windows")
-    words = Text(title, subtitle, _cwnd_caption(panel, picked), style.absences(picked.gaps))
-    return sheet.finish(words, _cwnd_legend(columns))
-
-
-def _cwnd_scale(column: Sequence[Axes]) -> None:
-    """Set one scale for all flows of a transport, to compare them."""
-    top = max(4.0, *(float(axes.dataLim.y1) for axes in column))
-    for axes in column:
-        axes.set_ylim(0, 1.05 * top)
-        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    points = [column.point for column in columns]
+    mean = style.with_transports([(column.point, f"{column.mean_pkts:.0f} packets") for column in columns])
+    subflows = max(point.subflows for point in points)
+    keys = {0: "TCP, or first subflow", 1: "second", subflows - 1: "last"} if subflows > 1 else {}
+    return sheet.finish(
+        f"Mean congestion window: {mean}",
+        style.subtitle(panel, "congestion windows"),
+        style.parameters(panel),
+        [
+            *style.doubts(points),
+            *style.choice(panel, points, picked.left_out),
+            "Seconds count from the opening of the measured window.",
+        ],
+        [Line2D([], [], color=_colour(n, subflows), label=words) for n, words in keys.items()],
+        gaps=style.absences(picked.gaps),
+    )
 
 
 def _flow(axes: Axes, column: FlowWindows, kind: str) -> None:
@@ -130,42 +130,50 @@ def _colour(subflow: int, subflows: int) -> str:
     return style.colour(subflow + 1, subflows)
 
 
-def _cwnd_legend(columns: Sequence[FlowWindows]) -> list[Line2D]:
-    subflows = max(column.point.subflows for column in columns)
-    names = {0: "TCP, or first subflow", 1: "second", subflows - 1: "last"} if subflows > 1 else {}
-    return [Line2D([], [], color=_colour(n, subflows), label=label) for n, label in names.items()]
-
-
-def _cwnd_caption(panel: Panel, picked: Selection[FlowWindows]) -> Caption:
-    points = [column.point for column in picked.items]
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts(points),
-            *style.choice(panel, points, picked.left_out),
-            "Seconds count from the opening of the measured window.",
-        ],
-    )
-
-
-_SIMULATED_PINGS = "Pings: the time of a small packet if no queue had changed meanwhile."
-_RTT_HEIGHT_IN = 1.5
 _MAX_ROWS, _MAX_FLOWS = 3, 160
 _LOG_FROM = 20
 """The axis is logarithmic from this ratio of the slowest flow's mean to the fastest's on."""
-Floats = npt.NDArray[np.float64]
 
 
-def draw_rtt(inputs: Inputs) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of `ONE_WAY_S_MAX`, which
-    round trips exceed, too."""
-    return saving.draw_panels("rtt", inputs, lambda panel: _rtt_chart(panel, inputs.levels))
-
-
-def finding(rows: Sequence[Point]) -> str:
-    """Return the title: the mean flow's RTT under each transport shown."""
+@saving.per_panel()
+def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
+    """Draw levels of `ONE_WAY_S_MAX`, which round trips exceed, too."""
+    picked = panel.first_of_each(_MAX_ROWS, lambda point: point if _mean_ms(point) else None)
+    rows = picked.items
+    if not rows:
+        return None
+    sheet = Sheet(*[(1.5, 1)] * len(rows))
+    log, full = _unlike(rows), panel.full_queue_ms
+    found = [] if panel.spec.link.queue_pkts else style.levels_of(panel, inputs.levels, ONE_WAY_S_MAX)
+    for (axes,), point in zip(sheet.axes, rows, strict=True):
+        _row(axes, point, max(panel.subflows), log)
+        for level in found:
+            if level.subflows == point.subflows:
+                style.published_line(axes, 1000 * level.value)
+    _rtt_scale(kinds.every(sheet.axes), log, panel)
+    sheet.axes[-1][0].set_xlabel("rank of flow, shortest to longest mean RTT")
     means = [(row, style.milliseconds(mean)) for row in rows for mean in _mean_ms(row)]
-    return f"Mean RTT: {style.with_transports(means)}"
+    keys = style.published_key(found, panel)
+    for key in keys:
+        key.set_label(f"{key.get_label()}: longest delay one way, at least")
+    simulated = panel.spec.engine in SIMULATED_HOSTS
+    thinned = any(len(point.flows) > _MAX_FLOWS for point in rows)
+    return sheet.finish(
+        f"Mean RTT: {style.with_transports(means)}",
+        style.subtitle(panel, "round-trip time of every flow"),
+        style.parameters(panel),
+        [
+            *style.doubts(rows),
+            f"Dotted: what one full queue adds, {style.milliseconds(full)}." if full else "",
+            "Pings: the time of a small packet if no queue had changed meanwhile." if simulated else "",
+            *style.choice(panel, rows, picked.left_out),
+            "Deviations are drawn upwards only." if log else "",
+            f"{_MAX_FLOWS} of the flows, evenly spaced in rank, are drawn." if thinned else "",
+        ],
+        _rtt_legend(rows),
+        keys,
+        gaps=style.absences(picked.gaps),
+    )
 
 
 def _mean_ms(point: Point) -> list[float]:
@@ -175,34 +183,6 @@ def _mean_ms(point: Point) -> list[float]:
         if known:
             return [statistics.fmean(known)]
     return []
-
-
-def _rtt_chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    picked = panel.first_of_each(_MAX_ROWS, lambda point: point if _mean_ms(point) else None)
-    rows = picked.items
-    if not rows:
-        return None
-    sheet = Sheet(*[(_RTT_HEIGHT_IN, 1)] * len(rows))
-    log = _unlike(rows)
-    found = [] if panel.spec.link.queue_pkts else style.levels_of(panel, levels, ONE_WAY_S_MAX)
-    for (axes,), point in zip(sheet.axes, rows, strict=True):
-        _row(axes, point, max(panel.subflows), log)
-        for level in found:
-            if level.subflows == point.subflows:
-                style.published_line(axes, 1000 * level.value)
-    every = [axes for row in sheet.axes for axes in row]
-    _rtt_scale(every, log, panel)
-    every[-1].set_xlabel("rank of flow, shortest to longest mean RTT")
-    subtitle = style.subtitle(panel, "round-trip time of every flow")
-    words = Text(finding(rows), subtitle, _rtt_caption(panel, picked, log), style.absences(picked.gaps))
-    return sheet.finish(words, _rtt_legend(rows), _one_way(style.published_key(found, panel)))
-
-
-def _one_way(keys: Sequence[Line2D]) -> list[Line2D]:
-    """Say in the legend that the published delay is of one way."""
-    for key in keys:
-        key.set_label(f"{key.get_label()}: longest delay one way, at least")
-    return list(keys)
 
 
 def _unlike(rows: Sequence[Point]) -> bool:
@@ -293,19 +273,3 @@ def _rtt_legend(rows: Sequence[Point]) -> list[Artist]:
         *([pings] if any(not math.isnan(flow.ping_ms_mean) for flow in flows) else []),
         *([lost] if any(0 < flow.pings_sent == flow.pings_lost for flow in flows) else []),
     ]
-
-
-def _rtt_caption(panel: Panel, picked: Selection[Point], log: bool) -> Caption:
-    thinned = any(len(point.flows) > _MAX_FLOWS for point in picked.items)
-    full = panel.full_queue_ms
-    return Caption(
-        style.parameters(panel),
-        [
-            *style.doubts(picked.items),
-            *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
-            *([_SIMULATED_PINGS] if panel.spec.engine in SIMULATED_HOSTS else []),
-            *style.choice(panel, picked.items, picked.left_out),
-            *(["Deviations are drawn upwards only."] if log else []),
-            *([f"{_MAX_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
-        ],
-    )

@@ -67,7 +67,7 @@ def bands(axes: Axes, curves: Mapping[int, Ranks], most: int) -> None:
     more bands none could be told from another."""
     for count in _banded(curves):
         ranks = curves[count]
-        shown = np.unique(np.linspace(0, len(ranks.values) - 1, style.MOST_POINTS).round().astype(int))
+        shown = style.thinned(len(ranks.values))
         axes.fill_between(
             ranks.x_pct[shown], ranks.low[shown], ranks.high[shown], color=style.colour(count, most),
             alpha=_BAND_ALPHA, lw=0, zorder=2,

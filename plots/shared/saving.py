@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +17,13 @@ from matplotlib.figure import Figure
 
 from common import files
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, overrides_of, panels
+from plots.data import Inputs, Panel, Point, overrides_of, panels
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
 
 Drawn = TypeVar("Drawn")
+Drawing = Callable[[Inputs], list[Path]]
+"""Draws a chart; returns the files written."""
 FORMATS = ("svg", "pdf", "png")
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
@@ -32,42 +34,60 @@ _GEOMETRY = re.compile(r'\b(?:d|x|y|transform|points|width|height)="[^"]*\.\d\d\
 _LONG_FRACTION = re.compile(r"(\.\d\d)\d+")
 
 
-def draw_panels(
-    chart: str,
+def draw_groups(
     inputs: Inputs,
-    drawn: Callable[[Panel], Figure | None],
-    of: Sequence[Panel] | None = None,
-) -> list[Path]:
-    """Draw one chart for each panel in `of`, or for each setting (k, topology, workload, ...) of the points;
-    return the files written.
-
-    `drawn` makes a panel's figure, or None where the panel has nothing to show. Raises StoreError when the
-    folder cannot be written.
-    """
-    shown = panels(inputs.points, inputs.expected) if of is None else of
-    return draw_each(chart, [(panel.spec, panel) for panel in shown], inputs.out, drawn)
-
-
-def draw_each(
-    chart: str,
     of: Sequence[tuple[RunSpec, Drawn]],
-    out: Path,
-    drawn: Callable[[Drawn], Figure | None],
-    named: PartOf = place,
+    drawn: Callable[[Drawn, Inputs], Figure | None],
+    named: PartOf | None = place,
+    suffix: Callable[[Drawn], str] = lambda _: "",
 ) -> list[Path]:
-    """Draw one chart for each pair in `of`: the setting that names the files, and the item to draw.
+    """Draw one chart for each group and return the files written. Raises StoreError when the folder cannot be
+    written.
 
-    Names also have what overrides the settings of the figure, where the item has `points`. Return the files
-    written; `drawn` and errors are as in `draw_panels`.
+    A group is the setting that names its files (`named`, with `suffix` at the end) and the item to draw;
+    without `named` the only file has the chart's name. Names also have what overrides the settings of the
+    figure, where the item has `points`. `drawn` makes a figure, or None where an item has nothing to show.
     """
+    stems = [inputs.chart] * len(of)
+    if named is not None:
+        overrides = [overrides_of(getattr(item, "points", ())) for _, item in of]
+        stems = file_stems(inputs.chart, [spec for spec, _ in of], named, overrides)
     paths: list[Path] = []
-    overrides = [overrides_of(getattr(item, "points", ())) for _, item in of]
-    stems = file_stems(chart, [spec for spec, _ in of], named, overrides)
     for (_, item), stem in zip(of, stems, strict=True):
         with style.look():
-            figure = drawn(item)
-            paths += save(figure, out, stem) if figure else []
+            figure = drawn(item, inputs)
+            paths += save(figure, inputs.out, stem + suffix(item)) if figure else []
     return paths
+
+
+def per_group(
+    groups: Callable[[Inputs], Iterable[tuple[RunSpec, Drawn]]],
+    named: PartOf | None = place,
+    suffix: Callable[[Drawn], str] = lambda _: "",
+) -> Callable[[Callable[[Drawn, Inputs], Figure | None]], Drawing]:
+    """Return a decorator that makes a chart of a function that draws one group; see `draw_groups`."""
+
+    def decorated(drawn: Callable[[Drawn, Inputs], Figure | None]) -> Drawing:
+        return lambda inputs: draw_groups(inputs, list(groups(inputs)), drawn, named, suffix)
+
+    return decorated
+
+
+def per_panel(
+    ignoring: Sequence[str] = (),
+    where: Callable[[Point], bool] = lambda _: True,
+    made: Callable[[Panel], Panel] = lambda panel: panel,
+    apart: Callable[[Point], object] = lambda _: None,
+    prepared: Callable[[Inputs], Inputs] = lambda inputs: inputs,
+) -> Callable[[Callable[[Panel, Inputs], Figure | None]], Drawing]:
+    """Return a decorator as `per_group` does, of charts of points that differ at most in subflows, seed and
+    the fields `ignoring`, and for which `apart` returns the same."""
+
+    def groups(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
+        of = panels(filter(where, prepared(inputs).points), inputs.expected, ignoring, apart)
+        return [(panel.spec, panel) for panel in map(made, of)]
+
+    return per_group(groups)
 
 
 def save(figure: Figure, directory: Path, stem: str) -> list[Path]:

@@ -44,38 +44,6 @@ _LEGEND: Any = {  # Any: matplotlib types the places as one long Literal
 }
 
 
-@dataclass(frozen=True)
-class Caption:
-    """The text below a chart, at most two lines.
-
-    `settings` are short phrases on how the points were run, `notes` sentences, both with the most important
-    first. Where there is no room the last two settings give way, then notes from the last on; the first
-    note stays.
-    """
-
-    settings: Sequence[str]
-    notes: Sequence[str] = ()
-
-    def shorter(self) -> Iterator[str]:
-        """Yield the whole text, then shorter ones."""
-        settings, notes = list(self.settings), list(self.notes)
-        for kept in range(len(notes), 0, -1):
-            for left_out in (0, 1, 2) if kept == len(notes) else (2,):
-                yield _text(settings[: max(1, len(settings) - left_out)], notes[:kept])
-        for count in range(len(settings), -1, -1):
-            yield _text(settings[:count], notes[:1])
-
-
-@dataclass(frozen=True)
-class Text:
-    """The words of a chart: the finding, what is plotted, the caption, and why points are missing."""
-
-    title: str
-    subtitle: str
-    caption: Caption
-    gaps: str = ""
-
-
 @functools.cache
 def _measuring() -> RendererAgg:
     return RendererAgg(1, 1, DPI)  # type: ignore[no-untyped-call]
@@ -113,15 +81,30 @@ class Sheet:
             for height, columns in rows
         ]
 
-    def finish(self, text: Text, *legends: Sequence[Artist]) -> Figure:
-        """Place everything, each of the `legends` in its own rows; return the figure, as high as it needs."""
+    def finish(
+        self,
+        title: str,
+        subtitle: str,
+        settings: Sequence[str],
+        notes: Sequence[str],
+        *legends: Sequence[Artist],
+        gaps: str = "",
+    ) -> Figure:
+        """Place everything, each of the `legends` in its own rows; return the figure, as high as it needs.
+
+        `title` is the finding, `subtitle` what is plotted, `gaps` why points are missing. The caption has at
+        most two lines: `settings` are short phrases on how the points were run, `notes` sentences, both with
+        the most important first. Where there is no room the last two settings give way, then notes from the
+        last on; the first note stays.
+        """
         head: list[Words | Legend] = [
-            self._words([text.title], 11.5, style.INK, "bold"),
-            self._words([text.subtitle], 9.5, style.FAINT),
+            self._words([title], 11.5, style.INK, "bold"),
+            self._words([subtitle], 9.5, style.FAINT),
             *(self._legend(handles) for handles in legends if handles),
-            *([self._words([text.gaps], 8.5, style.FAINT)] if text.gaps else []),
+            *([self._words([gaps], 8.5, style.FAINT)] if gaps else []),
         ]
-        foot = self._words([self._fitting(text.caption)], _CAPTION_SIZE, style.FAINT)
+        caption = self._fitting(settings, list(filter(None, notes)))
+        foot = self._words([caption], _CAPTION_SIZE, style.FAINT)
         rooms = [[self._room(axes) for axes in row] for row in self.axes]
         rows_in = [
             (max(room.above for room in row), height, max(room.below for room in row))
@@ -151,10 +134,10 @@ class Sheet:
         axes.tick_params(length=3)
         return axes
 
-    def _fitting(self, caption: Caption) -> str:
+    def _fitting(self, settings: Sequence[str], notes: Sequence[str]) -> str:
         """Return as much of the caption as fits into `MAX_CAPTION_LINES`."""
         text = ""
-        for text in caption.shorter():
+        for text in _shorter(settings, notes):
             if self._fits(text):
                 return text
         cut = [f"{text[:end]} ..." for end in range(_CUT_BY, len(text) + 1, _CUT_BY)]
@@ -228,6 +211,15 @@ class Sheet:
             part.set_bbox_to_anchor(where, transform=self._figure.transFigure)
         else:
             part.set_position(where)
+
+
+def _shorter(settings: Sequence[str], notes: Sequence[str]) -> Iterator[str]:
+    """Yield the whole text of a caption, then shorter ones."""
+    for kept in range(len(notes), 0, -1):
+        for left_out in (0, 1, 2) if kept == len(notes) else (2,):
+            yield _text(settings[: max(1, len(settings) - left_out)], notes[:kept])
+    for count in range(len(settings), -1, -1):
+        yield _text(settings[:count], notes[:1])
 
 
 def _text(settings: Sequence[str], notes: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.colors import to_hex
@@ -108,6 +109,11 @@ def transport(subflows: int) -> str:
     return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
+def short_names(counts: Iterable[int]) -> list[str]:
+    """Return the names of transports on an axis: `TCP`, `4`."""
+    return ["TCP" if count == 1 else str(count) for count in counts]
+
+
 def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, doubt: bool) -> Line2D:
     """Draw the curve of a transport; return it as the legend entry.
 
@@ -115,7 +121,7 @@ def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: i
     `MOST_POINTS` evenly spaced ones are drawn, the first and last among them.
     """
     few = len(x) <= 20
-    shown = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).round().astype(int))
+    shown = thinned(len(x))
     (drawn,) = axes.plot(
         np.asarray(x)[shown],
         np.asarray(y)[shown],
@@ -129,6 +135,11 @@ def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: i
         zorder=3 + (count > 1),
     )
     return drawn
+
+
+def thinned(count: int) -> npt.NDArray[np.int64]:
+    """Return the places of at most `MOST_POINTS` of `count` values: both ends and evenly between."""
+    return np.unique(np.linspace(0, max(0, count - 1), min(count, MOST_POINTS)).round().astype(np.int64))
 
 
 def absences(why: Mapping[int, str]) -> str:
@@ -222,10 +233,11 @@ def queue_limit(queue_pkts: int) -> str:
     return f"queues of {queue_pkts} packets" if queue_pkts else "unbounded queues"
 
 
-def parameters(*of: Panel, congestion: str | None = None) -> list[str]:
+def parameters(*of: Panel, congestion: str | None = None, queues: bool = True) -> list[str]:
     """Return the settings for a caption, the most important first; where panels differ, the values of all.
-    `congestion` replaces the congestion control where a panel has several."""
-    each = zip(*(_parameters(panel, congestion) for panel in of), strict=True)
+    `congestion` replaces the congestion control where a panel has several; without `queues` their limit is
+    left out."""
+    each = zip(*(_parameters(panel, congestion, queues) for panel in of), strict=True)
     points = [point for panel in of for point in panel.points]
     return [*unlike(points), *(_all_of(list(dict.fromkeys(filter(None, values)))) for values in each)]
 
@@ -235,12 +247,12 @@ def _all_of(values: Sequence[str]) -> str:
     return " / ".join(values if len(values) <= 3 else [values[0], "...", values[-1]])
 
 
-def _parameters(panel: Panel, congestion: str | None) -> list[str]:
+def _parameters(panel: Panel, congestion: str | None, queues: bool) -> list[str]:
     spec = panel.spec
     n = f"n = {len(panel.seeds)}".replace(" ", "\N{NO-BREAK SPACE}")
     return [
         f"links of {spec.link.rate_mbps:g} Mb/s",
-        queue_limit(spec.link.queue_pkts) if not spec.link.queue_bytes else "",
+        queue_limit(spec.link.queue_pkts) if queues and not spec.link.queue_bytes else "",
         f"ECN from {panel.ecn_pkts} packets" if panel.ecn_pkts else "",
         f"{spec.seconds:g} s, {n}",
         _congestion(panel) if congestion is None else congestion,
@@ -354,11 +366,6 @@ def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
     return [Line2D([], [], color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, label=label)][
         : len(levels)
     ]
-
-
-def theory_key(name: str) -> list[Line2D]:
-    """Return the legend entry of expected values."""
-    return [Line2D([], [], color="black", ls=PUBLISHED_DASH, lw=1.3, label=f"theory: {name}")]
 
 
 def halo() -> list[AbstractPathEffect]:

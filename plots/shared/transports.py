@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
 
 from model import transports
 from model.result import Status
-from plots.data import TRANSPORT, Inputs, Panel, Point, panels
-from plots.shared import saving
+from plots.data import TRANSPORT, Panel, Point
+from plots.shared.kinds import Look
 
-
-def draw_joined(chart: str, inputs: Inputs, drawn: Callable[[Panel], Figure | None]) -> list[Path]:
-    """Draw one chart for all points that differ at most in transport and marking; return the files."""
-    of = panels(inputs.points, inputs.expected, (*TRANSPORT, "link.ecn_pkts"))
-    return saving.draw_each(chart, [(panel.spec, panel) for panel in of], inputs.out, drawn)
+JOINED = (*TRANSPORT, "link.ecn_pkts")
+"""Fields in which points of one chart may differ."""
 
 
 def by_transport(panel: Panel) -> list[list[Point]]:
@@ -35,15 +28,16 @@ def by_transport(panel: Panel) -> list[list[Point]]:
 
 def label(point: Point) -> str:
     """Return `TCP, drop-tail`, `TCP DCTCP, ECN`."""
-    name = transports.transport(point.cc, point.subflows, point.spec.routing)
-    return (
-        f"{name}, {'ECN' if point.spec.link.ecn_pkts else 'drop-tail'}{' (suspect)' if point.suspect else ''}"
-    )
+    return look(point).label
 
 
-def colour(point: Point) -> str:
-    """Return the algorithm's colour; lighter for plain TCP with ECN, to set it apart from drop-tail."""
-    name = point.algorithm
-    own = transports.look(name).colour
-    red, green, blue = ((1 + part) / 2 for part in to_rgb(own))
-    return to_hex((red, green, blue)) if point.spec.link.ecn_pkts and name == transports.TCP else own
+def look(point: Point) -> Look:
+    """Return the look of the point's transport; lighter for plain TCP with ECN, to set it apart from
+    drop-tail."""
+    ecn, name = bool(point.spec.link.ecn_pkts), point.algorithm
+    colour = transports.look(name).colour
+    if ecn and name == transports.TCP:
+        red, green, blue = ((1 + part) / 2 for part in to_rgb(colour))
+        colour = to_hex((red, green, blue))
+    title = transports.transport(point.cc, point.subflows, point.spec.routing)
+    return Look(f"{title}, {'ECN' if ecn else 'drop-tail'}", colour, "").doubted(point.suspect)

@@ -11,7 +11,7 @@ import pytest
 from analysis.quantities import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from model.result import FlowRow, PortRow, Status
 from plots.charts import bottleneck_shares
-from plots.data import Inputs, Level, Point, panels
+from plots.data import Level, Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
@@ -63,12 +63,12 @@ def test_all_algorithms_share_a_chart_with_theory(
 
 def test_shares_are_pooled_over_replicas_and_seeds() -> None:
     seeds = [changed(of_replicas("lia"), seed=seed) for seed in (1, 2)]
-    spots = bottleneck_shares.spots_of([bottleneck_shares.Series(panel) for panel in panels(seeds)])
-    assert len(spots["lia", 4].values) == 12
-    assert spots["lia", 4].mean == pytest.approx(50)
-    assert 0 < spots["lia", 4].half < 2
+    shares = bottleneck_shares.shares_of([bottleneck_shares.Series(panel) for panel in panels(seeds)])
+    assert len(shares["lia", 4].values) == 12
+    assert shares["lia", 4].mean.value == pytest.approx(50)
+    assert 0 < shares["lia", 4].mean.half < 2
 
 
 def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
-    (path,) = bottleneck_shares.draw_share(Inputs([of_replicas("lia", count=5)], tmp_path))
+    (path,) = CHARTS["share"].draw([of_replicas("lia", count=5)], tmp_path)
     assert "interval" not in words_of(path)

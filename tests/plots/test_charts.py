@@ -13,8 +13,9 @@ import pytest
 
 from common.errors import StoreError
 from model.result import Status
-from plots.charts.throughput import draw_rank, draw_throughput, rank_finding, throughput_finding
-from plots.data import Inputs, Point, interval_pct, panels
+from plots.charts.throughput import rank_finding, throughput_finding
+from plots.data import Point, interval_pct, panels
+from plots.registry import CHARTS
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
@@ -40,22 +41,22 @@ CASES: dict[str, list[Point]] = {
 }
 
 
-UNMEASURED = {draw_rank: {"all failed", "no flow table"}}
+UNMEASURED = {"rank": {"all failed", "no flow table"}}
 """Cases without a number that a chart could show."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
-    for draw in (draw_throughput, draw_rank):
-        paths = draw(Inputs(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS))
-        assert len(paths) == (case not in UNMEASURED.get(draw, set()))
+    for name in ("throughput", "rank"):
+        paths = CHARTS[name].draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
+        assert len(paths) == (case not in UNMEASURED.get(name, set()))
         assert all("FatTree k=" in words_of(path) for path in paths)
 
 
 @pytest.mark.usefixtures("every_format")
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
-    for draw in (draw_throughput, draw_rank):
-        paths = draw(Inputs(CASES["every status"], tmp_path, expected=ALL))
+    for name in ("throughput", "rank"):
+        paths = CHARTS[name].draw(CASES["every status"], tmp_path, expected=ALL)
         assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
         starts = [path.read_bytes()[:5] for path in paths]
         assert starts == [b"<?xml", b"%PDF-", b"\x89PNG\r"]
@@ -65,8 +66,7 @@ def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
 def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
     """No id occurs in two charts, and words are text, not outlines."""
     svgs = [
-        draw(Inputs(CASES["every status"], tmp_path, expected=ALL))[0]
-        for draw in (draw_throughput, draw_rank)
+        CHARTS[name].draw(CASES["every status"], tmp_path, expected=ALL)[0] for name in ("throughput", "rank")
     ]
     ids = [element.get("id") for svg in svgs for element in ElementTree.parse(svg).iter()]
     named = [one for one in ids if one]
@@ -79,11 +79,11 @@ def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
     text = words_of(
-        draw_throughput(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0]
+        CHARTS["throughput"].draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0]
     )
     for words in ("missing", "failed", "SIGCOMM'11 (k=8)", "< 50 %", "about 95 %", "reason of suspect"):
         assert words in text, words
-    text = words_of(draw_rank(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
+    text = words_of(CHARTS["rank"].draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
         assert words in text, words
 
@@ -91,7 +91,7 @@ def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -
 def test_published_levels_belong_to_their_topology(tmp_path: Path) -> None:
     for topology, shown in (("fat_tree", True), ("dual_homed_fat_tree", False)):
         points = [changed(point(1), topology=topology)]
-        (path,) = draw_throughput(Inputs(points, tmp_path / topology, levels=SIGCOMM11_LEVELS))
+        (path,) = CHARTS["throughput"].draw(points, tmp_path / topology, levels=SIGCOMM11_LEVELS)
         assert ("SIGCOMM" in words_of(path)) == shown
 
 
@@ -120,13 +120,13 @@ def test_the_title_of_a_rank_chart_has_the_slowest_flow_of_all_seeds(tmp_path: P
     slowest = {n: min(min(p.flows_pct) for p in points if p.subflows == n) for n in (1, 8)}
     shown = [int(number) for number in re.findall(r"(\d+) %", rank_finding(panel))]
     assert shown == [round(slowest[8]), round(slowest[1])]
-    assert "all 48 flows of 3 seeds" in words_of(draw_rank(Inputs(points, tmp_path))[0])
+    assert "all 48 flows of 3 seeds" in words_of(CHARTS["rank"].draw(points, tmp_path)[0])
 
 
 def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
-    first = [path.read_bytes() for path in draw_throughput(Inputs(CASES["one seed"], tmp_path))[:2]]
-    again = [path.read_bytes() for path in draw_throughput(Inputs(CASES["one seed"], tmp_path))[:2]]
+    first = [path.read_bytes() for path in CHARTS["throughput"].draw(CASES["one seed"], tmp_path)[:2]]
+    again = [path.read_bytes() for path in CHARTS["throughput"].draw(CASES["one seed"], tmp_path)[:2]]
     assert first == again and dict(mpl.rcParams) == before
 
 
@@ -134,4 +134,4 @@ def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(StoreError, match=f"{blocked}.*--results"):
-        draw_throughput(Inputs([point(1)], blocked))
+        CHARTS["throughput"].draw([point(1)], blocked)

@@ -9,9 +9,9 @@ import pytest
 
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
-from plots.charts import congestion_controls
-from plots.charts.congestion_controls import cells_of, comparisons, retransmitted_pct
-from plots.data import Inputs, Point, panels
+from plots.charts.congestion_controls import AlgorithmComparison, cells_of, comparisons, retransmitted_pct
+from plots.data import Point, panels
+from plots.registry import CHARTS
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
@@ -47,9 +47,7 @@ CASES: dict[str, list[Point]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
-    (path,) = congestion_controls.draw_by_congestion_control(
-        Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS)
-    )
+    (path,) = CHARTS["by_congestion_control"].draw(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS)
     words = words_of(path)
     assert "FatTree k=" in words
     run = {p.algorithm for p in CASES[case]}
@@ -57,26 +55,28 @@ def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
     assert ("Suspect, not in means" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
 
 
+def of_comparisons(points: list[Point]) -> list[AlgorithmComparison]:
+    return [made for _, made in comparisons(points)]
+
+
 def test_one_chart_per_number_of_subflows_with_the_baselines_in_each() -> None:
-    made = comparisons([of(TCP), of(SCATTER), of("lia"), of("lia", subflows=2), of("olia", subflows=2)])
-    stem = "by_congestion_control-fat_tree-k4-one_to_one"
-    assert {name: list(one.cells) for name, one in made.items()} == {
-        f"{stem}-2subflows": [TCP, SCATTER, "lia", "olia"],
-        f"{stem}-8subflows": [TCP, SCATTER, "lia"],
+    made = of_comparisons([of(TCP), of(SCATTER), of("lia"), of("lia", subflows=2), of("olia", subflows=2)])
+    assert {one.suffix: list(one.cells) for one in made} == {
+        "-2subflows": [TCP, SCATTER, "lia", "olia"],
+        "-8subflows": [TCP, SCATTER, "lia"],
     }
-    assert made[f"{stem}-8subflows"].absent == ["reno", "ewtcp", "olia", "balia"]
+    assert made[-1].absent == ["reno", "ewtcp", "olia", "balia"]
 
 
 def test_other_routings_are_other_charts_and_each_has_packet_scatter() -> None:
     ecmp = [changed(of(name), routing="ecmp") for name in (TCP, "lia")]
-    made = comparisons([*ecmp, of(TCP), of("lia"), of(SCATTER)])
-    assert [list(one.cells) for one in made.values()] == [[TCP, SCATTER, "lia"]] * 2
-    assert len(made) == 2
+    made = of_comparisons([*ecmp, of(TCP), of("lia"), of(SCATTER)])
+    assert [list(one.cells) for one in made] == [[TCP, SCATTER, "lia"]] * 2
 
 
 def test_plain_tcp_beside_each_coupled_algorithm_counts_once() -> None:
     twice = [of(TCP), changed(of(TCP), cc="lia"), of("lia")]
-    (made,) = comparisons(twice).values()
+    (made,) = of_comparisons(twice)
     assert [len(cell.ok) for cell in made.cells.values()] == [1, 1]
 
 

@@ -10,8 +10,9 @@ from model.noise import QUIET, stalls_of
 from model.reasons import GOODPUT, JAIN, SLOWEST
 from model.result import FlowRow, Status
 from model.spec import OF_ALL, OF_FABRIC, NoiseSpec
-from plots.charts.cpu_stalls import StallSeries, draw_noise, effects, finding
-from plots.data import Inputs, Point
+from plots.charts.cpu_stalls import StallSeries, effects, finding
+from plots.data import Point
+from plots.registry import CHARTS
 from tests.support import chart_points
 from tests.support.chart_points import changed
 
@@ -55,5 +56,5 @@ def test_the_title_says_how_late_packets_may_be() -> None:
 
 def test_it_is_drawn_once_per_workload(tmp_path: Path) -> None:
     other = [changed(p, workload="stride") for p in many(0.1, 36.0)]
-    paths = draw_noise(Inputs([*many(0.0, 8.0), *other], tmp_path))
+    paths = CHARTS["noise"].draw([*many(0.0, 8.0), *other], tmp_path)
     assert len({path.stem for path in paths}) == 2

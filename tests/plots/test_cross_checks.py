@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
-from plots.charts import cross_checks, subflows_needed
+from plots.charts import subflows_needed
 from plots.charts.cross_checks import scale
-from plots.data import Inputs, Level, Point
+from plots.data import Level, Point
+from plots.registry import CHARTS
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
 
@@ -38,9 +39,7 @@ BOTH = [by(engine, n, more) for engine, more in (("simulator", 0), ("flow-level"
 
 
 def test_the_title_tells_how_far_the_model_is_off(tmp_path: Path) -> None:
-    (path,) = cross_checks.draw_flow_level(
-        Inputs([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
-    )
+    (path,) = CHARTS["flow_level"].draw([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
     words = words_of(path)
     assert "+2.0 points on average, +2.0 at most" in words and "-3.0 points on average" in words
 
@@ -64,6 +63,6 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     points += [by("flow-level", n, 0, 216, "bcube") for n in (1, 4, 8)]
     points += [by("simulator", n) for n in (1, 8)]
     bound = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, ">=", 90, 32, "SIGCOMM'11", "text")
-    (path,) = subflows_needed.draw_subflows_needed(Inputs(points, tmp_path, levels=(bound,)))
+    (path,) = CHARTS["subflows_needed"].draw(points, tmp_path, levels=(bound,))
     words = words_of(path)
     assert "FatTree 8, BCube 8" in words and "published, SIGCOMM'11" in words and "Not reached" in words

@@ -42,7 +42,7 @@ def ran(spec: RunSpec, times_alone: float, unfinished: int = 0, seed: int = 1, f
 @pytest.mark.parametrize(("unfinished", "bound"), [(5, False), (6, True)])
 def test_a_mean_with_many_flows_under_way_is_a_lower_bound(unfinished: int, bound: bool) -> None:
     found = normalised_times.number_of([ran(specs()[0], 2.0, unfinished)], MEAN, ALL)
-    assert found is not None and found.is_bound is bound and found.half == 0
+    assert found is not None and found.hollow is bound and found.half == 0
 
 
 @pytest.mark.parametrize(("name", "least"), [("linux-tcp", 3), ("twin-tcp", 3), ("tcp", 6)])

@@ -9,7 +9,8 @@ import numpy as np
 
 from model.result import Table
 from plots.charts import queue_lengths
-from plots.data import Inputs, Point
+from plots.data import Point
+from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
@@ -38,7 +39,7 @@ ALL = [on_star("reno", 0, 380), on_star("reno", 20, 4), on_star("dctcp", 20, 17)
 
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
-    (path,) = queue_lengths.draw_bottleneck(Inputs(ALL, tmp_path))
+    (path,) = CHARTS["bottleneck"].draw(ALL, tmp_path)
     text = words_of(path)
     assert "380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in text
     assert "TCP DCTCP, ECN: 4.0 Mb/s" in text

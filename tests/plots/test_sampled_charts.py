@@ -12,7 +12,7 @@ import pytest
 from analysis.quantities import LINKS_BUSY_PCT
 from model.result import NO_VALUE, Status, Table
 from plots.charts import cpu, queue_lengths, throughput, windows_and_rtt
-from plots.data import Inputs, Level, Point, panels
+from plots.data import Level, Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
 from tests.support.svg_text import words_of
@@ -171,7 +171,7 @@ def test_an_empty_network_has_empty_queues(tmp_path: Path) -> None:
     idle = Table.from_rows(EMPTY["queues"], ())
     lengths = queue_lengths.read(with_table(of, "queues", idle))
     assert lengths is not None and lengths.pkts.shape == (30, 96) and not lengths.pkts.any()
-    (path,) = queue_lengths.draw_queues(Inputs([with_table(of, "queues", idle)], tmp_path))
+    (path,) = CHARTS["queues"].draw([with_table(of, "queues", idle)], tmp_path)
     assert "mean 0.0 packets" in words_of(path)
 
 
@@ -192,10 +192,10 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
     (panel,) = panels([of])
     assert throughput.links_finding(panel) == "With 8 subflows 50 % of links are above half load"
     level = Level("fat_tree", "one_to_one", LINKS_BUSY_PCT, 8, ">", 95, 8, "CS244'13", "text")
-    text = words_of(throughput.draw_link_utilisation(Inputs([of], tmp_path, levels=[level]))[0])
+    text = words_of(CHARTS["link_utilisation"].draw([of], tmp_path, levels=[level])[0])
     assert "4 links between switches" in text and "CS244'13 (k=8): > 95 % of links above 50 %" in text
     star = changed(of, topology="star", ports=ports[:4])
-    assert "4 links, least" in words_of(throughput.draw_link_utilisation(Inputs([star], tmp_path))[0])
+    assert "4 links, least" in words_of(CHARTS["link_utilisation"].draw([star], tmp_path)[0])
 
 
 def rtts(*means: tuple[float, float]) -> Point:
@@ -211,11 +211,11 @@ def rtts(*means: tuple[float, float]) -> Point:
 
 
 def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:
-    text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
+    text = words_of(CHARTS["rtt"].draw([rtts((100, 90), (200, 210))], tmp_path)[0])
     assert "150 ms with TCP" in text and "10.0 % of 20 pings lost" in text
-    text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
+    text = words_of(CHARTS["rtt"].draw([rtts((1, NO_VALUE), (5000, 4000))], tmp_path)[0])
     assert "none came back" in text and "RTT (s)" in text
-    text = words_of(windows_and_rtt.draw_rtt(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
+    text = words_of(CHARTS["rtt"].draw([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path)[0])
     assert "60 ms" in text and "kernel" not in text
 
 
@@ -231,7 +231,7 @@ def test_windows_are_of_the_fastest_median_and_slowest_flow() -> None:
 
 def test_cpu_is_one_chart_for_all_sizes(tmp_path: Path) -> None:
     points = [sampled(1), sampled(8), sampled(1, k=8), sampled(8, status=FAILED, k=8)]
-    paths = cpu.draw_cpu(Inputs(points, tmp_path, expected=(1, 8)))
+    paths = CHARTS["cpu"].draw(points, tmp_path, expected=(1, 8))
     assert [path.name for path in paths] == ["cpu.svg"]
     assert "k=8: failed: MPTCP 8" in words_of(paths[0])
 

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 
 from common import files
 from common.errors import StoreError
-from plots.charts import throughput
-from plots.data import Inputs
+from plots.registry import CHARTS
 from plots.shared import style
 from plots.shared.saving import LAYOUT_TABLES, without_layout_tables
 from tests.support.chart_points import point
@@ -27,7 +26,7 @@ from tests.support.chart_points import point
 def test_a_full_disk_is_named_and_leaves_the_older_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {path: path.read_bytes() for path in throughput.draw_throughput(Inputs([point(1)], tmp_path))}
+    before = {path: path.read_bytes() for path in CHARTS["throughput"].draw([point(1)], tmp_path)}
     really = files.write_bytes
 
     def full(path: Path, data: bytes) -> None:
@@ -36,7 +35,7 @@ def test_a_full_disk_is_named_and_leaves_the_older_chart(
 
     monkeypatch.setattr(files, "write_bytes", full)
     with pytest.raises(StoreError, match=f"{tmp_path}.*: No space left on device; free some space"):
-        throughput.draw_throughput(Inputs([point(1)], tmp_path))
+        CHARTS["throughput"].draw([point(1)], tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
-from plots.charts import subflow_idle
-from plots.data import Inputs, Point
+from plots.data import Point
+from plots.registry import CHARTS
 from tests.support.chart_points import changed, sampled
 from tests.support.svg_text import words_of
 
@@ -28,7 +28,7 @@ def tuned(name: str, idle_pct: float, seed: int = 1) -> Point:
 
 def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -> None:
     points = [tuned(UNTOUCHED, 3.0), tuned("writes of 4K", 9.0), tuned(BEST, 0.5), tuned(BEST, 0.7, 2)]
-    (path,) = subflow_idle.draw_subflow_idle(Inputs([*points, sampled(1)], tmp_path))
+    (path,) = CHARTS["subflow_idle"].draw([*points, sampled(1)], tmp_path)
     text = words_of(path)
     assert "tcp_wmem 4M: subflows idle 0.6 %" in text
     assert "kernel's own: subflows idle 3.0 %" in text
@@ -36,5 +36,5 @@ def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -
 
 def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
     bare = changed(tuned(BEST, 2.0), read_table=lambda _name: None)
-    (path,) = subflow_idle.draw_subflow_idle(Inputs([bare], tmp_path))
+    (path,) = CHARTS["subflow_idle"].draw([bare], tmp_path)
     assert "idle 2.0 %" in words_of(path)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +12,10 @@ from analysis.quantities import GOODPUT_PCT_MEAN
 from harness.options.fields import SPEC_FIELDS, changed
 from model.words import RELATIONS, WORDS
 from plots.data import Point, panels
-from plots.shared import saving, style
 from plots.shared.naming import MAX_STEM, file_stems
-from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.style import levels_of, parameters
 from tests.support.chart_points import SIGCOMM11_LEVELS, point
 from tests.support.specs.other_values import DEFAULTS, other
-from tests.support.svg_text import words_of
 
 Values = Mapping[str, Any]
 PATHS = sorted({*WORDS, *(field.path for field in SPEC_FIELDS)})
@@ -119,10 +114,3 @@ def test_another_algorithm_takes_no_level_from_those_beside_it() -> None:
     )
     assert level.is_beside(panel)
     assert not dataclasses.replace(level, algorithm="./mine.py").is_beside(panel)
-
-
-def drawn(caption: Caption, out: Path) -> tuple[str, int]:
-    """The words of a chart with this caption, and how many lines the caption has."""
-    with style.look():
-        (path,) = saving.save(Sheet((1.0, 1)).finish(Text("Title", "subtitle", caption)), out, "chart")
-    return words_of(path), len(re.findall(r"<text[^>]*font-size: 8px", path.read_text()))
