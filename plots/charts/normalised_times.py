@@ -295,6 +295,7 @@ def normalised_cdf(study: ArmStudy, _: Inputs) -> Figure:
             if found := values(study, name, of):
                 kinds.cdf(axes, found, study.look(name))
         style.plain_log(axes.xaxis)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
         kinds.share_axis(axes, "flows (%)")
         axes.set_title(of.label, fontsize=8.5)
     sheet.axes[-1][0].set_xlabel(axis_labels.COMPLETION_OVER_ALONE)
