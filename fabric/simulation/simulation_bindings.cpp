@@ -2,8 +2,8 @@
 #include <nanobind/stl/string_view.h>
 
 #include <cstring>
+#include <numeric>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
 
@@ -164,12 +164,18 @@ nb::dict flow_readings(const Simulation& self) {
   return out;
 }
 
+std::vector<std::uint32_t> numbers_to(std::size_t count) {
+  std::vector<std::uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  return numbers;
+}
+
 nb::dict datagram_readings(const Simulation& self) {
   const auto& sources = self.datagrams();
   nb::dict out;
   out["sent_pkts"] = column_of(sources, [](const DatagramSource& source) { return source.emitted - source.refused; });
   out["refused_pkts"] = column_of(sources, &DatagramSource::refused);
-  out["lost_pkts"] = column_of(std::views::iota(std::size_t{0}, sources.size()), [&](std::size_t i) { return self.lost_datagrams(i); });
+  out["lost_pkts"] = column_of(numbers_to(sources.size()), [&](std::uint32_t i) { return self.lost_datagrams(i); });
   out["received_pkts"] = column_of(sources, &DatagramSource::received);
   return out;
 }
@@ -185,7 +191,7 @@ nb::dict noise_readings(const Simulation& self) {
 
 nb::dict subflow_readings(Simulation& self) {
   const Tcp& tcp = self.tcp();
-  const auto numbers = std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(tcp.subflows().size()));
+  const std::vector<std::uint32_t> numbers = numbers_to(tcp.subflows().size());
   const auto sender = [&](std::uint32_t i) -> const SenderState& { return tcp.subflows()[i].sender; };
   const Time now = self.now();
   nb::dict out;
