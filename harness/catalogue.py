@@ -15,7 +15,7 @@ from common.text import did_you_mean
 from harness.experiment import Experiment
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published
-from harness.own_experiment import Addition, described, extended
+from harness.own_experiment import Addition, described, with_additions
 from plots.registry import OwnChart
 
 FILE_SUFFIX = ".py"
@@ -38,10 +38,7 @@ class Catalogue:
         Raises UsageError that names the closest matches, and for a file whose experiment would share the
         folder of a registered one.
         """
-        found = self._find(name)
-        for file in added:
-            found = extended(found, additions(file), file)
-        return found
+        return extended(self._find(name), added)
 
     def _find(self, name: str) -> Experiment:
         if name.endswith(FILE_SUFFIX):
@@ -55,6 +52,13 @@ class Catalogue:
             meant = did_you_mean(name, self.experiments)
             raise UsageError(f"experiment {name}: unknown; {meant}`refabric list` shows all experiments")
         return self.experiments[name]
+
+
+def extended(experiment: Experiment, files: Sequence[str]) -> Experiment:
+    """Return the experiment with the metrics, charts and statements of these files. Raises UsageError."""
+    for file in files:
+        experiment = with_additions(experiment, additions(file), file)
+    return experiment
 
 
 def load_file(name: str) -> Experiment:

@@ -90,7 +90,7 @@ def experiment(
         sized=network is None,
     )
     rows = [_on_own(row, topologies, figure) for row in published]
-    return extended(
+    return with_additions(
         figure.alone(), [*metrics, *(each for each in charts if isinstance(each, OwnChart)), *rows]
     )
 
@@ -99,7 +99,7 @@ Addition = Metric | OwnChart | Published
 """What a user's file adds to the figures of an experiment."""
 
 
-def extended(experiment: Experiment, more: Sequence[Addition], file: str = "") -> Experiment:
+def with_additions(experiment: Experiment, more: Sequence[Addition], file: str = "") -> Experiment:
     """Return the experiment with these metrics, charts and statements, of a user's `file`, in each of its
     figures. Raises UsageError for one whose name is in use."""
     what = f"{file}: " if file else f"experiment {experiment.name}: "

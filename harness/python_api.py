@@ -7,6 +7,7 @@ import functools
 import html
 import importlib
 import io
+import json
 import os
 import sys
 import tempfile
@@ -20,10 +21,11 @@ import numpy.typing as npt
 
 from common import processes
 from common.errors import UsageError
+from common.records import plain
 from engines.emulation.sandbox import client
 from harness import load as loading
 from harness.baseline import is_baseline
-from harness.catalogue import Catalogue
+from harness.catalogue import Catalogue, additions, extended
 from harness.cli.options import argv_of, parsed_parameters
 from harness.cli.progress import PlainProgress, for_stream
 from harness.cli.run import carry_out, how_to_continue, metrics_of, request_of
@@ -32,7 +34,7 @@ from harness.compare.compare import experiments_in
 from harness.experiment import Experiment, Figure
 from harness.labels import label
 from harness.load import FigureResults
-from harness.metrics.metrics import Metric
+from harness.metrics.metrics import TABLES, Metric
 from harness.metrics.summary_csv import COLUMNS, record
 from harness.options.options import UserOptions
 from harness.plan import session
@@ -212,11 +214,12 @@ class Point:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """The numbers of the whole point, e.g. `late_p99_us`, and those of the metrics of a user's file."""
-        own = {metric.name: metric.at(self.judged) for metric in self.own}
+        """What the engine recorded of the whole point, e.g. `late_p99_us`, the metrics of tables, e.g.
+        `goodput_pct_min`, and those of a user's file."""
+        read = {metric.name: metric.at(self.judged) for metric in (*TABLES, *self.own)}
         return {
             **self.judged.point.metrics,
-            **{name: value for name, value in own.items() if value is not None},
+            **{name: value for name, value in read.items() if value is not None},
         }
 
     @functools.cached_property
@@ -332,8 +335,9 @@ class Results(Sequence[Point]):
         return [point for point in self.points if not point.is_baseline]
 
     def summary(self) -> Columns:
-        """Return the columns of summary.csv, one row per point; own metrics are the last columns."""
-        rows = [point.record() for point in self.points]
+        """Return the columns of summary.csv, one row per point, then those of own metrics, then the fields of
+        the spec by their path (`link.delay_us`, `stack.min_rto_ms`)."""
+        rows = [{**point.record(), **dict(_fields(point.spec))} for point in self.points]
         names = list(rows[0]) if rows else COLUMNS
         return Columns({name: _array([row[name] for row in rows]) for name in names})
 
@@ -385,6 +389,16 @@ class Results(Sequence[Point]):
         return html_table(HEADS, rows)
 
 
+def _fields(part: Any, at: str = "") -> Iterator[tuple[str, Cell]]:
+    """Yield the path and the value of each field of a spec: what is neither number nor text as JSON."""
+    for field in dataclasses.fields(part):
+        value, path = getattr(part, field.name), f"{at}{field.name}"
+        if dataclasses.is_dataclass(value):
+            yield from _fields(value, f"{path}.")
+        else:
+            yield path, value if isinstance(value, int | float | str) else json.dumps(plain(value))
+
+
 def _array(values: Sequence[Any]) -> Any:
     """Return a column: missing numbers are nan, missing texts are empty."""
     if any(isinstance(value, str) for value in values):
@@ -419,14 +433,17 @@ def run_points(
     return _results(asked.experiment, folder, outcome.points, found.figures, broken)
 
 
-def load_results(catalogue: Catalogue, folder: Folder, experiment: str | None) -> Results:
+def load_results(
+    catalogue: Catalogue, folder: Folder, experiment: str | None, added: Sequence[str] = ()
+) -> Results:
     """Return all stored points of results/<experiment>, or of a results folder that holds one experiment.
 
-    `experiment` names the experiment whose charts are drawn, if several share the folder. Raises UsageError
-    for a folder without points.
+    `experiment` names the experiment whose charts are drawn, if several share the folder; the files `added`
+    have further metrics and charts. Raises UsageError for a folder without points.
     """
     path = _experiment_folder(Path(folder))
     chosen = _find(catalogue, path, experiment)
+    chosen = chosen and extended(chosen, added)
     if chosen is None:
         found = store.scan(path)
         points, broken = judge(found.points), found.broken
@@ -438,7 +455,8 @@ def load_results(catalogue: Catalogue, folder: Folder, experiment: str | None) -
     if not points:
         why = f": {broken[0]}" if broken else ""
         raise UsageError(f"loading {folder}: no point there can be read{why}")
-    return _results(chosen or path.name, path, points, figures, [str(error) for error in broken])
+    more = [] if chosen else [of for file in added for of in additions(file) if isinstance(of, Metric)]
+    return _results(chosen or path.name, path, points, figures, [str(error) for error in broken], more)
 
 
 def _experiment_folder(path: Path) -> Path:
@@ -470,7 +488,8 @@ def _results(
     points: Sequence[PointResult],
     figures: Sequence[FigureResults],
     broken: Sequence[str],
+    more: Sequence[Metric] = (),
 ) -> Results:
     """Return the points of an experiment, or of a folder that belongs to no known experiment."""
-    name, own = (of, ()) if isinstance(of, str) else (of.name, metrics_of(of))
+    name, own = (of, tuple(more)) if isinstance(of, str) else (of.name, metrics_of(of))
     return Results(name, folder, [Point(name, judged, own) for judged in points], figures, broken)

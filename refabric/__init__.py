@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,16 +93,20 @@ def run(
     return python_api.run_points(CATALOGUE, experiment, results, quiet, options)
 
 
-def load(folder: str | os.PathLike[str], *, experiment: str | None = None) -> Results:
+def load(
+    folder: str | os.PathLike[str], *, experiment: str | None = None, metric: str | Sequence[str] = ()
+) -> Results:
     """Return all stored points of a folder such as `results/cs244-one-to-one`.
 
-    `experiment` names the experiment whose charts to draw, where the folder's name does not. Damaged points
+    `experiment` names the experiment whose charts to draw, where the folder's name does not; `metric` names
+    files of metrics and charts of your own, as `--metric` does. Damaged points
     are left out and listed in `broken`. Raises UsageError for a folder without points.
     """
     from experiments.registry import CATALOGUE  # noqa: PLC0415
     from harness import python_api  # noqa: PLC0415
 
-    return python_api.load_results(CATALOGUE, folder, experiment)
+    added = [metric] if isinstance(metric, str) else metric
+    return python_api.load_results(CATALOGUE, folder, experiment, added)
 
 
 def experiments() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,15 @@ def test_loading_gives_the_same_points(results: refabric.Results) -> None:
     summary = results.summary()
     assert summary["subflows"].tolist() == [1, 1, 8]
     assert summary.rows == len(results)
+
+
+def test_a_summary_has_every_field_of_the_spec_and_a_point_every_metric(results: refabric.Results) -> None:
+    summary, spec = results.summary(), results[0].spec
+    assert summary["link.delay_us"].tolist() == [point.spec.link.delay_us for point in results]
+    assert summary["stack.min_rto_ms"][0] == spec.stack.min_rto_ms
+    assert json.loads(summary["events"][0]) == list(spec.events)
+    assert summary["scheduler.name"][0] == spec.scheduler.name
+    assert results.measured[-1].metrics["goodput_pct_min"] == summary["goodput_pct_min"][-1]
 
 
 def test_a_run_repeats_nothing_and_shows_progress(

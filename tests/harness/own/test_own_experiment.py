@@ -177,6 +177,9 @@ def test_a_new_metric_is_read_off_points_that_are_stored(tmp_path: Path) -> None
     pages = "".join(page.read_text() for page in tmp_path.rglob("report*.html"))
     assert "gap_mbps" in pages and "the gap of TCP is small" in pages
     assert "gap_mbps" not in run("plot", "cs244-one-to-one").stdout
+    folder = next(tmp_path.rglob("summary.csv")).parent
+    (point,) = refabric.load(folder, metric="./mine.py").measured
+    assert point.metrics["gap_mbps"] > 0 and "gap_mbps" not in refabric.load(folder).measured[0].metrics
     Path("results").rename("before")
     assert run("run", *SMALL, "--queue", "50").exit_code == 0
     both = [next(Path(folder).iterdir()) for folder in ("before", "results")]
