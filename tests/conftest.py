@@ -1,5 +1,5 @@
-"""Settings of every test. Charts are written as SVG only, in module fixtures too: the other formats hold the
-same drawing.
+"""Settings of every test. Commands draw no charts, which takes most of a short run's time, unless the fixture
+`drawn` or chart_files.draw_all asks for them. They are SVG only: the other formats hold the same drawing.
 
 Hypothesis has no time limits, since machines are shared and noisy. It draws the same examples in each run, so
 that no change is refused for what it did not touch; `pytest --hypothesis-profile search` draws others.
@@ -75,9 +75,10 @@ def no_waiting_for_disks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def svg_alone() -> Iterator[None]:
+def few_charts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         chart_files.write_formats(patch, "svg")
+        chart_files.draw_nothing(patch)
         yield
 
 
@@ -97,6 +98,11 @@ def every_format(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw no charts: for tests of points, words and exit codes."""
-    chart_files.draw_nothing(monkeypatch)
+def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands draw charts."""
+    chart_files.draw_all(monkeypatch)
+
+
+@pytest.fixture
+def undrawn() -> None:
+    """Draw no charts, as by default."""

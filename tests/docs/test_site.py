@@ -6,13 +6,14 @@ import functools
 import re
 import threading
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from common.errors import RunError, UsageError
-from docs.tools import gallery, site
+from docs.tools import gallery, site, walk
 from experiments.command import main
 from harness.cli import manuals
 
@@ -23,6 +24,17 @@ MD = ".md"
 GONE = f"gone{MD}"
 KNOWN_LINKS = {"https://distributed.dask.org", "https://github.com/ccp-project/portus"}
 """Other sites that pages link to; nothing is loaded from them."""
+
+
+_pages, _STAGE = functools.cache(site.pages), site.stage
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_walk() -> Iterator[None]:
+    """Leave out the list of files that a run enters but where the whole site is built: tracing takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk, "files_entered", list)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +77,6 @@ def test_a_dead_link_a_dead_anchor_and_a_page_without_a_place_are_errors(
         site.build(tmp_path / "site")
     for words in (GONE, "#nothing", 'not included in the "nav"'):
         assert words in str(error.value)
-
-
-_pages, _STAGE = functools.cache(site.pages), site.stage
 
 
 def test_every_figure_is_in_the_gallery_and_every_picture_has_a_page() -> None:

@@ -18,9 +18,17 @@ def write_formats(patch: pytest.MonkeyPatch, *formats: str) -> None:
     patch.setattr("plots.shared.saving.FORMATS", formats)
 
 
+_DRAW = figures.draw
+
+
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
     """Let commands find that there is no chart to draw."""
     patch.setattr(figures, "draw", lambda wanted: {each.figure.name: [] for each in wanted})
+
+
+def draw_all(patch: pytest.MonkeyPatch) -> None:
+    """Let commands draw charts."""
+    patch.setattr(figures, "draw", _DRAW)
 
 
 def sketch(patch: pytest.MonkeyPatch) -> None:

@@ -1,24 +1,95 @@
-"""docs/guide/congestion-control.md: its algorithms run, and do what the text and its exercises say."""
+"""What pages show runs, and does what the text says: output of commands, cells of the tutorial, algorithms.
+
+It is simulated, so it is the same on every machine.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from ccp.loading import load
 from ccp.names import OwnAlgorithm
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.figures import FIGURES
-from experiments.command import main
 from harness.options.options import UserOptions, resolve
-from model.result import RunResult
+from model.result import RunResult, Status
+from refabric import Charts, Results
+from tests.engines.simulation.congestion.test_agents import RATE_MBPS, goodput, mine
+from tests.support.command import refabric
+from tests.support.notebooks import cells, execute
+from tests.support.simulated_networks import result_of
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/guide/congestion-control.md").read_text()
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
+ROOT = Path(__file__).resolve().parents[2]
+_SHOWN = re.compile(r"<!-- output: .venv/bin/refabric (.+?) -->\n```text\n(.*?)```", re.DOTALL)
+BLOCKS = [
+    (page, command, text)
+    for page in ("docs/start/ten-minutes.md", "README.md")
+    for command, text in _SHOWN.findall((ROOT / page).read_text())
+]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of both commands: the points of README.md are among those of the other page."""
+    return tmp_path_factory.mktemp("shown")
+
+
+def test_the_outputs_are_those_of_two_pages() -> None:
+    marked = [
+        path
+        for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        if "<!-- output: " in path.read_text()
+    ]
+    assert sorted(ROOT / page for page, _, _ in BLOCKS) == sorted(marked)
+
+
+@pytest.mark.parametrize(("page", "command", "text"), BLOCKS)
+@pytest.mark.usefixtures("drawn")
+def test_the_output_is_as_shown(
+    page: str, command: str, text: str, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(results)
+    done = refabric(*shlex.split(command))
+    assert done.exit_code == 0, done.output
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for line in text.splitlines():
+        assert any(each.startswith(" ".join(line.split())) for each in said), (page, line)
+
+
+TUTORIAL = ROOT / "docs" / "guide" / "tutorial.ipynb"
+
+
+@pytest.mark.usefixtures("drawn")
+def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = execute(TUTORIAL)
+    assert len(shown) == len(cells(TUTORIAL, "code"))
+    (results,) = (value for value in shown if isinstance(value, Results))
+    tcp, mptcp = results.measured
+    assert tcp.goodput_pct is not None
+    assert mptcp.goodput_pct is not None
+    assert 55 <= tcp.goodput_pct <= 60, "the text says so"
+    assert mptcp.goodput_pct > 85, "the text says so"
+    charts = [value for value in shown if isinstance(value, Charts)]
+    assert charts
+    assert all("<img" in chart._repr_html_() for chart in charts)
+
+
+def test_it_is_stored_without_outputs() -> None:
+    notebook = json.loads(TUTORIAL.read_text())
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
+
+
+PAGE = (ROOT / "docs/guide/congestion-control.md").read_text()
 NAMES = ("fixed.py", "aimd.py", "slow_start.py", "delay.py")
 TEXTS = dict(zip(NAMES, re.findall(r"```python\n(.*?)```", PAGE, re.S), strict=True))
 COMMANDS = [" ".join(found.split()) for found in re.findall(r"refabric (run [^`#]*?)(?:`|\n\n)", PAGE)]
@@ -94,5 +165,18 @@ def test_every_command_of_the_page_can_be_planned(
         Path(name).write_text(text)
     arguments = shlex.split(command)[1:]
     engine = [] if "--engine" in arguments else ["--engine", "simulator"]
-    result = CliRunner().invoke(main, ["plan", *arguments, *engine])
+    result = refabric("plan", *arguments, *engine)
     assert result.exit_code == 0, result.output
+
+
+CCP_PAGE = (ROOT / "docs/ccp.md").read_text()
+(_, TWO) = re.findall(r"```python\n(.*?)```", CCP_PAGE, re.S)
+
+
+def test_the_example_with_two_programs_fills_the_link(tmp_path: Path) -> None:
+    assert load(OwnAlgorithm("mine.py", TWO), TWO).programs.names == ("start", "steady")
+    result = result_of(mine(TWO, tmp_path))
+    assert result.status is Status.OK
+    assert goodput(result) > 0.8 * RATE_MBPS
+    assert result.metrics["agent_errors"] == 0
+    assert 20 < result.metrics["agent_reports"] < 1000, "one per round trip after slow start"
