@@ -104,5 +104,11 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands write an empty picture for each chart."""
+    chart_files.sketch(monkeypatch)
+
+
+@pytest.fixture
 def undrawn() -> None:
     """Draw no charts, as by default."""

@@ -31,7 +31,7 @@ _pages, _STAGE = functools.cache(site.pages), site.stage
 
 @pytest.fixture(scope="module", autouse=True)
 def no_walk() -> Iterator[None]:
-    """Leave out the list of files that a run enters but where the whole site is built: tracing takes seconds."""
+    """Leave out the list of files that a run enters, which takes seconds, but where the site is built."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk, "files_entered", list)
         yield

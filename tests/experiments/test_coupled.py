@@ -36,6 +36,7 @@ def test_a_plan_has_every_algorithm_and_little_time() -> None:
     assert sum(spec["warmup_s"] + spec["seconds"] for spec in specs) < 25 * 60
 
 
+@pytest.mark.usefixtures("drawn")
 def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
     done = run(tmp_path, "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
     assert done.exit_code == 0, done.output

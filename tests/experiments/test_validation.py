@@ -57,6 +57,7 @@ def test_a_brief_profile_does_not_cut_what_theory_needs(figure: Figure) -> None:
         ("conserved", {"unaccounted_pkts", "undelivered_bytes"}),
     ],
 )
+@pytest.mark.usefixtures("drawn")
 def test_arithmetic_and_theory_agree(figure: str, metrics: set[str], tmp_path: Path) -> None:
     rate = ("--rate", "100") if figure == "fill" else ()
     assert words_on(figure, tmp_path, *rate) == dict.fromkeys(metrics, AGREES)
@@ -167,6 +168,7 @@ def stored(results: Path) -> list[RunSpec]:
     return [point.spec for point in load(results / "cross-check")]
 
 
+@pytest.mark.usefixtures("drawn")
 def test_every_point_runs_in_both_engines_and_is_compared(results: Path) -> None:
     done = cross_check("run", results)
     assert done.exit_code == 0, done.output

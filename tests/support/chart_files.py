@@ -40,4 +40,5 @@ def sketch(patch: pytest.MonkeyPatch) -> None:
         files.replace_file(picture, b'<svg xmlns="http://www.w3.org/2000/svg"/>')
         return [picture]
 
+    draw_all(patch)
     patch.setattr(Chart, "draw", draw)

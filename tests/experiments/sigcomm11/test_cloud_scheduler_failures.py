@@ -88,6 +88,7 @@ def test_real_hosts_run_what_they_can() -> None:
     assert {spec.engine for spec in specs} == {"mininet"} and {spec.topology.k for spec in specs} == {4}
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path) -> None:
     """Verdicts need the paper's size; this only tests that the metric finds its points."""
     short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.8", "--results", tmp_path)

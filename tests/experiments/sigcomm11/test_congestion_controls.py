@@ -13,6 +13,7 @@ from common.errors import UsageError
 from engines import registry
 from experiments.sigcomm11.congestion_controls import EXPERIMENT, NAME
 from model.spec import RunSpec
+from tests.support import chart_files
 from tests.support.fake_engine import FakeEngine
 from tests.support.figures import points_of, refabric
 
@@ -70,7 +71,9 @@ def run(results: Path, *more: str) -> Result:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweep")
-    done = run(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        chart_files.draw_all(patch)
+        done = run(folder)
     assert done.exit_code == 0, done.output
     (folder / "stdout.txt").write_text(done.stdout)
     return folder
@@ -121,6 +124,7 @@ def test_compare_names_algorithms_and_keeps_them_in_one_table(results: Path, tmp
     assert "MPTCP 8 uncoupled (reno), MPTCP 8 EWTCP, MPTCP 8 BALIA: FatTree" in done.stdout, "only in A"
 
 
+@pytest.mark.usefixtures("drawn")
 def test_several_congestion_controls_in_any_sweep(tmp_path: Path) -> None:
     done = refabric(
         "run", "cs244-one-to-one", "--engine", "fake", "--k", "4", "--subflows", "1,8", "--cc", "reno,lia",

@@ -44,6 +44,7 @@ def test_three_kinds_of_network_grow_from_a_hundred_hosts_on() -> None:
     assert {s.topology.kind for s in specs if s.engine == SIMULATOR} == {n.topology.kind for n in small}
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_tree_of_128_hosts_is_used_to_ninety_percent_with_at_most_eight_subflows(tmp_path: Path) -> None:
     arguments = ("run", "flow-level", "--k", "8", "--subflows", "1,8", "--engine", "flow-level,max-min")
     done = refabric(*arguments, "--stack", "acks=at_once", "--results", tmp_path)

@@ -63,6 +63,7 @@ def test_engines_take_every_point(figure: Figure) -> None:
         ("dual-homed-load-matrices", ["by_matrix-k4.svg"]),
     ],
 )
+@pytest.mark.usefixtures("drawn")
 def test_a_small_one_runs_and_is_drawn(name: str, charts: list[str], tmp_path: Path) -> None:
     done = refabric("run", name, "--k", "4", "--warmup", "1", "--seconds", "1", "--results", tmp_path)
     assert done.exit_code == 0, done.output
@@ -101,6 +102,7 @@ def test_what_emulated_hosts_cannot_do_has_a_twin_without_it() -> None:
     assert any(topos.build(n.kind, n.params).hosts_forward for n in FIGURE.topologies(options))
 
 
+@pytest.mark.usefixtures("drawn")
 def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path) -> None:
     short = ("--subflows", "1,8", "--warmup", "1", "--seconds", "1", "--results", tmp_path, "--json")
     done = refabric("run", "topologies-local", *short)

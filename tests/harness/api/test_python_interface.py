@@ -76,6 +76,7 @@ def test_a_run_repeats_nothing_and_shows_progress(
     assert "nothing to run" in said.err
 
 
+@pytest.mark.usefixtures("drawn")
 def test_notebooks_show_results_points_tables_and_charts(results: refabric.Results, tmp_path: Path) -> None:
     (chart,) = results.plot("rank")
     assert chart.save(tmp_path / "rank.svg").read_text() == chart.svg

@@ -49,13 +49,7 @@ def run(results: Path, *more: str) -> Result:
     return refabric(*RUN, "--results", str(results), *more)
 
 
-def undrawn(*arguments: str) -> Result:
-    """Run a command without drawing charts."""
-    with pytest.MonkeyPatch.context() as patch:
-        chart_files.draw_nothing(patch)
-        return refabric(*arguments)
-
-
+@pytest.mark.usefixtures("sketched")
 def test_a_run_shows_a_table_published_numbers_charts_and_the_summary(results: Path) -> None:
     done = run(results)
     assert done.exit_code == 0, done.output
@@ -71,6 +65,7 @@ def test_a_run_shows_a_table_published_numbers_charts_and_the_summary(results: P
     assert all(chart.stat().st_size > 0 for chart in charts)
 
 
+@pytest.mark.usefixtures("sketched")
 def test_json_is_pure_and_whole(results: Path) -> None:
     done = run(results, "--json")
     assert done.exit_code == 0
@@ -178,12 +173,13 @@ def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     assert done.stdout.count("(not of this plan)") == 2
 
 
+@pytest.mark.usefixtures("drawn")
 def test_plot_draws_what_is_stored_and_names_what_is_damaged(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = refabric("plot", EXPERIMENT, "--results", str(results))
     assert nothing.exit_code == 2
-    undrawn(*RUN, "--results", str(results))
+    refabric(*RUN, "--results", str(results))
     with monkeypatch.context() as patch:
         chart_files.write_formats(patch, "svg", "pdf", "png")
         done = refabric("plot", EXPERIMENT, "--results", str(results), "--json")
@@ -197,8 +193,9 @@ def test_plot_draws_what_is_stored_and_names_what_is_damaged(
     assert str(victim) in done.stderr
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None:
-    undrawn(*RUN, "--results", str(results))
+    refabric(*RUN, "--results", str(results))
     victim = next((results / EXPERIMENT).glob("*mptcp2*/samples/cpu.csv.gz"))
     victim.unlink()
     done = refabric("plot", EXPERIMENT, "--results", str(results))
@@ -210,9 +207,10 @@ def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None
     assert victim.is_file()
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(results: Path) -> None:
     options = ("cs244-fig12", *RUN[2:], "--seconds", "3", "--results", str(results))
-    assert undrawn("run", *options).exit_code == 0
+    assert refabric("run", *options).exit_code == 0
     victim = next((results / "cs244").glob("*mptcp8*/samples/queues.csv.gz"))
     victim.write_bytes(victim.read_bytes()[:-20])
     plot = refabric("plot", "cs244-fig12", "--results", str(results))
@@ -221,7 +219,7 @@ def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(
     assert "remove that file and run the experiment again" in line
     assert "queue_cdf" in plot.stdout
     victim.unlink()
-    assert "[1/1]" in undrawn("run", *options).stdout
+    assert "[1/1]" in refabric("run", *options).stdout
     assert refabric("plot", "cs244-fig12", "--results", str(results)).stderr == ""
 
 

@@ -93,6 +93,7 @@ def fine(results: Path, *arguments: str) -> str:
     return done.output
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_reads_stored_and_new_points_once(tmp_path: Path, reads: Counter[Path]) -> None:
     fine(tmp_path, *RUN, "--subflows", "1,2")
     reads.clear()
@@ -115,6 +116,7 @@ def test_status_reads_each_point_once(tmp_path: Path, reads: Counter[Path]) -> N
     assert len(reads) == 3 * len(POINT_FILES)
 
 
+@pytest.mark.usefixtures("sketched")
 def test_what_was_read_before_is_not_read_again(tmp_path: Path, reads: Counter[Path]) -> None:
     fine(tmp_path, *RUN, "--subflows", "1,2")
     reads.clear()

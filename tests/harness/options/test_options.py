@@ -507,6 +507,7 @@ def test_a_figure_of_simulated_hosts_says_so_where_real_ones_are_asked_for(tmp_p
     assert f"pfabric-overall: {jobs.NO_LINUX_HOSTS}" in done.stderr
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
     """It needs no root, has no CPU columns, and its outputs say that it is simulated."""
     done = refabric("run", "cs244-one-to-one", *SMALL, "--stack", "min_rto_ms=10", "--results", str(tmp_path))

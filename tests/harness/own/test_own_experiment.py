@@ -27,6 +27,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_written_experiment_runs_with_all_its_parts(tmp_path: Path) -> None:
     assert "refabric run ./mine.py" in run("new", "experiment", "mine.py").stdout
     done = run("run", "./mine.py", *QUICK)
@@ -56,6 +57,7 @@ EXPERIMENT = experiment("mine", "A title", about="What was thought first.")
         assert about in (tmp_path / "results/mine/report.html").read_text()
 
 
+@pytest.mark.usefixtures("drawn")
 def test_results_can_be_read_without_the_file(tmp_path: Path) -> None:
     run("new", "experiment", "mine.py")
     ran = refabric.run("./mine.py", engine="simulator", seconds=2, warmup=0.5, subflows=1, quiet=True)

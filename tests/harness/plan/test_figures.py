@@ -282,12 +282,14 @@ class TestShown:
             assert any(f"-{part}-" in name for name in names), part
         assert "hotspot:2:percent=25" in (results / "cs244" / "summary.csv").read_text()
 
+    @pytest.mark.usefixtures("sketched")
     def test_the_whole_post_runs_and_draws_one_folder_per_figure(self, results: Path) -> None:
         done = run(results, "cs244", "--subflows", "8", "--seconds", "2")
         assert done.exit_code == 0, done.output
         drawn = {path.parent.name for path in (results / "cs244" / "charts").glob("*/*.svg")}
         assert drawn == {figure.name for figure in POST.figures}
 
+    @pytest.mark.usefixtures("sketched")
     def test_what_was_run_with_options_stays_the_figure_s(self, results: Path) -> None:
         run(results, "cs244-fig8", "--rate", "100", "--seconds", "2")
         done = refabric("plot", "cs244-fig8", "--results", str(results), "--json")
