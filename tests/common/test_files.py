@@ -1,4 +1,4 @@
-"""Unfinished folders: removed when their writer is dead, never before."""
+"""Files that are written whole or not at all, names of files, lines and lists in options."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ccp.loading import MAX_FILE_BYTES, text_of
 from common import files
-from common.errors import StoreError
-from common.files import OWNER, remove_tree
+from common.errors import StoreError, UsageError
+from common.files import OWNER, remove_tree, write_new
+from common.lines import LineReader, Lines
 from common.processes import side_by_side
+from common.text import three_digits
+from harness.options import user_files
+from harness.options.user_files import expanded
 
 WRITER = """
 import sys, time
@@ -222,3 +229,123 @@ def test_nothing_that_is_there_already_is_written_to(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text() == "kept"
     assert (tmp_path / "link").read_bytes() == b"new"
     assert not (tmp_path / "link").is_symlink()
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "algorithm": text_of,
+    "link trace": lambda path: user_files.link_trace_of("--link-trace", f"@{path}"),
+    "sizes": lambda path: expanded(f"pairs:60:sizes=@{path}"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_pipe_is_not_waited_for_and_a_device_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # root would not read /dev/zero, which others may write
+    os.mkfifo(tmp_path / "mine.py")
+    for path in (tmp_path / "mine.py", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="it is not a regular file"):
+            READERS[reader](path)
+
+
+def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
+    sizes, link = tmp_path / "sizes.txt", tmp_path / "link.txt"
+    sizes.write_text("8760 0.5\n87600 1\n")
+    link.symlink_to(sizes)
+    assert expanded(f"pairs:60:sizes=@{link}") == expanded(f"pairs:60:sizes=@{sizes}")
+
+
+def test_only_a_new_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    write_new("--output new", tmp_path / "new", b"text")
+    assert (tmp_path / "new").read_bytes() == b"text"
+    for name, why in (("mine", "it exists; name another"), ("link", "it exists"), ("no/such", "No such")):
+        with pytest.raises(UsageError, match=f"^--output x: .*{why}"):
+            write_new("--output x", tmp_path / name, b"text")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_an_algorithm_has_a_size(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
+    with pytest.raises(UsageError, match="larger than"):
+        text_of(tmp_path / "mine.py")
+
+
+Pipe = tuple[LineReader, int]
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    read, write = os.pipe()
+    yield LineReader(read), write
+    os.close(read)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([b"one\ntwo\n"], [[b"one", b"two"]]),
+        ([b"on", b"e\ntw", b"o\n"], [[], [b"one"], [b"two"]]),
+        ([b"\n", b"\n\n"], [[b""], [b"", b""]]),
+        ([b"one", b"\n"], [[], [b"one"]]),
+    ],
+)
+def test_lines_are_whole_however_they_arrive(
+    pipe: Pipe, pieces: list[bytes], expected: list[list[bytes]]
+) -> None:
+    reader, write = pipe
+    got = []
+    for piece in pieces:
+        os.write(write, piece)
+        got.append(reader.read())
+    os.close(write)
+    assert got == expected
+    assert reader.read() is None
+
+
+def test_an_unfinished_line_ends_with_its_pipe(pipe: Pipe) -> None:
+    reader, write = pipe
+    os.write(write, b"half a li")
+    os.close(write)
+    assert reader.read() == []
+    assert reader.read() is None
+
+
+def test_a_long_line_takes_linear_time(pipe: Pipe) -> None:
+    """30 MB in pieces of 4 kB: 0.1 s. Copying the beginning at every piece moves 115 GB and takes minutes."""
+    reader, write = pipe
+    piece, pieces = b"x" * 4096, (30 << 20) // 4096
+    began = time.process_time()
+    for _ in range(pieces):
+        os.write(write, piece)
+        assert reader.read() == []
+        assert time.process_time() - began < 5.0, "quadratic"
+    os.write(write, b"\nnext\n")
+    os.close(write)
+    line, following = reader.read() or (b"", b"")
+    assert (len(line), following) == (30 << 20, b"next")
+
+
+def test_pieces_without_a_pipe_become_the_same_lines() -> None:
+    lines = Lines()
+    assert [lines.take(piece) for piece in (b"on", b"e\ntwo\nth", b"ree\n")] == [
+        [],
+        [b"one", b"two"],
+        [b"three"],
+    ]
+    lines.take(b"incomplete")
+    lines.drop()
+    assert lines.take(b"next\n") == [b"next"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.01628, "0.0163"), (91.73, "91.7"), (999.4, "999"), (999.6, "1000"), (4163, "4163"),
+        (-3713.2, "-3713"),
+    ],
+)  # fmt: skip
+def test_large_numbers_have_no_exponent(value: float, text: str) -> None:
+    assert three_digits(value) == text

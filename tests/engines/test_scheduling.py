@@ -1,25 +1,35 @@
-"""An application moves flows on the fabric, in the core's virtual time and between simulated hosts."""
+"""The central flow scheduler in any engine, and that engines take the same paths and count the same bytes."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import topos
-from common.errors import UsageError
+from common.errors import RunError, UsageError
 from controllers.groups import ecmp_groups
-from controllers.hashing import FiveTuple
+from controllers.hashing import PROTO_TCP, FiveTuple
+from controllers.routing import DIGITS, path
 from controllers.rules import Routes
 from controllers.scheduler import Application, FlowCount, FlowRates, Network
+from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import PS_PER_S, core_flows, transport_options
+from engines.engine import Silent
 from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
+from engines.wire import MOST_ROWS, ResultReader, messages
 from fabric._core import Simulation, VirtualFabric
-from model.flows import planned_flows
-from model.network_plan import network_plan, ports_along
-from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.flows import STRIDE, planned_flows
+from model.network_plan import network_plan, plan_for, port_names, ports_along
+from model.reasons import LATE, OTHER, RTT, Fault, Reason
+from model.result import RunResult, Status, Table
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
 
 FT4 = topos.build("ft", {"k": 4})
 FLOW = FiveTuple("10.0.0.2", "10.3.1.3", 6, 40000, 5001)
@@ -135,3 +145,126 @@ def test_rates_need_two_looks_and_a_new_flow_counts_from_nothing() -> None:
     assert rates.update([FlowCount(FLOW, 0, ())], 1.0) == {}
     assert rates.update([first, new], 3.0) == {FLOW: 1.0, new.flow: 2.0}
     assert rates.update([first, new], 3.0) == {}
+
+
+@pytest.mark.parametrize("routing", ["hashed", "ecmp", "spanning-tree"])
+@pytest.mark.parametrize(("k", "subflows", "seed"), [(4, 1, 1), (4, 8, 2), (8, 8, 1)])
+def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
+    k: int, subflows: int, seed: int, routing: str
+) -> None:
+    spec = RunSpec(
+        LinkSpec(10.0),
+        TopologySpec("fat_tree", {"k": k}),
+        TransportSpec(subflows),
+        routing=routing,
+        seed=seed,
+    )
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    flows = planned_flows(spec, topology)
+    simulation = Simulation(
+        plan_of(spec, topology), transport_options(spec), core_flows(spec, topology, flows)
+    )
+    tables, routing_seed = ecmp_groups(topology), sub_seed(seed, "routing")
+    ports = port_names(topology)
+    different = set()
+    for flow in flows:
+        for i in range(subflows):
+            five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, PROTO_TCP, flow.cport + i * STRIDE, flow.port)
+            nodes = path(topology, tables, routing, routing_seed, five_tuple)
+            names = [topology.nodes[node].name for node in nodes]
+            taken = [ports[port][:2] for port in simulation.path(flow.flow * subflows + i)]
+            assert taken == list(pairwise(names))
+            different.add(tuple(taken))
+    least = 0.4 * subflows if routing != "spanning-tree" else 1
+    assert len(different) >= least * len(flows)
+
+
+BCUBE = RunSpec(
+    LinkSpec(100.0), TopologySpec("bcube", {"n": 3, "k": 2}), TransportSpec(1, "reno"), routing=DIGITS,
+    engine="simulator",
+)  # fmt: skip
+
+
+def test_the_core_sends_where_the_policy_digits_says() -> None:
+    """BCube's plain TCP takes one path per pair of servers."""
+    topology = topos.build(BCUBE.topology.kind, BCUBE.topology.params)
+    tables, flows = ecmp_groups(topology), planned_flows(BCUBE, topology)
+    simulation = Simulation(
+        plan_of(BCUBE, topology), transport_options(BCUBE), core_flows(BCUBE, topology, flows)
+    )
+    for flow in flows:
+        five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, PROTO_TCP, flow.cport, flow.port)
+        nodes = path(topology, tables, DIGITS, 1, five_tuple)
+        assert list(simulation.path(flow.flow)) == list(ports_along(topology, nodes))
+    with pytest.raises(UsageError, match="fat_tree has none"):
+        check_paths(replace(BCUBE, topology=TopologySpec("fat_tree", {"k": 4})), topos.build("ft", {"k": 4}))
+
+
+def test_networks_differ_in_hosts_queues_alone() -> None:
+    """In the simulator, senders wait for room in these queues."""
+    spec = RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", {"k": 4}))
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    emulated, simulated = plan_for(spec, topology), plan_of(spec, topology)
+    for name in ("fib", "group_offsets", "member_port", "member_paths", "rate_bps", "delay_ps", "nic_uplink"):
+        assert (getattr(emulated, name) == getattr(simulated, name)).all(), name
+    assert (emulated.policy, emulated.seed) == (simulated.policy, simulated.seed)
+    differing = (emulated.queue_pkts != simulated.queue_pkts).nonzero()[0]
+    assert set(differing) <= set(emulated.nic_uplink)
+
+
+class _Heard:
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def phase(self, name: str, seconds: float) -> None:
+        self.heard.append((name, seconds))
+
+    def note(self, text: str) -> None:
+        self.heard.append(text)
+
+
+def sent(result: RunResult, parts: Iterable[tuple[str, Table]]) -> tuple[RunResult, list[int]]:
+    """Return the result as it arrives, and the lengths of its messages."""
+    reader, lengths = ResultReader(Silent()), []
+    for message in messages(result, parts):
+        text = json.dumps(message)
+        lengths.append(len(text))
+        reader.take(json.loads(text))
+    return reader.result("test"), lengths
+
+
+def test_a_result_arrives_as_it_was() -> None:
+    late = Reason(LATE, "late", Fault.OTHERS, (("late_p99_us", 3000.0),), (RTT,))
+    links = Table({"t_s": np.array([0.5, 1.0]), "port": np.array([1, 2])})
+    result = RunResult(
+        Status.SUSPECT,
+        (Reason(OTHER, "busy"), late),
+        samples={"links": links, "goodput": Table.from_rows(("t_s", "flow"), ())},
+        metrics={"cpu_busy_pct": 70.0},
+        provenance={"kernel": "6.18"},
+        cautions=(late,),
+    )
+    assert sent(result, result.samples.items())[0] == result
+
+
+def test_the_parts_of_a_table_follow_each_other() -> None:
+    parts = [("links", Table({"port": np.arange(begin, begin + 3)})) for begin in (0, 3)]
+    assert sent(RunResult(Status.OK), parts)[0].samples == {"links": Table({"port": np.arange(6)})}
+
+
+def test_no_message_is_large() -> None:
+    rows = 10 * MOST_ROWS + 1
+    large = Table({"t_s": np.linspace(0.0, 1.0, rows), "port": np.arange(rows)})
+    result, lengths = sent(RunResult(Status.OK), [("queues", large)])
+    assert max(lengths) < 2 * 8 * 2 * MOST_ROWS < sum(lengths) / 5
+    assert result.samples == {"queues": large}
+
+
+def test_phases_and_notes_reach_the_observer_and_an_end_without_a_result_is_an_error() -> None:
+    observer = _Heard()
+    reader = ResultReader(observer)
+    reader.take({"phase": "measure", "seconds": 3.0})
+    reader.take({"note": "a flow is slow"})
+    assert observer.heard == [("measure", 3.0), "a flow is slow"]
+    with pytest.raises(RunError, match="running the guest: it ended without a result; run the point again"):
+        reader.result("guest")

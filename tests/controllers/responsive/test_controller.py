@@ -1,4 +1,4 @@
-"""Route calculation and demands on FatTrees."""
+"""Responsive MPTCP: demands from the monitor, routes of subflows, and what the controller decides."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from controllers.hashing import FiveTuple
 from controllers.responsive.controller import (
     Demand,
     Grant,
+    Monitor,
     Order,
     Request,
     Settings,
     SubflowController,
+    SubflowRoutes,
     Unknown,
 )
 from tests.controllers.responsive.made_up import controller_of, fat_tree, flow_between
@@ -166,3 +168,159 @@ def _promised(controller: SubflowController, flow: FiveTuple, gap_mbps: float) -
             return True
         gap_mbps -= expected
     return False
+
+
+FLOW = FiveTuple("10.0.0.2", "10.1.0.2", 6, 1000, 5001)
+OTHER = dataclasses.replace(FLOW, sport=1001)
+QUICK = Settings(monitor_s=0.001, demand_gap=0.15, rate_variation=0.05, checks=3)
+MBPS = 125
+"""Bytes per ms of a flow at 1 Mb/s."""
+
+
+def watch(settings: Settings = QUICK, *flows: FiveTuple) -> Monitor:
+    monitor = Monitor(settings)
+    for flow in flows or (FLOW,):
+        monitor.begin(flow, 0, 0.0)
+        monitor.set_subflow(flow, 0, ("a", "b", "c"))
+        monitor.set_demand(flow, 1000.0)
+    return monitor
+
+
+def ticks(monitor: Monitor, rates_mbps: list[float], *flows: FiveTuple) -> list[list[Request]]:
+    octets, asked = 0, []
+    for number, rate in enumerate(rates_mbps, 1):
+        octets += round(rate * MBPS)
+        asked.append(monitor.tick(dict.fromkeys(flows or (FLOW,), octets), number / 1000))
+    return asked
+
+
+def test_average_and_request_by_hand() -> None:
+    """500 Mb/s throughout: the average is 400, 480, 496, 499.2, so rates differ from it by 100, 20, 4 and
+    0.8. The first is not below 5 % of 400; three checks in a row are steady at the fourth tick."""
+    asked = ticks(watch(), [500.0] * 4)
+    assert asked[:3] == [[], [], []]
+    assert asked[3] == [Request(FLOW, asked[3][0].gap_mbps, (0,))]
+    assert asked[3][0].gap_mbps == pytest.approx(1000 - 499.2)
+
+
+def test_unsteady_check_starts_the_count_anew() -> None:
+    asked = ticks(watch(), [500.0, 500.0, 500.0, 900.0, 500.0, 500.0, 500.0, 500.0])
+    assert [bool(each) for each in asked] == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize(("rate_mbps", "asks"), [(849.0, True), (855.0, False)])
+def test_asks_beyond_the_gap_only(rate_mbps: float, asks: bool) -> None:
+    assert any(ticks(watch(), [rate_mbps] * 20)) is asks
+
+
+def test_count_starts_anew_after_a_request() -> None:
+    asked = ticks(watch(), [500.0] * 10)
+    assert [number for number, each in enumerate(asked, 1) if each] == [4, 7, 10]
+
+
+def test_without_a_demand_nothing_is_asked() -> None:
+    monitor = Monitor(QUICK)
+    monitor.begin(FLOW, 0, 0.0)
+    assert not any(ticks(monitor, [100.0] * 10))
+
+
+def test_idle_flow_asks_for_nothing() -> None:
+    """A rate of 0 is never close to its average of 0: a stalled flow has another problem than paths."""
+    assert not any(ticks(watch(), [0.0] * 10))
+
+
+def test_printed_loop_serves_one_flow_per_tick() -> None:
+    all_at_once = ticks(watch(QUICK, FLOW, OTHER), [500.0] * 4, FLOW, OTHER)
+    assert [request.flow for request in all_at_once[3]] == [FLOW, OTHER]
+    printed = dataclasses.replace(QUICK, one_per_tick=True)
+    one_by_one = ticks(watch(printed, FLOW, OTHER), [500.0] * 12, FLOW, OTHER)
+    assert max(len(each) for each in one_by_one) == 1
+    assert {request.flow for each in one_by_one for request in each} == {FLOW, OTHER}
+
+
+def test_ended_flow_is_forgotten() -> None:
+    monitor = watch()
+    monitor.end(FLOW)
+    monitor.set_demand(FLOW, 1.0)
+    assert not monitor.flows and monitor.tick({FLOW: 1}, 1.0) == []
+
+
+F = FiveTuple("10.0.0.2", "10.1.0.2", 6, 1000, 5001)
+G, H = (dataclasses.replace(F, sport=port) for port in (1001, 1002))
+UP_A, UP_B, A_CORE_0, A_CORE_1, B_CORE_2, B_CORE_3 = range(6)
+"""Links of an edge switch below two aggregation switches with two cores each."""
+PATHS = ([UP_A, A_CORE_0], [UP_A, A_CORE_1], [UP_B, B_CORE_2], [UP_B, B_CORE_3])
+
+
+def expected(routes: SubflowRoutes, flow: FiveTuple) -> list[float]:
+    return [routes.expected_mbps(flow, row, 1000.0) for row in PATHS]
+
+
+def test_rule_1_by_hand() -> None:
+    """Without a subflow of its own: B over the largest number of aggregates, the flow included."""
+    routes = SubflowRoutes([1000.0] * 6)
+    assert expected(routes, F) == [1000.0] * 4
+    routes.add(G, PATHS[0])
+    routes.add(H, PATHS[0])
+    routes.add(H, PATHS[2])
+    assert [round(each, 2) for each in expected(routes, F)] == [333.33, 333.33, 500.0, 500.0]
+
+
+def test_subflows_of_a_connection_are_one_aggregate() -> None:
+    routes = SubflowRoutes([1000.0] * 6)
+    routes.add(G, PATHS[0])
+    routes.add(G, PATHS[1])
+    assert routes.aggregates(UP_A) == 1
+    assert expected(routes, F)[:2] == [500.0, 500.0]
+
+
+def test_rule_2_by_hand() -> None:
+    """F is on core 0 with two others, so it expects 333 there. Of its half of the uplink, 167 are left for a
+    subflow on core 1, although that core is free. With the other uplink it would get all of it."""
+    routes = SubflowRoutes([1000.0] * 6)
+    routes.add(F, PATHS[0])
+    routes.add(G, PATHS[0])
+    routes.add(H, [A_CORE_0])
+    assert [round(each, 2) for each in expected(routes, F)] == [0.0, 166.67, 1000.0, 1000.0]
+
+
+def test_nothing_is_left_where_the_shared_link_is_the_bottleneck() -> None:
+    routes = SubflowRoutes([1000.0] * 6)
+    routes.add(F, PATHS[0])
+    assert expected(routes, F) == [0.0, 0.0, 1000.0, 1000.0]
+
+
+def test_path_without_links_has_the_rate_of_the_host() -> None:
+    assert SubflowRoutes([]).expected_mbps(F, [], 40.0) == 40.0
+
+
+ROWS = st.sampled_from(PATHS)
+FLOWS = st.sampled_from([F, G, H])
+
+
+@given(st.lists(st.tuples(FLOWS, ROWS), max_size=12), FLOWS, ROWS)
+def test_expected_throughput_is_bounded(
+    present: list[tuple[FiveTuple, list[int]]], flow: FiveTuple, row: list[int]
+) -> None:
+    """Never below 0, never above an equal share of any link of the path, and 0 on a path it has."""
+    routes = SubflowRoutes([1000.0, 1000.0, 500.0, 1000.0, 250.0, 1000.0])
+    for each, path in present:
+        routes.add(each, path)
+    found = routes.expected_mbps(flow, row, 1000.0)
+    assert 0 <= found <= 1000.0
+    on = {(each, link) for each, path in present for link in path} | {(flow, link) for link in row}
+    share = min(1000.0 / sum(1 for _, link in on if link == one) for one in row)
+    assert found <= share + 1e-9
+    if (flow, row) in present:
+        assert found < 1e-9
+
+
+@given(st.lists(st.tuples(FLOWS, ROWS), max_size=12))
+def test_removing_everything_leaves_nothing(present: list[tuple[FiveTuple, list[int]]]) -> None:
+    routes = SubflowRoutes([1000.0] * 6)
+    for each, path in present:
+        routes.add(each, path)
+    for each, path in present:
+        routes.remove(each, path)
+    assert [routes.aggregates(link) for link in range(6)] == [0] * 6
+    assert expected(routes, F) == [1000.0] * 4

@@ -1,18 +1,31 @@
-"""A run with nothing to do leaves charts and report alone, and makes them again when anything has changed."""
+"""A run with nothing to do leaves charts and report alone; charts have their own names and are no markup."""
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from engines.registry import SIMULATOR
 from experiments.command import main
+from experiments.registry import CATALOGUE
+from harness.options.options import UserOptions, resolve
 from harness.report import report
+from harness.report.figures import FigureCharts, draw, loaded
+from harness.report.report import finding, picture
+from harness.results.point_results import judge
+from harness.results.store import Store, load
+from model.result import Status
 from tests.support import chart_files
+from tests.support.judged_points import judged, stored
+from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 STUDY = "cs244-one-to-one"
 RUN = ("run", STUDY, "--engine", "fake", "--k", "4", "--subflows", "1,2", "--json")
@@ -116,3 +129,90 @@ def test_other_options_and_other_code_are_other_inputs(folder: Path, monkeypatch
     monkeypatch.setattr(report, "_code", lambda: "another")
     again("--subflows", "1,2,3")
     assert made(folder)[str(folder / "report.html")] > after[str(folder / "report.html")]
+
+
+FIGURE = dataclasses.replace(CATALOGUE.find(EXPERIMENT).figures[0], charts=("throughput",))
+PLAIN = "throughput-fat_tree-k4-one_to_one"
+
+
+def drawn(folder: Path, *options: UserOptions) -> set[str]:
+    """Draw what the figure runs with each of these options; return the names of all charts in its folder."""
+    specs = [
+        spec
+        for given in options
+        for spec in FIGURE.points(resolve(given, FIGURE.defaults), lambda _network: 5.0)
+    ]
+    paths = draw([FigureCharts(FIGURE, judged([stored(spec, [2.0, 3.0]) for spec in specs]), folder)])
+    there = {path for path in folder.iterdir() if path.suffix in {".svg", ".pdf", ".png"}}
+    assert set(paths[FIGURE.name]) == there, "what is there is what was drawn"
+    return {path.stem for path in there}
+
+
+def with_options(**texts: str) -> UserOptions:
+    return UserOptions.of(engine=SIMULATOR, k="4", subflows="1,2", **texts)
+
+
+def test_names_of_charts_say_which_setting_they_show(tmp_path: Path) -> None:
+    notes = tmp_path / "throughput-notes.txt"
+    notes.write_text("the user's own")
+    own, lossy = with_options(), with_options(loss="1")
+    assert drawn(tmp_path, own) == {PLAIN}
+    both = drawn(tmp_path, own, lossy)
+    assert PLAIN in both and len(both) == 2
+    (alone,) = drawn(tmp_path, lossy)
+    assert "random_loss" in alone and {alone, PLAIN} == both
+    assert PLAIN not in drawn(tmp_path, own, with_options(seconds="7")), "neither has the plain name"
+    assert notes.exists()
+
+
+CHART = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 5">
+ <text style="font-size: 9px; font-family: 'DejaVu Sans'">axis</text>
+ <text style="font-size: 12px; fill: #222222" x="1">TCP &lt; 50 %</text>
+ <text style="font-size: 12px">&amp;  "more"</text>
+</svg>
+"""
+HOSTILE = '</svg><script>alert(1)</script><meta http-equiv="refresh" content="0;url=//x"><base href="//x">'
+
+
+def test_it_is_read_aloud_as_its_finding() -> None:
+    assert finding(CHART) == 'TCP < 50 % & "more"'
+    assert 'alt="TCP &lt; 50 % &amp; &#34;more&#34;. Mean goodput. How to read it."' in picture(
+        CHART, "Mean goodput", "How to read it."
+    )
+    assert finding("") == ""
+    assert 'alt="Mean goodput"' in picture("<svg/>", "Mean goodput")
+
+
+def test_the_picture_is_the_chart_with_fonts_of_every_system() -> None:
+    (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', picture(CHART, "Mean goodput"))
+    shown = base64.b64decode(data).decode()
+    assert shown == CHART.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, Arial, sans-serif")
+
+
+def test_no_chart_becomes_part_of_the_page() -> None:
+    for chart in (HOSTILE, f'<svg><text style="font-size: 99px">&lt;/figure&gt;{HOSTILE}</text></svg>'):
+        element = picture(chart, "Mean goodput")
+        assert re.fullmatch(r'<img class="chart" alt="[^"<>]*" src="data:[^"<>]*">', element), element
+
+
+NO_TIME = "CPU: no idle time left in 3 of 20 seconds"
+
+
+@pytest.mark.parametrize(
+    ("reason", "on_purpose", "status"),
+    [
+        (NO_TIME, True, Status.OK),
+        (NO_TIME, False, Status.SUSPECT),
+        ("5 % less was delivered than subflows carried", True, Status.SUSPECT),
+    ],
+)
+def test_a_point_counts_if_only_the_intended_is_against_it(
+    tmp_path: Path, reason: str, on_purpose: bool, status: Status
+) -> None:
+    store = Store.open(tmp_path, EXPERIMENT)
+    put(store, spec_of(), result_of([1.0], Status.SUSPECT, reason))
+    put_baseline(store, spec_of(), 4.0)
+    points = load(store.directory)
+    names = {point.name for point in points} if on_purpose else set()
+    (point,) = (loaded(judged) for judged in judge(points, names) if judged.spec == spec_of())
+    assert (point.status, point.overloads) == (status, status is Status.OK)

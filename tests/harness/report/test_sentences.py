@@ -1,4 +1,4 @@
-"""The summary of a run: what was found, its basis, what the machine did, and when there is no number."""
+"""Sentences of a report, and words for settings."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from harness.baseline import baseline_of, is_baseline
 from harness.claims.own_settings import OwnSettings
 from harness.cli import progress, table
 from harness.execute.sweep import SweepPosition
-from harness.labels import point_label
+from harness.labels import point_label, setting_title
 from harness.report import sentences
+from harness.report.tables import option_lists
 from harness.results import point_results
 from harness.results.point_results import PointResult
 from harness.results.store import StoredPoint
@@ -160,3 +161,28 @@ def test_points_that_are_suspect_have_no_cautions() -> None:
     points = judged([at(50.0, spec_of(), Status.SUSPECT, cautions=caution)])
     assert sentences.caution_lines(points) == []
     assert sentences.cautions(points) == []
+
+
+def with_link(**link: Any) -> RunSpec:
+    spec = spec_of(2)
+    return dataclasses.replace(spec, link=dataclasses.replace(spec.link, **link))
+
+
+def test_titles_of_tables_that_differ_in_marks_differ() -> None:
+    plain, marked = with_link(), with_link(ecn_pkts=20)
+    assert "ECN from 20 packets" in setting_title([marked])
+    assert "ECN" not in setting_title([plain])
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ({}, "100-packet"),
+        ({"queue_bytes": 150_000}, "150000-byte"),
+        ({"queue_pkts": 0}, "unbounded"),
+        ({"queue_pkts": 0, "queue_bytes": 150_000}, "150000-byte"),
+    ],
+)
+def test_the_reports_settings_show_the_limit_that_queues_have(link: dict[str, Any], words: str) -> None:
+    (one,) = option_lists(judged([stored(with_link(**link), [2.0, 3.0])]))
+    assert dict(one)["queues"] == words

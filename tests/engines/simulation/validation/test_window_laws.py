@@ -1,4 +1,4 @@
-"""Laws of windows: Reno's sawtooth, Mathis et al.'s square root of the loss rate, fair shares."""
+"""Laws of windows: the square root of the loss, fair shares, the worse path, and recovery."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import math
 import numpy as np
 import pytest
 
+from analysis.shares import bottleneck_share, congested_share, congested_shares_pct
+from engines.registry import SIMULATOR
 from fabric._core import Simulation
 from model.flows import PlannedFlow
 from model.links import uplink
-from model.spec import LinkSpec, TopologySpec
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support import simulated_networks as lab
+from tests.support.simulated_networks import result_of
 
 RATE_MBPS = 10.0
 PACKET_PS = lab.transmission_ps(lab.PACKET_BYTES, RATE_MBPS)
@@ -102,3 +105,105 @@ def test_growth_is_by_packets_not_by_acknowledgements(sack: bool) -> None:
     Ours counts acknowledged packets, as Linux does (RFC 3465), and has sqrt(3/2)."""
     constant = mathis_constant(1e-3, 16, sack=sack, delayed_ms=40.0)
     assert constant == pytest.approx(math.sqrt(3 / 2), rel=0.15)
+
+
+LANES = 8
+
+
+def delivered(simulation: Simulation, warmup_ps: int, ends_ps: int) -> list[float]:
+    simulation.run_until(warmup_ps)
+    opened = simulation.flows()["delivered_bytes"].astype(float)
+    simulation.run_until(ends_ps)
+    return list(simulation.flows()["delivered_bytes"].astype(float) - opened)
+
+
+@pytest.mark.parametrize("flows", [2, 8, 16])
+def test_equal_flows_share_a_link_fairly(flows: int) -> None:
+    """Jain's index above 0.95 with random drop near full, which keeps flows from losing in step."""
+    topology = TopologySpec("dumbbell", {"n": flows, "lanes": 1})
+    spec = lab.spec_of(topology, LinkSpec(100.0, 500.0, queue_pkts=100, random_pkts=30))
+    network = lab.build(spec)
+    rng = np.random.default_rng(1)
+    starts = rng.integers(0, 500 * lab.MS, flows).tolist()
+    sent = [lab.flow(network, i, (f"l0h{i}", f"r0h{i}"), start_ps=start) for i, start in enumerate(starts)]
+    got = delivered(lab.simulate(spec, sent), 5 * lab.S, 35 * lab.S)
+    capacity = 100e6 / 8 * 30 * lab.PLAIN.payload_bytes / lab.PACKET_BYTES
+    assert sum(got) == pytest.approx(capacity, rel=1e-3)
+    assert sum(got) ** 2 / (flows * sum(x * x for x in got)) > 0.95
+
+
+def share(cc: str, subflows: int, loss: float = 0.001) -> float:
+    """Return the share of one MPTCP flow beside one TCP, both with the same random loss, over replicas."""
+    topology = TopologySpec("dumbbell", {"n": 2, "lanes": LANES})
+    stack = dataclasses.replace(lab.PLAIN, reinject=False)
+    spec = lab.spec_of(
+        topology, LinkSpec(100.0, 5000.0, queue_pkts=2000, nic_queue_pkts=2000, loss=loss), stack
+    )
+    network = lab.build(spec)
+    sent = [
+        lab.flow(network, 2 * lane + i, (f"l{lane}h{i}", f"r{lane}h{i}"), subflows=n, cc=name)
+        for lane in range(LANES)
+        for i, (n, name) in enumerate(((subflows, cc), (1, "reno")))
+    ]
+    got = np.array(delivered(lab.simulate(spec, sent), 4 * lab.S, 34 * lab.S)).reshape(LANES, 2)
+    return float(np.mean(got[:, 0] / got.sum(axis=1)))
+
+
+@pytest.mark.parametrize("subflows", [2, 4])
+def test_uncoupled_subflows_take_a_share_each(subflows: int) -> None:
+    assert share("reno", subflows) == pytest.approx(bottleneck_share("reno", subflows), abs=0.03)
+
+
+@pytest.mark.parametrize(("subflows", "fluctuating"), [(2, 0.523), (4, 0.548), (8, 0.572)])
+def test_lia_takes_what_one_tcp_takes(subflows: int, fluctuating: float) -> None:
+    """A half if windows stood still. LIA grows by the largest window, which exceeds the mean because windows
+    oscillate: `fluctuating` is what benchmarks/window_model.py gives at this loss rate."""
+    got = share("lia", subflows)
+    assert got == pytest.approx(fluctuating, abs=0.03)
+
+
+PAIRS = 24
+
+
+def on_worse_path_pct(stack: StackSpec) -> float:
+    """Return LIA's share of traffic on the worse of two paths as in coupled-shift, mean over replicas."""
+    spec = RunSpec(
+        LinkSpec(10.0, 5000.0, queue_pkts=100, random_pkts=5),
+        TopologySpec("two_bottlenecks", {"first": 3, "second": 1, "lanes": PAIRS}),
+        workload=WorkloadSpec("against_tcp"),
+        transport=TransportSpec(2, "lia"),
+        engine=SIMULATOR,
+        stack=dataclasses.replace(stack, recovery="linux", start_spread_ms=1000.0),
+        warmup_s=30.0,
+        seconds=40.0,
+    )
+    return float(np.mean(congested_shares_pct(result_of(spec).ports)))
+
+
+def test_every_second_packet_acknowledged_gives_the_formula() -> None:
+    theory = 100 * congested_share("lia", 3, 1)
+    assert on_worse_path_pct(StackSpec()) == pytest.approx(theory, abs=4)
+
+
+def test_packet_by_packet_it_leaves_further() -> None:
+    """Single packets meet a full queue one by one, where a pair is lost together and cuts its window once."""
+    assert on_worse_path_pct(StackSpec(ack_gaps=True)) < 0.8 * on_worse_path_pct(StackSpec())
+
+
+@pytest.mark.parametrize("sack", [True, False])
+def test_many_flows_at_a_small_queue_send_little_in_vain(sack: bool) -> None:
+    """Acknowledgements that close long gaps must not open windows by all they cover: without SACK each
+    timeout would end in a burst that overflows the queue, and in the next timeout."""
+    topology = TopologySpec("dumbbell", {"n": 16, "lanes": 1})
+    link = LinkSpec(100.0, 10.0, queue_pkts=100, random_pkts=3)
+    spec = lab.spec_of(topology, link, dataclasses.replace(lab.PLAIN, sack=sack, ssthresh=100))
+    network = lab.build(spec)
+    flows = [lab.flow(network, i, (f"l0h{i}", f"r0h{i}"), start_ps=i * lab.MS) for i in range(16)]
+    simulation = lab.simulate(spec, flows)
+    simulation.run_until(20 * lab.S)
+    ports, subflows = simulation.ports(), simulation.subflows()
+    sent_again, dropped = int(subflows["retransmits"].sum()), ports["dropped"]
+    assert dropped < 0.03 * ports["injected"]
+    assert sent_again < (1.1 if sack else 2.0) * dropped
+    delivered = float(simulation.flows()["delivered_bytes"].sum())
+    assert delivered > 0.97 * 20 * 100e6 / 8 * lab.PLAIN.payload_bytes / lab.PACKET_BYTES

@@ -1,15 +1,30 @@
-"""Subflows that are closed while their connection goes on, and opened again."""
+"""Subflows that open by a handshake, close before the flow ends, and belong to several flows at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from engines.core_setup.stack import PS_PER_S
 from fabric._core import Simulation
-from tests.support.simulated_hosts import MS, PAYLOAD, TWO_PATHS, S, conserved, network, stack, tcp
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.scenarios.divided_networks import all_bytes, made
+from tests.support.simulated_hosts import (
+    ACK_PS,
+    MS,
+    PAYLOAD,
+    TWO_PATHS,
+    S,
+    conserved,
+    lose_downlink,
+    network,
+    stack,
+    tcp,
+)
 
 
 def on_demand(pkts: int = 0, *, loss: float = 0.0, handshake: bool = True, **more: Any) -> Simulation:
@@ -174,3 +189,136 @@ def test_closing_is_reproducible() -> None:
     done = [list(toggled(each, 100, every_ps=13 * MS, closes=3)) for each in simulations]
     first, second = (each.subflows()["acked_pkts"].tolist() for each in simulations)
     assert done[0] == done[1] and first == second
+
+
+ROUND_TRIP = 4 * ACK_PS + 20 * MS
+
+
+def completed(simulation: Simulation) -> int:
+    simulation.run_until(100 * S)
+    return int(simulation.flows()["completed_ps"][0])
+
+
+def test_it_takes_one_exchange() -> None:
+    plan = network(delay_ps=5 * MS)
+    plain = completed(Simulation(plan, stack(), [tcp(pkts=5)]))
+    greeted = completed(Simulation(plan, stack(handshake=True), [tcp(pkts=5)]))
+    assert greeted - plain == ROUND_TRIP
+
+
+def test_a_lost_syn_costs_a_second() -> None:
+    plan = network(delay_ps=5 * MS)
+    simulation = Simulation(plan, stack(handshake=True), [tcp(pkts=1)])
+    lose_downlink(simulation, 1, 8 * MS)
+    assert int(simulation.ports()["dropped"]) == 0
+    alone = completed(Simulation(plan, stack(handshake=True), [tcp(pkts=1)]))
+    assert completed(simulation) - alone == S
+    assert int(simulation.subflows()["timeouts"][0]) == 1
+    assert simulation.descriptors_in_use() == 0
+
+
+def test_further_subflows_join_an_exchange_later() -> None:
+    simulation = Simulation(network(4, delay_ps=5 * MS), stack(handshake=True), [tcp(TWO_PATHS)])
+    sent = {}
+    for now in (ROUND_TRIP - 1, ROUND_TRIP, 2 * ROUND_TRIP - 1, 2 * ROUND_TRIP):
+        simulation.run_until(now)
+        sent[now] = [bool(n) for n in simulation.subflows()["unacked_pkts"]]
+    assert list(sent.values()) == [[False, False], [True, False], [True, False], [True, True]]
+
+
+def established(simulation: Simulation) -> list[int]:
+    return np.flatnonzero(simulation.subflows()["established"]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "before", "after"),
+    [
+        ({}, None, 1),
+        ({"join_after_ps": 100 * MS}, 100 * MS - 1, S),
+        ({"join_after_ps": 100 * MS, "handshake": True}, 140 * MS, 150 * MS),
+    ],
+)
+def test_they_join_when_their_time_has_come(options: dict[str, Any], before: int | None, after: int) -> None:
+    simulation = Simulation(network(4, delay_ps=5 * MS), stack(**options), [tcp(TWO_PATHS)])
+    if before is not None:
+        simulation.run_until(before)
+        assert established(simulation) == [0]
+        assert bool(simulation.ports()["tx_packets"][2]) == options.get("handshake", False)
+    simulation.run_until(after)
+    assert established(simulation) == [0, 1]
+
+
+def test_they_join_when_enough_was_acknowledged() -> None:
+    wanted = 50 * PAYLOAD
+    simulation = Simulation(network(4, delay_ps=MS), stack(join_after_bytes=wanted), [tcp(TWO_PATHS)])
+    acked = []
+    for now in range(0, S, MS):
+        simulation.run_until(now)
+        acked.append((int(simulation.subflows()["acked_pkts"][0]), len(established(simulation))))
+    assert {joined for pkts, joined in acked if pkts < 50} == {1}
+    assert {joined for pkts, joined in acked if pkts >= 50} == {2}
+
+
+@pytest.mark.parametrize("late", [{"join_after_bytes": 11 * PAYLOAD}, {"join_after_ps": S}])
+def test_a_short_flow_ends_as_it_began(late: dict[str, int]) -> None:
+    simulation = Simulation(network(4), stack(**late), [tcp(TWO_PATHS, pkts=10)])
+    alone = Simulation(network(4), stack(), [tcp(TWO_PATHS[:1], pkts=10)])
+    for one in (simulation, alone):
+        one.run_until(10 * S)
+    assert established(simulation) == [0]
+    assert simulation.flows()["completed_ps"][0] == alone.flows()["completed_ps"][0]
+    assert simulation.descriptors_in_use() == 0
+
+
+STEPS_PS = [round(step * 0.02 * PS_PER_S) for step in range(1, 26)]
+MPTCP = RunSpec(
+    LinkSpec(20.0, 10.0, random_pkts=20, loss=0.001),
+    TopologySpec("fat_tree", {"k": 4}),
+    TransportSpec(4, "lia"),
+    WorkloadSpec("beside_constant_rate"),
+    stack=StackSpec(scheduler="burst", recovery="linux", send_buffer=200, start_spread_ms=20.0),
+)
+SCATTERED = RunSpec(
+    LinkSpec(40.0, 5.0, queue_pkts=30, ecn_pkts=10, discipline="priority"),
+    TopologySpec("fat_tree", {"k": 4}),
+    TransportSpec(1, "dctcp"),
+    WorkloadSpec("short_and_long", {"gap_ms": 20, "dscp": 46}),
+    routing="scatter",
+    seed=2,
+)
+
+
+def alone(spec: RunSpec) -> list[dict[str, bytes]]:
+    simulation, found = made(spec), []
+    for t_ps in STEPS_PS:
+        simulation.run_until(t_ps)
+        found.append(all_bytes(simulation))
+    return found
+
+
+def test_in_turns() -> None:
+    specs = (MPTCP, SCATTERED, MPTCP)
+    simulations = [made(spec) for spec in specs]
+    found: list[list[dict[str, bytes]]] = [[], [], []]
+    for t_ps in STEPS_PS:
+        for simulation, steps in zip(simulations, found, strict=True):
+            simulation.run_until(t_ps)
+            steps.append(all_bytes(simulation))
+    assert found == [alone(spec) for spec in specs]
+    assert found[0][-1] != found[1][-1]
+    assert all(int(np.frombuffer(steps[-1]["hops"], np.int64)[0]) > 10_000 for steps in found)
+
+
+def test_in_threads() -> None:
+    """The core releases Python's lock while it simulates: both run at once where there are two CPUs."""
+    found: dict[int, list[dict[str, bytes]]] = {}
+
+    def in_thread(number: int, spec: RunSpec) -> Callable[[], None]:
+        return lambda: found.__setitem__(number, alone(spec))
+
+    threads = [threading.Thread(target=in_thread(i, spec)) for i, spec in enumerate((MPTCP, SCATTERED))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [found[0], found[1]] == [alone(MPTCP), alone(SCATTERED)]
