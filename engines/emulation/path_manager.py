@@ -40,46 +40,15 @@ from model.flows import AddressPair
 Accept = Callable[[int, int], bool]
 
 
-@dataclass(frozen=True)
-class SubflowReport:
-    """One subflow: its path, and when it was established and closed (monotonic s; None while open)."""
-
-    path: AddressPair
-    established_s: float
-    closed_s: float | None
-
-
-@dataclass(frozen=True)
-class ConnectionReport:
-    """One client-side connection. `requested` and `established` include the initial subflow.
-
-    `established` counts the subflows open now, or when the connection ended. `created` counts the subflow
-    commands that the kernel accepted (0 for the in-kernel path manager). `established_s` is monotonic;
-    `up_s` is the time from then to the last subflow that was established. `errors` are messages, including
-    those of retries.
-    """
-
-    host: str
-    token: int
-    path: AddressPair
-    requested: int
-    created: int
-    established: int
-    closed: int
-    errors: tuple[str, ...]
-    established_s: float
-    up_s: float
-    ended: bool
-    subflows: tuple[SubflowReport, ...]
-
-    @property
-    def complete(self) -> bool:
-        return self.established >= self.requested
-
-
 @dataclass
 class MptcpConnection:
-    """The watcher's record of a connection, protected by the watcher's condition."""
+    """One client-side connection, protected by its watcher's condition.
+
+    `requested` includes the initial subflow. `created` counts the subflow commands that the kernel accepted
+    (0 for the in-kernel path manager). `open` are the subflows that are established now, or were when the
+    connection ended; `ever` are all that were. `errors` are messages, including those of retries. Times are
+    monotonic.
+    """
 
     host: HostRef
     token: int
@@ -89,26 +58,16 @@ class MptcpConnection:
     created: int = 0
     ended: bool = False
     errors: list[str] = field(default_factory=list)
-    opened: dict[AddressPair, float] = field(default_factory=dict)
-    closed: list[SubflowReport] = field(default_factory=list)
+    open: set[AddressPair] = field(default_factory=set)
+    ever: list[AddressPair] = field(default_factory=list)
+    up_s: float = 0.0
+    """Time from `established_s` to the last subflow that was established."""
 
-    def report(self) -> ConnectionReport:
-        live = [SubflowReport(path, t_s, None) for path, t_s in self.opened.items()]
-        subflows = tuple(sorted([*live, *self.closed], key=lambda s: s.established_s))
-        return ConnectionReport(
-            host=self.host.name,
-            token=self.token,
-            path=self.path,
-            requested=self.requested,
-            created=self.created,
-            established=len(live),
-            closed=len(self.closed),
-            errors=tuple(self.errors),
-            established_s=self.established_s,
-            up_s=max(s.established_s for s in subflows) - self.established_s,
-            ended=self.ended,
-            subflows=subflows,
-        )
+    def joined(self, path: AddressPair, now_s: float) -> None:
+        """Add a subflow that is established now."""
+        self.open.add(path)
+        self.ever.append(path)
+        self.up_s = now_s - self.established_s
 
 
 class MptcpWatcher:
@@ -152,12 +111,15 @@ class MptcpWatcher:
             sock.close()
         os.close(self._wake)
 
-    def reports(self) -> tuple[ConnectionReport, ...]:
-        """Return all accepted connections so far, in order of appearance. Raises RunError if the thread
-        failed."""
+    def reports(self) -> tuple[MptcpConnection, ...]:
+        """Return copies of all accepted connections so far, in order of appearance. Raises RunError if the
+        thread failed."""
         with self._changed:
             self._check()
-            return tuple(connection.report() for connection in self._connections.values())
+            return tuple(
+                replace(each, errors=[*each.errors], open={*each.open}, ever=[*each.ever])
+                for each in self._connections.values()
+            )
 
     def wait_all(self, connections: int, deadline_s: float) -> bool:
         """Wait until `connections` connections are complete, at most `deadline_s` seconds.
@@ -171,7 +133,7 @@ class MptcpWatcher:
             return self._complete() >= connections
 
     def _complete(self) -> int:
-        return sum(len(c.opened) >= c.requested for c in self._connections.values())
+        return sum(len(c.open) >= c.requested for c in self._connections.values())
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -232,7 +194,7 @@ class MptcpWatcher:
         if event.kind == EventKind.ESTABLISHED:
             if not event.server_side and self._accept(event.path.lport, event.path.rport):
                 connection = MptcpConnection(host, event.token, event.path, self._subflows, now)
-                connection.opened[event.path] = now
+                connection.joined(event.path, now)
                 self._connections[host.pid, event.token] = connection
                 self._established(connection, sock, event)
             return
@@ -240,10 +202,9 @@ class MptcpWatcher:
         if known is None:
             return
         if event.kind == EventKind.SUB_ESTABLISHED:
-            known.opened[event.path] = now
+            known.joined(event.path, now)
         elif event.kind == EventKind.SUB_CLOSED:
-            if event.path in known.opened:
-                known.closed.append(SubflowReport(event.path, known.opened.pop(event.path), now))
+            known.open.discard(event.path)
             self._subflow_closed(known, event)
         elif event.kind == EventKind.CLOSED:
             known.ended = True

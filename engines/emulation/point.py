@@ -35,7 +35,7 @@ from engines.emulation.measure.summarise import sample_parts, summarise
 from engines.emulation.measure.verdict import saturated, silent_flows, stall_error, stalled_and_waiting
 from engines.emulation.noise import stalling
 from engines.emulation.path_manager import (
-    ConnectionReport,
+    MptcpConnection,
     MptcpWatcher,
     PathManager,
     SignalPathManager,
@@ -276,7 +276,7 @@ class EmulatedPoint:
         acked_bytes = totals.after.acked_since(totals.before, len(self._flows))
         stalled, waiting = stalled_and_waiting(silent, acked_bytes.tolist())
         connections = watcher.reports() if watcher else ()
-        opened = {(c.path.laddr, c.path.lport): len(c.subflows) for c in connections}
+        opened = {(c.path.laddr, c.path.lport): len(c.ever) for c in connections}
         return Readings(
             samples=sampler.samples,
             opened_at=sampler.opened_at,
@@ -321,9 +321,9 @@ class EmulatedPoint:
             raise stall_error(self._flows, stalled, STALL_S)
 
     def _provenance(
-        self, sysctls: dict[str, str], connections: Sequence[ConnectionReport]
+        self, sysctls: dict[str, str], connections: Sequence[MptcpConnection]
     ) -> dict[str, object]:
-        errors = [f"{c.host}: {error}" for c in connections for error in c.errors]
+        errors = [f"{c.host.name}: {error}" for c in connections for error in c.errors]
         return {
             "sysctls": sysctls,
             "path_manager": mptcp_genl.support().level.value,
@@ -362,7 +362,7 @@ def _give_hosts_small_tcp_tables() -> None:
 def _last_up(
     flows: Sequence[PlannedFlow],
     up_s: Sequence[float],
-    connections: Sequence[ConnectionReport],
+    connections: Sequence[MptcpConnection],
     started_s: float,
 ) -> list[float]:
     """Return seconds from the start of traffic until each flow's last subflow was established."""

@@ -183,7 +183,7 @@ def scenario_mixed_transports() -> None:
             assert found.counts(2).tolist() == [4, 1]
             assert found.mptcp_counts(2).tolist() == [4, 0]
             assert [found.cc_of(flow) for flow in (0, 1)] == ["cubic", "reno"]
-            assert [len(report.subflows) for report in manager.reports()] == [4]
+            assert [len(report.ever) for report in manager.reports()] == [4]
         driver.stop()
 
 
