@@ -346,7 +346,7 @@ def text_of(what: str, path: Path, limit: int = MAX_TEXT_BYTES) -> str:
         check_private(what, path)
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{what}: it is not a regular file")
+                raise UsageError(f"{what}: it is not a regular file; write its content to one first")
             data = file.read(limit + 1)
         if len(data) > limit:
             raise UsageError(f"{what}: it is larger than {limit >> 10} KiB")

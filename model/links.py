@@ -112,6 +112,7 @@ FORMS = f"{LTE}:SEED or @FILE"
 PS_PER_MS = 1_000_000_000
 MAX_OPPORTUNITIES = 4_000_000
 MAX_PERIOD_MS = 3_600_000
+MIN_TRACE_MBPS = 0.01
 LTE_MEAN_MBPS, LTE_PERIOD_MS = 5.96, 140_000
 """The mean rate of the uplink trace that CCP's authors used (SIGCOMM 2018). The length is our choice."""
 _STEP_MS, _BALLS, _RATIO = 250, 16, 1.36
@@ -238,4 +239,10 @@ def checked(per_ms: Counts, what: str) -> LinkTrace:
         raise UsageError(
             f"{what}: {count} opportunities in {len(per_ms)} ms; at most {MAX_OPPORTUNITIES} in an hour fit"
         )
-    return LinkTrace(per_ms)
+    trace = LinkTrace(per_ms)
+    if trace.mean_mbps < MIN_TRACE_MBPS:
+        raise UsageError(
+            f"{what}: {count} opportunities in {len(per_ms)} ms are {trace.mean_mbps:.2g} Mb/s; a link "
+            f"carries {MIN_TRACE_MBPS:g} Mb/s or more"
+        )
+    return trace

@@ -19,7 +19,7 @@ from typing import Any
 from common.errors import UsageError
 from common.text import did_you_mean
 from topos.topology import Topology
-from workloads import generated, long_flows, map_reduce, pairs, sequential, sip, trace
+from workloads import generated, long_flows, map_reduce, pairs, sequential, sip, sizes, trace
 from workloads.flow import Flow, Traffic
 
 Value = int | str
@@ -324,11 +324,16 @@ def _whole(text: str, key: str, value: str) -> int:
         raise UsageError(f"workload {text}: {key} must be a whole number, not '{value}'") from None
 
 
-def label(matrix: str, params: Mapping[str, Value]) -> str:
+def label(matrix: str, params: Mapping[str, Value], *, whole: bool = False) -> str:
     """Return the shortest text that `parse` reads, always with the first parameter: `one_to_one`,
-    `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`."""
+    `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`.
+
+    A distribution of the user's has a digest in it, unless `whole`: then `parse` reads it, too.
+    """
     defaults = list(_known(matrix).defaults.items()) if params else []
     params = shown(matrix, params)
+    if not whole:
+        params = {name: sizes.short(value) for name, value in params.items()}
     parts = [matrix, *(str(params.get(name, default)) for name, default in defaults[:1])]
     parts += [
         f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import hashlib
 import random
 import re
 from collections.abc import Sequence
@@ -16,9 +17,9 @@ from itertools import pairwise
 
 from common.errors import UsageError
 
-_PACKET = 1460
+PACKET = 1460
 INLINE = "cdf-"
-MAX_POINTS = 30
+MAX_POINTS = 10_000
 _NUMBERED = re.compile(r"(fixed)-([1-9]\d{0,12})|(uniform)-([1-9]\d{0,12})-([1-9]\d{0,12})")
 
 
@@ -58,7 +59,7 @@ class Sizes:
 
 
 def _packets(*points: tuple[int, float]) -> tuple[tuple[int, float], ...]:
-    return tuple((packets * _PACKET, share) for packets, share in points)
+    return tuple((packets * PACKET, share) for packets, share in points)
 
 
 def _upper_steps(points: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
@@ -120,6 +121,13 @@ def written(points: Sequence[tuple[int, float]]) -> str:
     """Return points as `parse` reads them after `cdf-`: `8760x0.15-18980x1`, from a share of 0 on."""
     first = [] if points[0][1] == 0 else [(points[0][0], 0.0)]
     return "-".join(f"{size}x{_decimal(share)}" for size, share in (*first, *points))
+
+
+def short(value: int | str) -> int | str:
+    """Return a parameter of a workload with a digest for the points of a distribution: `cdf-1f3870be`."""
+    if isinstance(value, str) and value.startswith(INLINE):
+        return INLINE + hashlib.sha256(value.encode()).hexdigest()[:8]
+    return value
 
 
 def _decimal(share: float) -> str:

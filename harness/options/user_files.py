@@ -21,11 +21,11 @@ import topos
 from common import stored_json
 from common.errors import UsageError
 from common.files import label_of, text_of
-from model.links import MAX_PERIOD_MS, checked, link_trace, packed
+from model.links import MAX_OPPORTUNITIES, MAX_PERIOD_MS, checked, link_trace, packed
 from model.spec import TopologySpec, WorkloadSpec
 from topos import Layer, Link, from_file
 from workloads.flow import Flow
-from workloads.sizes import INLINE, MAX_POINTS
+from workloads.sizes import INLINE, MAX_POINTS, PACKET
 from workloads.sizes import written as sizes_text
 from workloads.trace import MAX_BYTES, MAX_FLOWS
 from workloads.trace import NAME as TRACE
@@ -255,8 +255,9 @@ def _written(graph: _Graph) -> str:
 def expanded(workload: str) -> str:
     """Return the text of a workload, `pairs:60:sizes=@FILE`, with the numbers of the file for its name.
 
-    Each line of FILE has a size in bytes and the share of flows that are no larger, from 0 to 1, with
-    straight lines between them. Text after # is a comment. Raises UsageError.
+    Each line of FILE has a size in bytes and the share of flows that are no larger, from 0 to 1 or from 0 to
+    100 %, with straight lines between them. With a column between them (ns-2's files), sizes are packets of
+    PACKET bytes. Text after # is a comment. Raises UsageError.
     """
     parts = workload.split(":")
     for number, part in enumerate(parts):
@@ -266,32 +267,41 @@ def expanded(workload: str) -> str:
 
 
 def _sizes(path: str) -> list[tuple[int, float]]:
-    lines = text_of(f"sizes file {path}", Path(path)).splitlines()
+    lines = text_of(f"sizes file {path}", Path(path)).removeprefix("\ufeff").splitlines()
     points: list[tuple[int, float]] = []
+    columns = 0
     for number, line in enumerate(lines, start=1):
         text = line.partition("#")[0].strip()
         if not text:
             continue
         where = f"sizes file {path}, line {number}"
+        cells = text.split()
+        columns = columns or len(cells)
         try:
-            size_text, share_text = text.split()
-            size, share = int(size_text), float(share_text)
+            if len(cells) != columns or columns not in (2, 3):
+                raise ValueError
+            size, share = float(cells[0]) * (PACKET if columns == 3 else 1), float(cells[-1])
         except ValueError:
             raise UsageError(
-                f"{where}: '{text}' is not a size in bytes and a share, as in: 8760 0.15"
+                f"{where}: '{text[:40]}' is not a size in bytes and a share, as in: 8760 0.15 (or packets, "
+                "any number and a share, the same on all lines)"
             ) from None
-        if not 1 <= size <= 10**12:
-            raise UsageError(f"{where}: sizes are from 1 to 10^12 bytes, not {size}")
-        if not 0 <= share <= 1:
-            raise UsageError(f"{where}: shares are from 0 to 1, not {share:g}")
+        if not points and (size, share) == (0, 0):
+            size = 1
+        if not 1 <= size <= 10**12 or size != int(size):
+            raise UsageError(f"{where}: sizes are whole numbers from 1 to 10^12 bytes, not {cells[0]}")
+        if not 0 <= share <= 100:
+            raise UsageError(f"{where}: shares are from 0 to 1, or 0 to 100 %, not {share:g}")
         if points and (size < points[-1][0] or share < points[-1][1]):
             raise UsageError(f"{where}: sizes and shares must not fall from line to line")
-        points.append((size, share))
-    if len(points) < 2 or points[-1][1] != 1:
-        raise UsageError(f"sizes file {path}: give two points or more, the last one with a share of 1")
+        points.append((int(size), share))
+    if len(points) < 2 or points[-1][1] not in (1, 100):
+        raise UsageError(
+            f"sizes file {path}: give two points or more, the last one with a share of 1 (or 100 %)"
+        )
     if len(points) > MAX_POINTS:
         raise UsageError(f"sizes file {path}: {len(points)} points; give {MAX_POINTS} or fewer")
-    return points
+    return [(size, share / points[-1][1]) for size, share in points]
 
 
 def trace_of(path: str) -> WorkloadSpec:
@@ -351,7 +361,8 @@ def link_trace_of(option: str, text: str) -> str:
         return text
     path = text.removeprefix(LINK_TRACE)
     times = [0]
-    for number, line in enumerate(text_of(f"trace file {path}", Path(path)).splitlines(), start=1):
+    lines = text_of(f"trace file {path}", Path(path)).splitlines()
+    for number, line in enumerate(lines, start=1):
         written = line.partition("#")[0].strip()
         if not written:
             continue
@@ -365,6 +376,11 @@ def link_trace_of(option: str, text: str) -> str:
         times.append(int(written))
     if times[-1] == 0:
         raise UsageError(f"trace file {path}: give opportunities after 0 ms, one per line")
+    if len(times) - 1 > MAX_OPPORTUNITIES:
+        raise UsageError(
+            f"trace file {path}: {len(times) - 1} opportunities, and at most {MAX_OPPORTUNITIES} fit; take "
+            f"its beginning, which repeats: head -n {MAX_OPPORTUNITIES} {path} > shorter"
+        )
     # An opportunity at 0 ms comes at the end of the first millisecond, like one at 1 ms.
     opportunities = np.bincount(np.maximum(np.array(times[1:], np.int64), 1) - 1, minlength=times[-1])
     return packed(checked(opportunities.astype(np.int64), f"{option} {text}"))

@@ -39,6 +39,7 @@ from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec, TopologySpec
 from topos import TOPOLOGIES
+from workloads import matrices
 from workloads.trace import NAME as TRACE
 
 _ALWAYS = [option for option in SPEC_FIELDS if option.always and option.path != "routing"]
@@ -278,7 +279,8 @@ def _by_size(figure: Figure, specs: Iterable[RunSpec]) -> dict[tuple[tuple[str, 
     found: dict[tuple[tuple[str, ...], int], list[RunSpec]] = {}
     for spec in specs:
         own = figure.file and spec.workload.params.get("name") == figure.name
-        workload = () if own else ("--workload", workload_label(spec))
+        text = matrices.label(spec.workload.matrix, spec.workload.params, whole=True)
+        workload = () if own else ("--workload", text)
         key = (*_network(figure, spec.topology), *workload, *_options(spec))
         found.setdefault((key, asked_k(figure, spec.topology)), []).append(spec)
     return found

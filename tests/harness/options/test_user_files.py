@@ -189,6 +189,33 @@ def test_the_numbers_of_a_file_become_part_of_the_workload(tmp_path: Path) -> No
     assert named_workloads("--workload", (f"pairs:60:sizes={workload.params['sizes']}",)) == (workload,)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 0\n1460 25\n2920 50\n5840 100\n",
+        "\ufeff0 0\n1460 0.25\n2920 0.5\n5840 1\n",
+        "0 1 0\n1 1 0.25\n2 1 0.5\n4 1 1\n",
+    ],
+)
+def test_sizes_of_other_tools_are_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sizes").write_text(text)
+    (workload,) = named_workloads("--workload", (f"pairs:60:sizes=@{tmp_path}/sizes",))
+    found = sizes.parse(str(workload.params["sizes"]))
+    assert found.points == ((1, 0.0), (1460, 0.25), (2920, 0.5), (5840, 1.0))
+
+
+def test_a_long_distribution_has_a_short_label_and_is_whole_in_commands(tmp_path: Path) -> None:
+    labels = []
+    for last in (100, 101):
+        points = [(1000 * (n + 1), n) for n in range(100)]
+        (tmp_path / "sizes").write_text("".join(f"{x} {y}\n" for x, y in (*points, (1000 * last, 100))))
+        (workload,) = named_workloads("--workload", (f"pairs:60:sizes=@{tmp_path}/sizes",))
+        labels.append(matrices.label(workload.matrix, workload.params))
+        whole = matrices.label(workload.matrix, workload.params, whole=True)
+        assert matrices.parse(whole) == (workload.matrix, workload.params)
+    assert len(set(labels)) == 2 and max(map(len, labels)) < 40
+
+
 def test_small_shares_survive() -> None:
     text = sizes.written([(1, 0.0), (5, 0.00001), (9, 1.0)])
     assert sizes.parse(sizes.INLINE + text).points == ((1, 0.0), (5, 0.00001), (9, 1.0))
@@ -199,12 +226,12 @@ def test_small_shares_survive() -> None:
     [
         ("1000 0.5\n2000\n", "line 2: '2000' is not a size"),
         ("1000 0.5\n\nbig 1\n", "line 3: 'big 1' is not a size"),
-        ("1000 0.5\n2000 1.5\n", "line 2: shares are from 0 to 1"),
-        ("0 0.5\n2000 1\n", "line 1: sizes are from 1"),
+        ("1000 0.5\n2000 1.5\n", "the last one with a share of 1"),
+        ("0 0.5\n2000 1\n", "line 1: sizes are whole numbers from 1"),
         ("3000 0.5\n2000 1\n", "line 2: sizes and shares must not fall"),
         ("1000 0.5\n2000 0.9\n", "the last one with a share of 1"),
         ("", "two points or more"),
-        ("".join(f"{n} {n / 40}\n" for n in range(1, 41)), "give 30 or fewer"),
+        ("".join(f"{n} {n / 20_000}\n" for n in range(1, 20_001)), "give 10000 or fewer"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, text: str, words: str) -> None:
