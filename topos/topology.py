@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import Any
 
 from common.errors import UsageError
 
@@ -340,19 +339,30 @@ class Builder:
     def switch(self, name: str, layer: Layer) -> int:
         return self._add(Node(name, Kind.SWITCH, layer))
 
-    def link(self, a: int, b: int, speed: float = 1, *of_link: Any, **named: Any) -> int:
-        """Join two nodes, the lower-layer one first; return the link's index. `of_link` and `named` are
-        further fields of the Link."""
-        self._links.append(Link(a, b, speed, *of_link, **named))
+    def link(
+        self, a: int, b: int, speed: float = 1, delay_us: float = 0.0, loss: float = 0.0, queue_pkts: int = 0
+    ) -> int:
+        """Join two nodes, the lower-layer one first; return the link's index. For the numbers see Link."""
+        self._links.append(Link(a, b, speed, delay_us, loss, queue_pkts))
         return len(self._links) - 1
 
-    def attach(self, host: int, switch: int, ip: str, speed: float = 1, *of_link: Any, **named: Any) -> None:
-        """Add a NIC to `host`, cabled to `switch` by a link."""
+    def attach(
+        self,
+        host: int,
+        switch: int,
+        ip: str,
+        speed: float = 1,
+        delay_us: float = 0.0,
+        loss: float = 0.0,
+        queue_pkts: int = 0,
+    ) -> None:
+        """Add a NIC to `host`, cabled to `switch` by a link with these numbers."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
         name = f"{self._nodes[host].name}-eth{number}"
+        link = self.link(host, switch, speed, delay_us, loss, queue_pkts)
         mac = local_mac(len(self._nics))
-        self._nics.append(Nic(host, switch, self.link(host, switch, speed, *of_link, **named), ip, mac, name))
+        self._nics.append(Nic(host, switch, link, ip, mac, name))
 
     def build(self) -> Topology:
         parts = tuple(self._nodes), tuple(self._links), tuple(self._nics)
