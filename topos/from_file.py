@@ -40,7 +40,8 @@ def from_file(name: str, network: str) -> Topology:
         else:
             net.switch(node, Layer(layer))
     attached = 0
-    for a, b, *of_link in links:
+    for a, b, speed, delay_us, loss, queue_pkts in links:
+        of_link = speed, delay_us, loss, queue_pkts
         if nodes[a][1] == Layer.HOST:
             net.attach(a, b, address(attached), *of_link)
             attached += 1
