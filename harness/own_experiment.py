@@ -22,6 +22,7 @@ from analysis.quantities import Quantity
 from common.errors import RefabricError, UsageError
 from common.text import did_you_mean
 from harness.experiment import Experiment, Figure, RateOf
+from harness.metrics import metrics as of_tree
 from harness.metrics.metrics import TABLES, Metric, ShownIn
 from harness.metrics.published import Published, Relation, Source
 from harness.metrics.summary_csv import COLUMNS
@@ -104,7 +105,7 @@ def with_additions(experiment: Experiment, more: Sequence[Addition], file: str =
     figures. Raises UsageError for one whose name is in use."""
     what = f"{file}: " if file else f"experiment {experiment.name}: "
     charts = tuple(each for each in more if isinstance(each, OwnChart))
-    metrics = tuple(each for each in more if isinstance(each, Metric))
+    columns = tuple(each for each in more if isinstance(each, Metric) and each.of is not None)
     rows = tuple(each for each in more if isinstance(each, Published))
     for row in rows:
         if row.topology == from_file.KIND and not row.shape:
@@ -114,7 +115,7 @@ def with_additions(experiment: Experiment, more: Sequence[Addition], file: str =
             raise UsageError(f"{what}chart {each.name[:30]}: choose a new name in lower case")
     figures = []
     for figure in experiment.figures:
-        names = [of.name for of in (*figure.metrics, *metrics)]
+        names = [of.name for of in (*figure.metrics, *columns)]
         names += [of.name for of in (*figure.own_charts, *charts)]
         twice = next((name for name, count in Counter(names).items() if count > 1), "")
         if twice:
@@ -122,7 +123,7 @@ def with_additions(experiment: Experiment, more: Sequence[Addition], file: str =
         figures.append(
             dataclasses.replace(
                 figure,
-                metrics=(*figure.metrics, *metrics),
+                metrics=(*figure.metrics, *columns),
                 own_charts=(*figure.own_charts, *charts),
                 charts=(*figure.charts, *(each.name for each in charts)),
                 published=(*figure.published, *rows),
@@ -199,6 +200,19 @@ def metric(
         raise UsageError(f"metric {name}: refabric has a column of this name; choose another")
     shown = {"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more}
     return Metric(Quantity(name, unit, about), guarded(f"metric {name}", of), **shown)
+
+
+def between(
+    name: str,
+    unit: str,
+    about: str,
+    of: Callable[[PointResult], float | None],
+    one: Mapping[str, Any],
+    other: Mapping[str, Any],
+) -> Metric:
+    """Return the metric of a statement that compares two values: what `of` reads off points with the values
+    `one`, over that of points with `other`, at the same seed (`harness/metrics/metrics.py`)."""
+    return of_tree.between(Quantity(name, unit, about), guarded(f"metric {name}", of), one, other)
 
 
 def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:

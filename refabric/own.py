@@ -4,7 +4,7 @@
 """
 
 import refabric  # noqa: F401  a wheel makes the other packages importable first
-from harness.own_experiment import chart, experiment, metric, statement
+from harness.own_experiment import between, chart, experiment, metric, statement
 from harness.plan.sweeps import Variant
 from harness.results.point_results import PointResult
 from plots.data import Point
@@ -19,6 +19,7 @@ __all__ = [
     "PointResult",
     "Topology",
     "Variant",
+    "between",
     "chart",
     "experiment",
     "metric",

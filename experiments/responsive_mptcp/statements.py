@@ -5,15 +5,18 @@ Tolerances were set before any run.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from analysis.completion import mean_job_s
 from analysis.quantities import Quantity
 from harness.metrics import measures
-from harness.metrics.measures import Estimate, Measure, OfPoint, Subject, measured_over, points_about, ratio
-from harness.metrics.metrics import Metric
+from harness.metrics.measures import OfPoint
+from harness.metrics.metrics import GOODPUT_MBPS_MEAN, Metric, between
 from harness.metrics.published import Bound, Published, Relation, Source
 from harness.options.options import UNSCHEDULED
 from harness.plan.sweeps import Variant
@@ -46,13 +49,14 @@ class Scheme:
     def variant(self) -> Variant:
         return Variant(cc=self.cc, subflows=(self.subflows,), scheduler=self.scheduler, simulated=STACK)
 
+    @property
+    def where(self) -> dict[str, Any]:
+        """The values of its points, by path."""
+        return {"transport.cc": self.cc, "scheduler": self.scheduler, "routing": "hashed"}
+
     def has(self, spec: RunSpec) -> bool:
-        transport = spec.transport
-        return (transport.subflows, transport.cc, spec.scheduler, spec.routing) == (
-            self.subflows,
-            self.cc,
-            self.scheduler,
-            "hashed",
+        return spec.transport.subflows == self.subflows and all(
+            operator.attrgetter(path)(spec) == value for path, value in self.where.items()
         )
 
 
@@ -80,14 +84,6 @@ def scheme_of(spec: RunSpec) -> Scheme | None:
     return next((scheme for scheme in SCHEMES if scheme.has(spec)), None)
 
 
-_APART = ("transport.subflows", "transport.cc", "scheduler")
-"""Fields in which schemes differ."""
-
-
-def setting(spec: RunSpec) -> RunSpec:
-    return spec.neutral(*_APART)
-
-
 def subflows(point: PointResult) -> float | None:
     """Return the mean number of subflows of flows, at the end of the run or of the flow."""
     flows = under_test(point.point.flows)
@@ -102,86 +98,32 @@ def job_ms(point: PointResult) -> float | None:
     return None if mean_s is None else 1000 * mean_s
 
 
-def _at(points: Sequence[PointResult], subject: Subject, scheme: Scheme) -> dict[int, PointResult]:
-    about = points_about(points, subject)
-    return {point.spec.seed: point for point in about if scheme_of(point.spec) == scheme}
-
-
-def _level(scheme: Scheme, value_of: OfPoint) -> Measure:
-    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
-        return measured_over((value_of(each), [each]) for each in _at(points, subject, scheme).values())
-
-    return measure
-
-
-def _over(scheme: Scheme, other: Scheme, value_of: OfPoint) -> Measure:
-    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
-        ones, others = _at(points, subject, scheme), _at(points, subject, other)
-        pairs = [(ones[seed], others[seed]) for seed in ones if seed in others]
-        return measured_over((ratio(value_of(a), value_of(b)), (a, b)) for a, b in pairs)
-
-    return measure
-
-
 def _name(scheme: Scheme) -> str:
     if scheme.scheduler.interval_ms and scheme.subflows > 1:
         return f"responsive_{scheme.scheduler.interval_ms:g}ms"
     return "hedera" if scheme.subflows == 1 else f"ecmp_{scheme.subflows}"
 
 
-@functools.cache
-def subflows_at(scheme: Scheme) -> Metric:
-    return Metric(
-        Quantity(
-            f"{_name(scheme)}_subflows", "subflows", f"the mean number of subflows of a flow: {scheme.label}"
-        ),
-        over=_level(scheme, subflows),
-        setting=setting,
+SUBFLOWS = Metric(Quantity("subflows_mean", "subflows", "the mean number of subflows of a flow"), subflows)
+JOB_MS = Metric(Quantity("job_ms", "ms", "the mean completion time of a job"), job_ms)
+
+
+def _over(scheme: Scheme, other: Scheme, name: str, about: str, value_of: OfPoint) -> Metric:
+    quantity = Quantity(
+        f"{_name(scheme)}_{name}over_{_name(other)}", f"x {other.label}", f"{about}: {scheme.label}"
     )
-
-
-@functools.cache
-def throughput_at(scheme: Scheme) -> Metric:
-    return Metric(
-        Quantity(f"{_name(scheme)}_mbps", "Mb/s", f"the mean goodput of a flow: {scheme.label}"),
-        over=_level(scheme, measures.goodput_mbps),
-        setting=setting,
-    )
-
-
-@functools.cache
-def job_at(scheme: Scheme) -> Metric:
-    return Metric(
-        Quantity(f"{_name(scheme)}_job_ms", "ms", f"the mean completion time of a job: {scheme.label}"),
-        over=_level(scheme, job_ms),
-        setting=setting,
-    )
+    one, two = ({**each.where, "transport.subflows": each.subflows} for each in (scheme, other))
+    return between(quantity, value_of, one, two)
 
 
 @functools.cache
 def throughput_over(scheme: Scheme, other: Scheme) -> Metric:
-    return Metric(
-        Quantity(
-            f"{_name(scheme)}_over_{_name(other)}",
-            f"x {other.label}",
-            f"the mean goodput of a flow: {scheme.label}",
-        ),
-        over=_over(scheme, other, measures.goodput_mbps),
-        setting=setting,
-    )
+    return _over(scheme, other, "", "the mean goodput of a flow", measures.goodput_mbps)
 
 
 @functools.cache
 def job_over(scheme: Scheme, other: Scheme) -> Metric:
-    return Metric(
-        Quantity(
-            f"{_name(scheme)}_job_over_{_name(other)}",
-            f"x {other.label}",
-            f"the mean completion time of a job: {scheme.label}",
-        ),
-        over=_over(scheme, other, job_ms),
-        setting=setting,
-    )
+    return _over(scheme, other, "job_", "the mean completion time of a job", job_ms)
 
 
 CITATION = "Duan, Responsive Multipath TCP in SDN-based Datacenters, slides, University of Hong Kong, 2015"
@@ -222,6 +164,11 @@ def _row(
     )  # fmt: skip
 
 
+def _of(scheme: Scheme, row: Published) -> Published:
+    """Return the statement about the points of one scheme."""
+    return dataclasses.replace(row, subflows=scheme.subflows, where=scheme.where)
+
+
 def _cells(workload: str, *schemes: Scheme) -> str:
     """Return the throughputs or completion times of schemes, as the table has them."""
     values = " and ".join(f"{TABLE_I[workload][each][1]:g}" for each in schemes)
@@ -245,10 +192,10 @@ def _subflows(workload: str) -> tuple[Published, ...]:
     """Return the mean subflows of each responsive scheme."""
     counts = {scheme: TABLE_I[workload][scheme][0] for scheme in RESPONSIVE}
     return tuple(
-        _row(
-            subflows_at(s), workload, (Relation.ABOUT, n), f"{s.label} has {n:g} subflows per flow", COUNT,
+        _of(s, _row(
+            SUBFLOWS, workload, (Relation.ABOUT, n), f"{s.label} has {n:g} subflows per flow", COUNT,
             f"{n:.2f} subflows",
-        )
+        ))
         for s, n in counts.items()
     )  # fmt: skip
 
@@ -256,10 +203,10 @@ def _subflows(workload: str) -> tuple[Published, ...]:
 def _levels(workload: str) -> tuple[Published, ...]:
     """Return mean subflows and throughput of each scheme; subflows of responsive ones only."""
     rates = (
-        _row(
-            throughput_at(s), workload, (Relation.ABOUT, mbps), f"{s.label} carries {mbps:g} Mb/s",
+        _of(s, _row(
+            GOODPUT_MBPS_MEAN, workload, (Relation.ABOUT, mbps), f"{s.label} carries {mbps:g} Mb/s",
             LEVEL_MBPS, _cells(workload, s),
-        )
+        ))
         for s, (_, mbps) in TABLE_I[workload].items()
     )  # fmt: skip
     return (*_subflows(workload), *rates)
@@ -283,10 +230,10 @@ def _longer(scheme: Scheme, name: str) -> Published:
 
 
 def _took(scheme: Scheme, ms: float) -> Published:
-    return _row(
-        job_at(scheme), SHUFFLE, (Relation.ABOUT, ms), f"a job takes {ms:g} ms with {scheme.label}", LEVEL_MS,
+    return _of(scheme, _row(
+        JOB_MS, SHUFFLE, (Relation.ABOUT, ms), f"a job takes {ms:g} ms with {scheme.label}", LEVEL_MS,
         _cells(SHUFFLE, scheme),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 THROUGHPUT = (

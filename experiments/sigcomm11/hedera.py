@@ -9,30 +9,24 @@ The statements are the paper's on a central scheduler, as recalled: signs, and w
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.quantities import Quantity
 from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import Estimate, Measure, Subject, measured_over, points_about, ratio
-from harness.metrics.metrics import Metric
+from harness.metrics.metrics import Metric, between
 from harness.metrics.published import SIGN, Published, Relation, Source
+from harness.metrics.where import ANY
 from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
-from model.schedulers import scheduled, scheduler_title
+from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec
 
-
-def any_scheduler(spec: RunSpec) -> RunSpec:
-    """Return the same for specs that differ only in congestion control and scheduler."""
-    transport = dataclasses.replace(spec.transport, cc="any")
-    return dataclasses.replace(spec, transport=transport, scheduler=SchedulerSpec())
+SUBFLOWS = 8
 
 
 def carried_mbps(point: PointResult) -> float:
@@ -40,35 +34,17 @@ def carried_mbps(point: PointResult) -> float:
     return sum(flow.goodput_mbps for flow in under_test(point.point.flows))
 
 
-def _over_scheduled_tcp(chosen: SchedulerSpec) -> Measure:
-    """Return a measure: the goodput at the subject's number of subflows over that of TCP under `chosen`, at
-    the same seed."""
-
-    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
-        about = points_about(points, subject)
-        with_scheduler = {point.spec.seed: point for point in about if point.spec.scheduler == chosen}
-        without = [
-            point
-            for point in about
-            if point.spec.transport.subflows == subject.subflows and not scheduled(point.spec)
-        ]
-        beside = [(point, with_scheduler[point.spec.seed]) for point in without
-                  if point.spec.seed in with_scheduler]  # fmt: skip
-        return measured_over((ratio(carried_mbps(a), carried_mbps(b)), (a, b)) for a, b in beside)
-
-    return measure
-
-
 def _over_first_fit(interval_ms: float) -> Metric:
     chosen = SchedulerSpec("first_fit", interval_ms)
-    return Metric(
+    return between(
         Quantity(
             f"mptcp_over_first_fit_{interval_ms:g}ms",
             "x first fit",
             f"the goodput of MPTCP over that of TCP with {scheduler_title(chosen)}",
         ),
-        over=_over_scheduled_tcp(chosen),
-        setting=any_scheduler,
+        carried_mbps,
+        {"transport.subflows": SUBFLOWS, "scheduler": UNSCHEDULED, "transport.cc": ANY},
+        {"transport.subflows": 1, "scheduler": chosen, "transport.cc": BASELINE},
     )
 
 
@@ -83,8 +59,8 @@ NEAR = (0.1, "recalled without digits: within a tenth counts as near")
 def _mptcp(interval_ms: float, relation: Relation, words: str, within: tuple[float, str]) -> Published:
     """MPTCP with 8 subflows over first fit at an interval, on 128 hosts. The flow sizes are our choice."""
     return Published(
-        OVER_FIRST_FIT[interval_ms], "fat_tree", 8, COME_AND_GO, 8, relation, 1, Source.RECALLED, words,
-        "SIGCOMM'11", SIGCOMM11, *within,
+        OVER_FIRST_FIT[interval_ms], "fat_tree", 8, COME_AND_GO, SUBFLOWS, relation, 1,
+        Source.RECALLED, words, "SIGCOMM'11", SIGCOMM11, *within,
     )  # fmt: skip
 
 
@@ -125,7 +101,7 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 DEFAULTS = Defaults(
     ks=(8,),
     workloads=(COME_AND_GO, "one_to_one"),
-    subflows=(8,),
+    subflows=(SUBFLOWS,),
     rate_mbps=100.0,
     delay_us=10.0,
     seconds=2.0,

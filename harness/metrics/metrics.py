@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from analysis import quantities
 from analysis.quantities import Quantity
 from common.text import three_digits
-from harness.metrics import measures
+from harness.metrics import measures, where
 from harness.metrics.measures import (
     Estimate,
     Measure,
@@ -122,6 +123,32 @@ class Metric:
     def text(self, value: float) -> str:
         """A value in a sentence, without its unit: one decimal of a percentage, else three digits."""
         return f"{value:.1f}" if self.short_unit == "%" else three_digits(value)
+
+
+def between(
+    quantity: Quantity, value_of: OfPoint, one: Mapping[str, Any], other: Mapping[str, Any]
+) -> Metric:
+    """Return the metric of a statement that compares two values: `value_of` the points of the statement's
+    network and workload that have the values `one`, over that of those with `other`, at the same seed.
+
+    Both are by path, as in `Published.where`, and may have `transport.subflows`. Raises UsageError.
+    """
+    this, that = (where.parse(each, more=("transport.subflows",)) for each in (one, other))
+
+    def by_seed(points: Iterable[PointResult], values: where.Where) -> dict[int, PointResult]:
+        fits = (all(where.has(p.spec, path, of) for path, of in values.items()) for p in points)
+        return {point.spec.seed: point for point in itertools.compress(points, fits)}
+
+    def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
+        about = measures.points_about(points, subject)
+        ones, others = by_seed(about, this), by_seed(about, that)
+        pairs = [(ones[seed], others[seed]) for seed in ones if seed in others]
+        return measures.measured_over((measures.ratio(value_of(a), value_of(b)), (a, b)) for a, b in pairs)
+
+    paths = {*this, *that}
+    if "link.queue_pkts" in paths:  # hosts' own queues follow it
+        paths.add("link.nic_queue_pkts")
+    return Metric(quantity, over=measure, setting=lambda spec: spec.neutral(*paths))
 
 
 def _unfinished_pct(point: PointResult) -> float | None:

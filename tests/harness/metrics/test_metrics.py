@@ -8,17 +8,20 @@ from collections.abc import Sequence
 import pytest
 
 from analysis.quantities import Quantity
+from common.errors import UsageError
 from experiments.registry import EXPERIMENTS
 from harness.experiment import Figure
 from harness.metrics import metrics
-from harness.metrics.measures import Estimate
-from harness.metrics.metrics import Metric, ShownIn
+from harness.metrics.measures import Estimate, goodput_mbps
+from harness.metrics.metrics import Metric, ShownIn, between
 from harness.metrics.published import Relation
+from harness.options.fields import changed
 from harness.results import point_results
 from harness.results.point_results import PointResult
 from harness.results.store import Store, load
 from model.result import NO_VALUE, PortRow, RunResult, Table
 from model.spec import RunSpec, TopologySpec
+from tests.support import judged_points
 from tests.support.statements import row
 from tests.support.stored_points import flow_row, put, result_of, spec_of
 
@@ -191,3 +194,19 @@ def test_a_metric_that_nothing_reads_is_refused() -> None:
         Metric(Quantity("x", "", "nothing"))
     with pytest.raises(ValueError, match="off one point"):
         Metric(Quantity("x", "", "a ratio"), over=metrics.GOODPUT_OVER_TCP.over, shown=ShownIn.REPORT)
+
+
+def test_a_metric_between_two_values_is_their_ratio_at_each_seed() -> None:
+    """Points of other values and of one side alone do not count."""
+    quantity = Quantity("short_over_long", "x", "the goodput with a short queue over that with a long one")
+    metric = between(quantity, goodput_mbps, {"link.queue_pkts": 20}, {"link.queue_pkts": 100})
+    of = ((20, 1), (100, 1), (20, 2), (100, 2), (20, 3), (50, 1))
+    queues = ("link.queue_pkts", "link.nic_queue_pkts")
+    specs = {(pkts, seed): changed(spec_of(1, seed=seed), dict.fromkeys(queues, pkts)) for pkts, seed in of}
+    stored = [judged_points.stored(specs[pkts, seed], [float(pkts * seed)]) for pkts, seed in of]
+    points = judged_points.judged(stored)
+    found = metric.measure(points, row(metric, 1, Relation.BELOW, 1))
+    assert found is not None and (found.value, found.n) == (0.2, 2)
+    assert len({metric.setting(spec).key(ignoring=["seed"]) for spec in specs.values()}) == 1
+    with pytest.raises(UsageError, match=r"link\.queue_pkts"):
+        between(quantity, goodput_mbps, {"link.queue": 20}, {"link.queue_pkts": 100})

@@ -153,6 +153,10 @@ DOTS = chart("dots", "Subflows of every point", "One dot is a point.", dots)
 STATED = [
     statement(GAP, "<", 9, network="ft,4", subflows=1, words="the gap of TCP is small"),
     statement("goodput_pct_mean", ">", 10, network="ft,4", subflows=1, where={"link.loss": 0.01}),
+    statement(
+        between("lossy_over", "x", "goodput with loss over that without", lambda p: p.goodput_mbps.mean,
+                {"link.loss": 0.01}, {"link.loss": 0}),
+        "<", 2, network="ft,4", subflows=1, where={"link.loss": "any"}, words="loss costs goodput"),
 ]
 """
 SMALL = ("cs244-one-to-one", "--k", "4", "--subflows", "1", *QUICK)
@@ -167,6 +171,7 @@ def test_metrics_charts_and_statements_of_a_file_join_any_experiment(tmp_path: P
     assert [*tmp_path.rglob("dots.svg")]
     assert "--loss 0" in done.stdout  # why the second statement is not judged
     lossy = run("run", *SMALL, "--metric", "./mine.py", "--loss", "1")
+    assert "loss costs goodput" in lossy.stdout  # it compares these points with those of the first run
     assert "--loss 0" not in lossy.stdout and "1 % random loss" in lossy.stdout
 
 
