@@ -49,7 +49,7 @@ class Lab(NamedTuple):
 
 @contextmanager
 def lab(
-    rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0, slow_bps: int = 0
+    rate_bps: int = 1_000_000_000, ecn_pkts: int = 0, slow_bps: int = 0, sample_ms: float = 0.0
 ) -> Iterator[Lab]:
     """Yield a running fabric, and raw sockets on three host ends in a namespace of their own.
 
@@ -60,11 +60,12 @@ def lab(
         run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
         run(f"ip link set n{i} up")
     ends = [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(HOSTS)]
-    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts)
+    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=1000, ecn_pkts=ecn_pkts)
     if slow_bps:
         plan.rate_bps[plan.nic_downlink] = slow_bps
         plan.discipline[plan.nic_downlink] = disciplines().index("priority")
-    fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)], MACS)
+    indices = [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)]
+    fabric = RealtimeFabric(plan, indices, MACS, sample_ms=sample_ms)
     fabric.start()
     try:
         yield Lab(fabric, ends)
@@ -271,32 +272,21 @@ def let_pass(fabric: RealtimeFabric, seconds: float) -> None:
 
 
 def queue_lengths_are_sampled_exactly() -> None:
-    plan = one_switch(2, rate_bps=1_000_000)
-    holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
-    wait_for_namespace(holder.pid)
-    for i in range(2):
-        run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
-        run(f"ip link set n{i} up")
-    end = call_in_netns(holder.pid, partial(open_end, "h0"))
-    call_in_netns(holder.pid, partial(open_end, "h1"))
-    fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(2)], MACS[:2], sample_ms=10)
-    fabric.start()
-    for _ in range(20):
-        end.send(udp_frame(0, 1, bytes(1208)))  # 10 ms each
-    until(lambda: fabric.snapshot()["delivered"] == 20, 20.0, "the queue has drained")
-    times, lengths = fabric.take_samples()
-    fabric.sample_every(0)
-    fabric.take_samples()
-    let_pass(fabric, 0.05)
-    assert not len(fabric.take_samples()[0]), "none after the last"
-    fabric.sample_every(5)
-    let_pass(fabric, 0.1)
-    again, idle = fabric.take_samples()
+    with lab(rate_bps=1_000_000, sample_ms=10) as (fabric, ends):
+        for _ in range(20):
+            ends[0].send(udp_frame(0, 1, bytes(1208)))  # 10 ms each
+        until(lambda: fabric.snapshot()["delivered"] == 20, 20.0, "the queue has drained")
+        times, lengths = fabric.take_samples()
+        fabric.sample_every(0)
+        fabric.take_samples()
+        let_pass(fabric, 0.05)
+        assert not len(fabric.take_samples()[0]), "none after the last"
+        fabric.sample_every(5)
+        let_pass(fabric, 0.1)
+        again, idle = fabric.take_samples()
     assert np.allclose(np.diff(again), 0.005)
-    assert len(idle) == 4 * len(again) > 4 * 10
-    fabric.stop()
-    holder.kill()
-    queue = lengths.reshape(len(times), 4)[:, 0].astype(int)
+    assert len(idle) == 2 * HOSTS * len(again) > 2 * HOSTS * 10
+    queue = lengths.reshape(len(times), 2 * HOSTS)[:, 0].astype(int)
     assert queue.max() in {19, 20}
     assert set(np.diff(queue[queue.argmax() :])) <= {-1, 0}
     assert np.allclose(np.diff(times), 0.01)
