@@ -107,8 +107,3 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands write an empty picture for each chart."""
     chart_files.sketch(monkeypatch)
-
-
-@pytest.fixture
-def undrawn() -> None:
-    """Draw no charts, as by default."""

@@ -114,7 +114,6 @@ HUGE: dict[str, dict[str, int | str]] = {
 }
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", HUGE)
 def test_a_point_of_a_huge_network_is_unreadable(results: Path, kind: str) -> None:
     """M7: a stored network of millions of links, or none, took the memory or ended `report`, `plot`."""
@@ -136,7 +135,6 @@ UNDRAWABLE: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", UNDRAWABLE)
 def test_a_point_that_cannot_be_drawn_harms_no_report(results: Path, kind: str) -> None:
     """M7: an event of an unknown link ended `report`; forwarding tables of a BCube took 7.5 GB there."""

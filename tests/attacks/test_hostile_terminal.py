@@ -117,7 +117,6 @@ def test_a_console_keeps_its_own_colours_only(monkeypatch: pytest.MonkeyPatch) -
     assert not {"\x07", "\u202e", "\x9b", "\r", "\x7f"}.intersection(terminal.getvalue())
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", ["[/b]", "[bold]", "[link=http://x]y[/link]", ":smile:"])
 def test_a_name_is_no_markup(tmp_path: Path, name: str) -> None:
     """L1: a stored name in the markup of rich ended `plot` and `compare` in a traceback."""

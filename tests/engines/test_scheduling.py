@@ -50,7 +50,7 @@ class FirstFit:
                 network.set_path(each.flow, best)
 
 
-def _simulation() -> tuple[Simulation, SimulatedNetwork]:
+def _simulation(size_bytes: int = 0) -> tuple[Simulation, SimulatedNetwork]:
     spec = RunSpec(
         LinkSpec(10.0),
         TopologySpec("fat_tree", {"k": 4}),
@@ -59,7 +59,7 @@ def _simulation() -> tuple[Simulation, SimulatedNetwork]:
         stack=StackSpec(acks="at_once"),  # routed ones queue behind the data of others
         seed=2,
     )
-    flows = planned_flows(spec, FT4)
+    flows = [replace(flow, size_bytes=size_bytes) for flow in planned_flows(spec, FT4)]
     simulation = Simulation(plan_of(spec, FT4), transport_options(spec), core_flows(spec, FT4, flows))
     return simulation, SimulatedNetwork(spec, FT4, flows, simulation)
 
@@ -85,6 +85,14 @@ def test_an_application_that_takes_flows_apart_fills_a_fat_tree() -> None:
     assert 9 < scheduled < 10
     used = Counter(hop for each in network.flows() for hop in pairwise(each.path))
     assert max(used.values()) == 1
+
+
+def test_flows_that_have_completed_run_no_more() -> None:
+    simulation, network = _simulation(size_bytes=100_000)
+    simulation.run_until(0)
+    assert len(network.running()) == len(network.flows()) == 16
+    simulation.run_until(30 * PS_PER_S)
+    assert not network.running() and not network.flows()
 
 
 def test_a_simulated_flow_returns_to_its_path() -> None:

@@ -48,7 +48,6 @@ def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
     assert "--k " not in page, "its network does not depend on k"
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_page_shows_commands_that_exist(tmp_path: Path) -> None:
     done = run(tmp_path, "coupled-fairness-queue", *SHORT, "--cc", "lia", "--subflows", "2")
     assert done.exit_code == 0, done.output

@@ -113,7 +113,6 @@ def test_the_report_repeats_it_by_one_command(results: Path) -> None:
     assert {row.algorithm for row in FIGURE.published} == {"tcp", "lia"}
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_compare_names_algorithms_and_keeps_them_in_one_table(results: Path, tmp_path: Path) -> None:
     assert run(tmp_path, "--cc", "lia,olia").exit_code == 0
     done = refabric("compare", results, tmp_path)
@@ -136,7 +135,6 @@ def test_several_congestion_controls_in_any_sweep(tmp_path: Path) -> None:
     assert len(list((tmp_path / "cs244-one-to-one" / "charts").glob("*.svg"))) == 4
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_without_coupling_a_comparison_is_not_said_to_run_uncoupled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -150,7 +148,6 @@ def test_without_coupling_a_comparison_is_not_said_to_run_uncoupled(
     assert "uncoupled: no BTF here" in refabric("run", "cs244-one-to-one", *alone).stdout
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_failed_algorithm_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def of_olia(spec: RunSpec) -> bool:
         return spec.transport.cc == "olia"

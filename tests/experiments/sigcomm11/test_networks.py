@@ -65,7 +65,7 @@ def test_engines_take_every_point(figure: Figure) -> None:
 )
 @pytest.mark.usefixtures("drawn")
 def test_a_small_one_runs_and_is_drawn(name: str, charts: list[str], tmp_path: Path) -> None:
-    done = refabric("run", name, "--k", "4", "--warmup", "1", "--seconds", "1", "--results", tmp_path)
+    done = refabric("run", name, "--k", "4", "--warmup", "0.5", "--seconds", "1", "--results", tmp_path)
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.rglob("charts/*/*.svg")) == charts
 

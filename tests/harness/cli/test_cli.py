@@ -81,7 +81,6 @@ def test_json_is_pure_and_whole(results: Path) -> None:
     assert "4 points" in done.stderr, "people read stderr"
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_failed_and_suspect_points_end_with_one(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, lambda: FakeEngine(fail=lambda s: s.transport.subflows == 8))
     done = run(results)
@@ -147,7 +146,6 @@ def test_an_unfit_host_is_reported_before_anything_is_written(
     assert [(e["event"], e["exit_code"]) for e in events] == [("error", 3)]
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path) -> None:
     plan = ("plan", EXPERIMENT, *RUN[2:], "--results", str(results))
     done = refabric(*plan)
@@ -163,7 +161,6 @@ def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path)
     assert (total["points"], total["to_run"]) == (4, 0)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     run(results, "--subflows", "1")
     run(results, "--rate", "20", "--subflows", "1")
@@ -223,7 +220,6 @@ def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(
     assert refabric("plot", "cs244-fig12", "--results", str(results)).stderr == ""
 
 
-@pytest.mark.usefixtures("undrawn")
 class TestAutomaticRate:
     """With a fake calibration of the real engine: measured once, before the first point, and reported."""
 
@@ -279,7 +275,6 @@ class TestAutomaticRate:
         assert (done.exit_code, calibration) == (0, [])
 
 
-@pytest.mark.usefixtures("undrawn")
 class TestSignals:
     """Real processes, real signals."""
 

@@ -106,7 +106,6 @@ def test_a_run_reads_stored_and_new_points_once(tmp_path: Path, reads: Counter[P
     }
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_status_reads_each_point_once(tmp_path: Path, reads: Counter[Path]) -> None:
     fine(tmp_path, *RUN, "--subflows", "1,2")
     (tmp_path / EXPERIMENT / cache.NAME).unlink()
@@ -127,7 +126,6 @@ def test_what_was_read_before_is_not_read_again(tmp_path: Path, reads: Counter[P
     assert fine(tmp_path, *RUN, "--subflows", "1,2") == said
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_point_that_was_run_again_is_not_reported(tmp_path: Path) -> None:
     fine(tmp_path, *RUN, "--subflows", "1,2")
     damaged = next((tmp_path / EXPERIMENT).glob("*mptcp2*/flows.csv"))

@@ -251,7 +251,6 @@ def test_a_failure_beside_a_kept_result_is_forgotten_when_a_later_attempt_is_sto
     assert (outcome.failures, outcome.exit_code) == ((), 0)
 
 
-@pytest.mark.usefixtures("undrawn")
 class TestCommand:
     @pytest.fixture
     def counters(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

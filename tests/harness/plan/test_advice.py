@@ -195,7 +195,6 @@ class TestCommands:
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    @pytest.mark.usefixtures("undrawn")
     def test_run_says_what_will_be_suspect_before_it_starts(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

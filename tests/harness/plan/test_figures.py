@@ -175,7 +175,6 @@ def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: 
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("undrawn")
 class TestWhoseAPointIs:
     def test_each_figure_shows_its_own(self, results: Path) -> None:
         for figure in ("cs244-fig3", "cs244-fig8", "cs244-fig13"):
@@ -211,7 +210,6 @@ class TestWhoseAPointIs:
         assert "4 of 4 planned points finished; 4 stored in all" in done.stdout
 
 
-@pytest.mark.usefixtures("undrawn")
 class TestCpuBound:
     """fig8 means to overload the machine; fig3 does not."""
 
@@ -264,7 +262,6 @@ class TestCpuBound:
 
 
 class TestShown:
-    @pytest.mark.usefixtures("undrawn")
     def test_a_verdict_after_a_run_takes_in_earlier_runs_of_the_same_setting(self, results: Path) -> None:
         once = ("--subflows", "1", "--json")
         assert objects(run(results, "cs244-fig13", *once), "verdict")[2]["verdict"] == "not measured"
@@ -273,7 +270,6 @@ class TestShown:
         longer = objects(run(results, "cs244-fig13", "--seconds", "9", *once), "verdict")
         assert longer[2]["verdict"] == "not measured", "another setting"
 
-    @pytest.mark.usefixtures("undrawn")
     def test_a_parameter_of_a_workload_is_another_point_with_another_name(self, results: Path) -> None:
         done = run(results, "cs244-fig13", "--workload", "one_to_several:2,stride:4,hotspot:percent=25")
         assert done.exit_code == 0

@@ -135,7 +135,6 @@ def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -
     assert {j["point"] for j in jobs if j["event"] == "job"} == {p.name for p in load(results / "cs244")}
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_an_output_file_and_json(results: Path, tmp_path: Path) -> None:
     page = tmp_path / "a" / "x.html"
     done = refabric("report", "cs244-fig1", "--results", results, "--output", page, "--json")
@@ -155,7 +154,6 @@ def test_what_cannot_be_reported_is_one_line(results: Path, tmp_path: Path) -> N
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_only_a_report_is_replaced(results: Path, tmp_path: Path) -> None:
     mine, link, page = tmp_path / "thesis.html", tmp_path / "link.html", tmp_path / "page.html"
     mine.write_text("<html>mine</html>")
