@@ -25,7 +25,6 @@ Floats = npt.NDArray[np.float64]
 Dash = Any  # matplotlib has no name for the type of its line styles
 Key = TypeVar("Key")
 Place = TypeVar("Place", bound=float)
-DOTTED = ":"
 SHADE = "#ececec"
 """Of a time in which something is down."""
 

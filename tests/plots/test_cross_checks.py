@@ -1,18 +1,25 @@
-"""The flow-by-flow chart of two engines."""
+"""Engines flow by flow, and gains over networks, loads and matrices: which points are compared."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
+from analysis.stats import spread
+from model.result import Status
+from model.spec import WorkloadSpec
 from plots.charts import subflows_needed
 from plots.charts.cross_checks import scale
+from plots.charts.gains import Curve, by_gain, per_host_pct, per_sender_pct, studies
 from plots.data import Level, Point
 from plots.registry import CHARTS
-from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
+from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point, with_goodputs
+from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
+from workloads import matrices
 
 
 @pytest.mark.parametrize(
@@ -66,3 +73,81 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     (path,) = CHARTS["subflows_needed"].draw(points, tmp_path, levels=(bound,))
     words = words_of(path)
     assert "FatTree 8, BCube 8" in words and "published, SIGCOMM'11" in words and "Not reached" in words
+
+
+def loaded(topology: str, subflows: int, flows: int, mbps: float, seed: int = 1, matrix: str = "") -> Point:
+    """k=4, 16 hosts, links of 5 Mb/s; flow n comes from host n."""
+    rows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=mbps, src=f"h{n}") for n in range(flows))
+    return changed(
+        point(subflows, seed), topology=topology, flows=rows,
+        workload=WorkloadSpec(*matrices.parse(matrix or f"connections:{flows}")),
+    )  # fmt: skip
+
+
+LOADS = [
+    loaded("fat_tree", 1, 4, 2.0),
+    loaded("fat_tree", 8, 4, 3.0),
+    loaded("fat_tree", 1, 16, 1.0),
+    loaded("fat_tree", 8, 16, 1.0),
+    loaded("dual_homed_fat_tree", 8, 4, 5.0),
+    loaded("dual_homed_fat_tree", 8, 16, 0.9),
+]
+
+
+def test_gains_are_over_tcp_on_the_first_network_with_the_same_seed() -> None:
+    other = [changed(one, seed=2) for one in LOADS[1:]]
+    (study,) = studies([*LOADS, *other], lambda p: p.spec.workload.matrix)
+    assert study.networks == ["FatTree k=4", "Dual-homed FatTree k=4"]
+    dual = study.curves[-1]
+    assert (dual.place, dual.subflows, study.label(dual)) == (1, 8, "MPTCP 8, Dual-homed FatTree k=4")
+    assert study.gains(dual, "connections:4", per_host_pct) == [2.5]
+    assert study.gains(dual, "connections:16", per_host_pct) == [0.9, 0.9]
+
+
+def test_what_a_host_gets() -> None:
+    two_of_one = changed(LOADS[0], flows=(LOADS[0].flows[0],) * 2)
+    assert per_host_pct(LOADS[0]) == 100 * 8 / 16 / 5
+    assert per_sender_pct(LOADS[0]) == 40
+    assert per_sender_pct(two_of_one) == 80
+
+
+def test_suspect_points_stand_in_only_where_there_is_no_good_one() -> None:
+    doubt = changed(LOADS[1], status=Status.SUSPECT, reasons=(of_text("CPU: busy"),))
+    (study,) = studies([*LOADS, changed(doubt, seed=2)], lambda p: p.spec.workload.matrix)
+    assert [p.seed for p in study.of(Curve(0, "FatTree k=4", 8), "connections:4")] == [1]
+    (dubious,) = studies([LOADS[0], doubt], lambda p: p.spec.workload.matrix)
+    assert dubious.dubious(Curve(0, "FatTree k=4", 8)) and not dubious.dubious(Curve(0, "FatTree k=4", 1))
+
+
+def test_a_chart_by_load_tells_the_largest_gain(tmp_path: Path) -> None:
+    (path,) = CHARTS["by_load"].draw(LOADS, tmp_path)
+    assert "up to 2.50 times TCP on FatTree k=4, at 0.25" in words_of(path)
+
+
+def test_a_chart_by_matrix_has_its_rows_by_gain() -> None:
+    local = [loaded("fat_tree", n, 8, 4.0, matrix="local:80") for n in (1, 8)]
+    points = [*(p for p in LOADS if p.spec.topology.kind == "fat_tree"), *local]
+    (study,) = studies(points, lambda _: "any")
+    assert list(by_gain(study)) == ["connections:4", "connections:16", "local:80"]
+
+
+def on(topology: str, subflows: int, pct: float, **shape: int) -> Point:
+    flows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=1.0 + n) for n in range(2))
+    return changed(
+        point(subflows), topology=topology, goodput_pct=spread([pct]), flows=flows, shape=shape,
+    )  # fmt: skip
+
+
+POINTS = [
+    on("fat_tree", 1, 40),
+    on("fat_tree", 8, 80),
+    on("fat_tree", 1, 20, oversubscription=4),
+    on("fat_tree", 8, 24, oversubscription=4),
+    on("vl2", 1, 90),
+    on("vl2", 8, 99),
+]
+
+
+def test_one_chart_has_all_networks(tmp_path: Path) -> None:
+    (path,) = CHARTS["by_network"].draw(POINTS, tmp_path, expected=(1, 8))
+    assert "most on FatTree k=4, 2.00 times TCP, least on VL2 da=4, 1.10 times" in words_of(path)

@@ -1,4 +1,4 @@
-"""Charts of samples: drawn from whatever there is, with notes on gaps; each table is read once."""
+"""Charts of samples and of single studies: drawn from whatever there is, with notes on gaps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 from analysis.quantities import LINKS_BUSY_PCT
-from model.result import NO_VALUE, Status, Table
+from analysis.sequential import MIN_PAIRS, pair_transfers
+from model.result import NO_VALUE, FlowRow, Status, Table
+from model.spec import LinkEvent
+from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
 from plots.charts import cpu, queue_lengths, throughput, windows_and_rtt
+from plots.charts.link_failure import over_time, stalled_pct, while_down_pct
+from plots.charts.transfers import finding
 from plots.data import Level, Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
@@ -242,3 +247,134 @@ def test_cpu_means_are_of_the_measured_window() -> None:
     use = cpu.use(of, "k=4")
     assert use is not None
     assert use.means == {"user": 20.0, "system": 2.0, "softirq": 3.0, "steal": 0.0}
+
+
+def on_star(cc: str, ecn_pkts: int, pkts: int) -> Point:
+    """Return a point with two flows of 2 Mb/s; port 3 queues `pkts`, except at one instant in ten."""
+    ports = (
+        port_row(0, "h0", "s", "host-edge"),
+        dataclasses.replace(port_row(1, "s", "h0", "edge-host"), tx_bytes=10),
+        port_row(3, "s", "h1", "edge-host"),
+    )
+    times = np.arange(-10, 50) / 10
+    rows = [(float(t), 3, pkts) for i, t in enumerate(times) if i % 10]
+    hosts = [(float(t), 0, 999) for t in times]
+    tables = {
+        "queues": Table.from_rows(("t_s", "port", "pkts"), rows + hosts),
+        "queue_times": Table({"t_s": times}),
+    }
+    return changed(
+        point(1), topology="star", cc=cc, ecn_pkts=ecn_pkts, ports=ports, queue_pkts=460,
+        flows=(flow_row(0), flow_row(1)), read_table=tables.get,
+    )  # fmt: skip
+
+
+ALL = [on_star("reno", 0, 380), on_star("reno", 20, 4), on_star("dctcp", 20, 17)]
+
+
+def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
+    (path,) = CHARTS["bottleneck"].draw(ALL, tmp_path)
+    text = words_of(path)
+    assert "380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in text
+    assert "TCP DCTCP, ECN: 4.0 Mb/s" in text
+    assert "s\N{RIGHTWARDS ARROW}h1" in text, "the port that sends most, and no host's own"
+
+
+def test_only_the_measured_window_counts() -> None:
+    of = queue_lengths.queue(ALL[0])
+    assert of is not None
+    assert (of.port.port, len(of.t_s), of.t_s[0]) == (3, 50, 0)
+    assert sorted(set(of.pkts.tolist())) == [0, 380]
+
+
+BEST = "tcp_wmem 4M"
+
+
+TUNINGS: dict[str, dict[str, object]] = {
+    UNTOUCHED: {"sysctls": dict(KERNELS_OWN)},
+    "writes of 4K": {"write_bytes": 4096},
+    BEST: {"sysctls": {WMEM: "4194304"}},
+}
+
+
+def tuned(name: str, idle_pct: float, seed: int = 1) -> Point:
+    made = sampled(8, seed)
+    metrics = {**made.metrics, "subflow_idle_pct": idle_pct}
+    return changed(made, metrics=metrics, **TUNINGS[name])
+
+
+def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -> None:
+    points = [tuned(UNTOUCHED, 3.0), tuned("writes of 4K", 9.0), tuned(BEST, 0.5), tuned(BEST, 0.7, 2)]
+    (path,) = CHARTS["subflow_idle"].draw([*points, sampled(1)], tmp_path)
+    text = words_of(path)
+    assert "tcp_wmem 4M: subflows idle 0.6 %" in text
+    assert "kernel's own: subflows idle 3.0 %" in text
+
+
+def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
+    bare = changed(tuned(BEST, 2.0), read_table=lambda _name: None)
+    (path,) = CHARTS["subflow_idle"].draw([bare], tmp_path)
+    assert "idle 2.0 %" in words_of(path)
+
+
+EVENTS = (LinkEvent(12.0, "p0a0", "c0"), LinkEvent(14.0, "p0a0", "c0", 1.0))
+"""Links are down from 2 to 4 s after the warm-up of 10 s."""
+
+
+def failing(subflows: int, kept: float, seed: int = 1) -> Point:
+    """Two flows of 10 Mb/s together, of which the second stands still while links are down."""
+    rows = [
+        (t_s, flow, (kept / 10 if flow == 0 else 0.0) if t_s in {3.0, 4.0} else 5.0)
+        for t_s in (1.0, 2.0, 3.0, 4.0, 5.0)
+        for flow in (0, 1)
+    ]
+    table = Table.from_rows(("t_s", "flow", "mbps"), rows)
+    return changed(point(subflows, seed), cc="lia", rate_mbps=10.0, events=EVENTS, read_table=lambda _: table)
+
+
+def test_the_failure_is_drawn_over_time_and_by_rank(tmp_path: Path) -> None:
+    made = [failing(1, 40), failing(8, 75)]
+    (path,) = CHARTS["failure"].draw(made, tmp_path)
+    assert "50 % of the TCP flows stand still, 50 % of MPTCP 8's" in words_of(path)
+    assert over_time(made[1:])[1] == [[100, 100, 75, 75, 100]]
+    assert [sorted(flows) for flows in while_down_pct(made[:1])] == [pytest.approx([0, 40])]
+    assert stalled_pct([failing(8, 70), failing(8, 0, seed=2)]) == pytest.approx(75)
+
+
+def turn(src: str, dst: str, *seconds: float) -> list[FlowRow]:
+    """One transfer of 10 Mbit by each transport."""
+    rows = zip((1, 2, 4), seconds, strict=True)
+    return [
+        dataclasses.replace(
+            flow_row(),
+            src=src,
+            dst=dst,
+            size_bytes=1_250_000,
+            subflows_asked=n,
+            start_s=1.0,
+            completed_s=took,
+        )
+        for n, took in rows
+    ]
+
+
+FLOWS = (
+    *turn("r0h0", "r1h0", 2.0, 1.0, 0.5),
+    *turn("r0h0", "r0h1", 0.5, 0.5, 0.5),
+    *turn("r0h0", "r3h0", 0.5, 0.5, float("nan")),
+    dataclasses.replace(flow_row(), src="r0t0", dst="r1t0", size_bytes=5, completed_s=9.0),
+)
+
+
+def test_only_complete_transfers_of_the_window_count() -> None:
+    first, second = pair_transfers(FLOWS)
+    assert (first.paths, second.paths) == (6, 1)
+    assert first.mbps == pytest.approx({1: 5, 2: 10, 4: 20})
+    early = tuple(dataclasses.replace(flow, start_s=-1.0) for flow in FLOWS)
+    assert pair_transfers(early) == [], "begun in the warm-up"
+
+
+def test_the_title_tells_what_is_gained_where() -> None:
+    title = finding(pair_transfers(MIN_PAIRS * FLOWS))
+    assert "between racks 4.00 times TCP, inside one 1.00 times TCP" in title
+    assert not finding(pair_transfers(FLOWS)), "too few pairs for a mean"
