@@ -77,17 +77,6 @@ def ms_text(took_ms: float) -> str:
     return f"{took_ms:.0f} ms" if took_ms >= 1000 else f"{took_ms:.3g} ms"
 
 
-def completion_text(of: Completions) -> str:
-    """`733 of 756 flows completed (23 unfinished), in 12.3 ms on average, median 1.2 ms, p99 210 ms`."""
-    unfinished = f" ({of.unfinished} unfinished)" if of.unfinished else ""
-    counted = f"{len(of.completed)} of {of.started} sized flows completed{unfinished}"
-    if not of.completed:
-        return counted
-    took = of.took_ms
-    mean, median, p99 = map(ms_text, (statistics.fmean(took), statistics.median(took), percentile(took, 99)))
-    return f"{counted}, in {mean} on average, median {median}, p99 {p99}"
-
-
 def tail_ms(flows: Iterable[FlowRow]) -> float | None:
     """Return when the last of the flows was complete after its start; None unless all completed."""
     found = completions(flows)

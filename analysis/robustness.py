@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.laws import SEGMENT_BYTES
-from model.result import UDP, FlowRow, PortRow, Table, distinct
+from model.result import FlowRow, PortRow, Table
 
 Series = npt.NDArray[np.float64]
 
@@ -33,18 +33,6 @@ def retransmitted_pct(flows: Sequence[FlowRow]) -> float | None:
     """Return retransmitted segments per 100 full segments delivered; None without flows or data."""
     segments = sum(flow.bytes_received for flow in flows) / SEGMENT_BYTES
     return 100 * sum(flow.retransmits for flow in flows) / segments if segments else None
-
-
-def loss_text(flows: Sequence[FlowRow]) -> str:
-    """Return `16 flows of 10 Mb/s, constant: 0.52 % of 13212 packets lost`; empty without such flows."""
-    if UDP not in distinct(flows, "transport"):
-        return ""
-    constant = [flow for flow in flows if flow.transport == UDP]
-    rates = sorted({flow.rate_mbps for flow in constant})
-    rate = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
-    sent, lost = (sum(getattr(flow, f"{what}_pkts") for flow in constant) for what in ("sent", "lost"))
-    share = 100 * lost / sent if sent else 0.0
-    return f"{len(constant)} flows of {rate} Mb/s, constant: {share:.3g} % of {sent} packets lost"
 
 
 def in_all(goodput: Table) -> tuple[Series, Series]:

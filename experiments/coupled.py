@@ -27,12 +27,12 @@ from model.tuning import RESERVE
 
 SHARE_OF_BOTTLENECK = Metric(
     quantities.SHARE_OF_BOTTLENECK,
-    over=each_replica(lambda p: shares.bottleneck_shares_pct(p.point.flows)),
+    over=each_replica(lambda p: shares.bottleneck_shares_pct(p.flows)),
     repeats="repetition",
 )
 SHARE_ON_CONGESTED = Metric(
     quantities.SHARE_ON_CONGESTED,
-    over=each_replica(lambda p: shares.congested_shares_pct(p.point.ports)),
+    over=each_replica(lambda p: shares.congested_shares_pct(p.ports)),
     repeats="repetition",
 )
 

@@ -126,7 +126,7 @@ def flows_alike(one: str, other: str) -> Measure:
 
 
 def _alike(one: PointResult, other: PointResult) -> float | None:
-    times = [ended_times(judged.point.flows, judged.spec.seconds) for judged in (one, other)]
+    times = [ended_times(judged.flows, judged.spec.seconds) for judged in (one, other)]
     both = sorted(times[0].keys() & times[1].keys())
     if len(both) < 2:
         return None

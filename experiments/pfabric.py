@@ -188,7 +188,7 @@ class ArmReading:
         return self._times(point).unfinished_pct
 
     def _times(self, point: PointResult) -> Normalised:
-        return normalised(point.point.flows, point.spec.seconds, self.of)
+        return normalised(point.flows, point.spec.seconds, self.of)
 
 
 def mean_of(of: Range) -> ArmReading:

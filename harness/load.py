@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import StoreError
-from harness.claims.claims import Claim, MeasureOf, Verdict, cached_measure, claims, verdicts
+from harness.claims.claims import Claim, Verdict, claims, verdicts
 from harness.experiment import Experiment, Figure
-from harness.metrics.metrics import Metric
 from harness.plan.jobs import Plan
 from harness.results import point_results, store
 from harness.results.point_results import PointResult
@@ -24,17 +23,16 @@ class FigureResults:
     figure: Figure
     points: tuple[PointResult, ...]
     folder: Path
-    measure: MeasureOf = Metric.measure
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
         """The verdicts on all stored points. Some metrics read samples, so they are computed once."""
-        return verdicts(self.figure, self.points, self.measure)
+        return verdicts(self.figure, self.points)
 
     @functools.cached_property
     def claims(self) -> list[Claim]:
         """Each statement beside its simulated and its emulated value, if the figure has both variants."""
-        return claims(self.figure, self.points, self.measure)
+        return claims(self.figure, self.points)
 
 
 @dataclass(frozen=True)
@@ -43,23 +41,11 @@ class ExperimentResults:
 
     figures: tuple[FigureResults, ...]
     broken: tuple[StoreError, ...]
-    stored: Scan
-
-    def write_cache(self) -> str:
-        """Write the numbers that were read off the points, for the next command, which is quicker then.
-
-        Returns why they could not be written; empty if they were.
-        """
-        try:
-            self.stored.write_cache()
-        except StoreError as error:
-            return f"{error}; the next command reads the flows again"
-        return ""
 
     @property
     def points(self) -> list[PointResult]:
         """Every point once, in the order of tables."""
-        once = {judged.point.name: judged for shown in self.figures for judged in shown.points}
+        once = {judged.name: judged for shown in self.figures for judged in shown.points}
         return sorted(once.values(), key=lambda judged: point_results.order(judged.spec))
 
 
@@ -90,24 +76,16 @@ def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Ex
         members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
     meant = _cpu_bound(experiment.figures, members)
     judged = point_results.judge(found.points, meant)
-    # What a user's file measures is always measured: its code is not known here.
-    measure = (
-        Metric.measure
-        if any(figure.file or figure.metrics or figure.added for figure in experiment.figures)
-        else cached_measure(found.cache)
-    )
     return ExperimentResults(
         tuple(
             FigureResults(
                 figure,
-                tuple(j for j in judged if j.point.name in members[figure.name]),
+                tuple(j for j in judged if j.name in members[figure.name]),
                 charts_folder(experiment, figure, results),
-                measure,
             )
             for figure in experiment.figures
         ),
         tuple(broken),
-        found,
     )
 
 

@@ -123,21 +123,19 @@ class Samples(Mapping[str, Columns]):
         self._judged = judged
 
     def __getitem__(self, name: str) -> Columns:
-        if name not in self._judged.point.sample_rows:
+        if name not in self._judged.samples:
             raise KeyError(f"there are no samples {name!r}: this point has {', '.join(self) or 'none'}")
-        return Columns(self._judged.point.sample(name).columns)
+        return Columns(self._judged.sample(name).columns)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._judged.point.sample_rows)
+        return iter(self._judged.samples)
 
     def __len__(self) -> int:
-        return len(self._judged.point.sample_rows)
+        return len(self._judged.samples)
 
     def __repr__(self) -> str:
-        return f"Samples({', '.join(f'{name}: {rows} rows' for name, rows in self._sizes())})"
-
-    def _sizes(self) -> list[tuple[str, int]]:
-        return sorted(self._judged.point.sample_rows.items())
+        sizes = sorted((name, content.rows) for name, content in self._judged.samples.items())
+        return f"Samples({', '.join(f'{name}: {rows} rows' for name, rows in sizes)})"
 
 
 @dataclass(frozen=True)
@@ -156,12 +154,12 @@ class Point:
     @property
     def name(self) -> str:
         """The name of its folder."""
-        return self.judged.point.name
+        return self.judged.name
 
     @property
     def path(self) -> Path:
         """Its folder."""
-        return self.judged.point.path
+        return self.judged.path
 
     @property
     def label(self) -> str:
@@ -210,7 +208,7 @@ class Point:
     @property
     def jain(self) -> float | None:
         """Jain's fairness index of the flows' goodputs."""
-        return self.judged.jain
+        return self.judged.metric("jain")
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -218,19 +216,19 @@ class Point:
         `goodput_pct_min`, and those of a user's file."""
         read = {metric.name: metric.at(self.judged) for metric in (*TABLES, *self.own)}
         return {
-            **self.judged.point.metrics,
+            **self.judged.metrics,
             **{name: value for name, value in read.items() if value is not None},
         }
 
     @functools.cached_property
     def flows(self) -> Columns:
         """One row per flow (model/result.py, FlowRow); numbers that were not measured are nan."""
-        return Columns.of(FlowRow, self.judged.point.flows)
+        return Columns.of(FlowRow, self.judged.flows)
 
     @functools.cached_property
     def ports(self) -> Columns:
         """One row per direction of a link (model/result.py, PortRow)."""
-        return Columns.of(PortRow, self.judged.point.ports)
+        return Columns.of(PortRow, self.judged.ports)
 
     @property
     def samples(self) -> Samples:
@@ -363,7 +361,7 @@ class Results(Sequence[Point]):
             wanted = [
                 FigureCharts(
                     each.figure,
-                    [judged for judged in each.points if judged.point.name in names],
+                    [judged for judged in each.points if judged.name in names],
                     Path(folder) / each.figure.name,
                 )
                 for each in self._shown

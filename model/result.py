@@ -255,7 +255,9 @@ class Column:
     def of(cls, values: Sequence[Any] | Numbers) -> Column:
         """Return the column of these values, at least one: all integers, all floats or all texts."""
         if isinstance(values[0], str):
-            return cls._coded(values)
+            places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+            codes = np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+            return cls.coded(codes, tuple(places))
         numbers = np.array(values)
         return cls(_narrow(numbers) if numbers.dtype.kind == "i" else numbers)
 
@@ -265,10 +267,11 @@ class Column:
         return cls(np.zeros(0, np.uint8), (value,))
 
     @classmethod
-    def _coded(cls, values: Sequence[Any] | Numbers) -> Column:
-        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
-        codes = np.fromiter(map(places.__getitem__, values), np.int64, len(values))
-        return cls(codes.astype(np.uint8) if len(places) <= _MAX_CODES else _narrow(codes), tuple(places))
+    def coded(cls, codes: Numbers, choices: Sequence[str]) -> Column:
+        """Return the column whose values are `choices` at the places `codes`."""
+        if len(choices) == 1:
+            return cls.constant_of(choices[0])
+        return cls(codes.astype(np.uint8) if len(choices) <= _MAX_CODES else _narrow(codes), tuple(choices))
 
     @property
     def constant(self) -> bool:

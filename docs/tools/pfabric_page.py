@@ -129,7 +129,7 @@ def _arms(shown: FigureResults, sizes: str, load: int, kind: str = "") -> dict[s
 
 
 def _times(point: PointResult, of: Range) -> Normalised:
-    return normalised(point.point.flows, point.spec.seconds, of)
+    return normalised(point.flows, point.spec.seconds, of)
 
 
 def _unfinished(points: Sequence[PointResult]) -> str:

@@ -77,7 +77,7 @@ def setting(spec: RunSpec) -> RunSpec:
 
 def took_ms(point: PointResult, of: Class, percent: float) -> float | None:
     """Return a percentile of the completion times of a class; None for too few flows."""
-    done = completions(under_test(point.point.flows)).completed
+    done = completions(under_test(point.flows)).completed
     chosen = [1000 * flow.completed_s for flow in done if of.above < flow.size_bytes <= of.upto]
     if len(chosen) < MIN_FLOWS:
         return None

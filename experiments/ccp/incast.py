@@ -86,7 +86,7 @@ def setting(spec: RunSpec) -> RunSpec:
 
 def tail_of(point: PointResult) -> float | None:
     """Return the completion time of the last flow in ms; None unless all flows completed."""
-    return tail_ms(under_test(point.point.flows))
+    return tail_ms(under_test(point.flows))
 
 
 @functools.cache

@@ -33,7 +33,7 @@ def setting(spec: RunSpec) -> RunSpec:
 
 
 def goodput_mbps(point: PointResult) -> float | None:
-    flows = under_test(point.point.flows)
+    flows = under_test(point.flows)
     return statistics.fmean(flow.goodput_mbps for flow in flows) if flows else None
 
 

@@ -142,7 +142,7 @@ def _ratio(value_of: Callable[[FlowRow], float]) -> Callable[[EnginePair], float
 
 def _means(pair: EnginePair, value_of: Callable[[FlowRow], float]) -> tuple[float, float]:
     real, simulated = (
-        fmean(value_of(flow) for flow in under_test(judged.point.flows))
+        fmean(value_of(flow) for flow in under_test(judged.flows))
         for judged in (pair.emulated, pair.simulated)
     )
     return real, simulated

@@ -86,7 +86,7 @@ def scheme_of(spec: RunSpec) -> Scheme | None:
 
 def subflows(point: PointResult) -> float | None:
     """Return the mean number of subflows of flows, at the end of the run or of the flow."""
-    flows = under_test(point.point.flows)
+    flows = under_test(point.flows)
     return sum(flow.subflows_joined for flow in flows) / len(flows) if flows else None
 
 
@@ -94,7 +94,7 @@ def job_ms(point: PointResult) -> float | None:
     """Return the mean completion time of jobs; None if a job did not complete."""
     params = point.spec.workload.params
     each = int(params.get("maps", MAPS)) * int(params.get("reduces", REDUCES))
-    mean_s = mean_job_s(point.point.flows, each)
+    mean_s = mean_job_s(point.flows, each)
     return None if mean_s is None else 1000 * mean_s
 
 

@@ -30,9 +30,7 @@ from workloads.sequential import TRANSPORTS
 
 def _gain(among: Callable[[Sequence[PairTransfers]], list[PairTransfers]]) -> OfPoint:
     def of(point: PointResult) -> float | None:
-        return sequential.gain(
-            among(sequential.pair_transfers(point.point.flows)), point.spec.transport.subflows
-        )
+        return sequential.gain(among(sequential.pair_transfers(point.flows)), point.spec.transport.subflows)
 
     return of
 

@@ -31,7 +31,7 @@ SUBFLOWS = 8
 
 def carried_mbps(point: PointResult) -> float:
     """Return the total goodput of all flows, in Mb/s. The mean is meaningless where flows come and go."""
-    return sum(flow.goodput_mbps for flow in under_test(point.point.flows))
+    return sum(flow.goodput_mbps for flow in under_test(point.flows))
 
 
 def _over_first_fit(interval_ms: float) -> Metric:

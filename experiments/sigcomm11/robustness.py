@@ -50,7 +50,7 @@ def _stalled_pct(point: PointResult) -> float | None:
 
 
 def _retransmitted_over_uncoupled(points: Sequence[PointResult]) -> float | None:
-    percent = {_algorithm(p.spec): robustness.retransmitted_pct(p.point.flows) for p in points}
+    percent = {_algorithm(p.spec): robustness.retransmitted_pct(p.flows) for p in points}
     return ratio(percent.get(COUPLED_DEFAULT), percent.get(BASELINE))
 
 

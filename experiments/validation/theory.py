@@ -46,7 +46,7 @@ def _shortfall_bytes(points: Sequence[PointResult]) -> float | None:
     missed = [
         laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds) - flow.bytes_received
         for p in points
-        for flow in p.point.flows
+        for flow in p.flows
     ]
     return max(missed, key=abs, default=None)
 
@@ -56,7 +56,7 @@ def _fill_pct(points: Sequence[PointResult]) -> float | None:
     shares = [
         100 * flow.bytes_received / laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds)
         for p in points
-        for flow in p.point.flows
+        for flow in p.flows
     ]
     return min(shares, default=None)
 
@@ -66,12 +66,12 @@ def _rounds(
 ) -> list[tuple[float, float, float]]:
     """Return the share lost, the packets per round trip, and the round trip in ms of each flow of points
     whose loss is `within`."""
-    shares = [(laws.lost_share(p.point.ports), p) for p in points]
+    shares = [(laws.lost_share(p.ports), p) for p in points]
     return [
         (loss, pkts, flow.srtt_ms_mean)
         for loss, p in shares
         if loss > 0 and within(p.spec.link.loss)
-        for flow in p.point.flows
+        for flow in p.flows
         if (pkts := laws.pkts_per_round(flow)) > 0
     ]
 
@@ -116,7 +116,7 @@ def waits(point: PointResult) -> laws.Waits | None:
     pings, queues, times = tables
     if pings is None or queues is None or times is None:
         return None
-    return laws.waits(pings, queues, times, laws.way_out(point.point.ports))
+    return laws.waits(pings, queues, times, laws.way_out(point.ports))
 
 
 def _wait_pkts(point: PointResult) -> float | None:
@@ -188,11 +188,11 @@ WAITS_EXACT_PCT = Metric(
 )
 UNACCOUNTED_PKTS = Metric(
     Quantity("unaccounted_pkts", "packets", "packets that appear or vanish"),
-    lambda p: float(unaccounted(p.point.ports)),
+    lambda p: float(unaccounted(p.ports)),
 )  # fmt: skip
 UNDELIVERED_BYTES = Metric(
     Quantity("undelivered_bytes", "bytes", "bytes sent and not received"),
-    lambda p: float(undelivered_bytes(p.point.flows)),
+    lambda p: float(undelivered_bytes(p.flows)),
 )  # fmt: skip
 
 

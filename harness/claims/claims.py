@@ -8,15 +8,12 @@ shown with its size. It counts only if the statement is about a sign, which does
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import topos
-from common import records
 from common.text import joined, three_digits
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.baseline import is_baseline
@@ -26,7 +23,6 @@ from harness.labels import named, queue_label, workload_label
 from harness.metrics.measures import Estimate
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.results.cache import ResultsCache
 from harness.results.point_results import PointResult
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status
@@ -195,7 +191,7 @@ def _setting(row: Published, judged: PointResult) -> str:
     """The fields that must agree for this metric: some take points of two engines, or of many loss rates.
 
     Many statements share a metric's fields, so each point's text is made once."""
-    known, compared = judged.point.settings, row.metric.setting
+    known, compared = judged.settings, row.metric.setting
     if compared not in known:
         known[compared] = _key(compared(judged.spec))
     return known[compared]
@@ -254,34 +250,6 @@ def verdict_fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:
         "setting": verdict.setting,
         "overrides": verdict.overrides,
     }
-
-
-def cached_measure(cache: ResultsCache) -> MeasureOf:
-    """Return a function that measures what is not in the cache, and adds it to the cache."""
-    tokens: dict[int, tuple[PointResult, str]] = {}
-
-    def token(judged: PointResult) -> str:
-        """Return a text that is the same only for the same files and the same judgement on them."""
-        if id(judged) not in tokens:
-            verdict = judged.status, judged.reasons, judged.cautions, judged.baseline_mbps, judged.as_intended
-            tokens[id(judged)] = judged, f"{judged.point.name} {judged.point.fingerprint} {verdict!r}"
-        return tokens[id(judged)][1]
-
-    def measure(metric: Metric, points: Sequence[PointResult], row: Published) -> Estimate | None:
-        fields = (field.name for field in dataclasses.fields(row) if field.name != "metric")
-        statement = [f"{name}={getattr(row, name)!r}" for name in fields]
-        about = [metric.name, metric.unit, metric.about, metric.repeats, *statement, *map(token, points)]
-        key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
-        found: Estimate | None
-        try:
-            found = records.record(Estimate, cache.measured[key], "a measurement")
-        except (KeyError, ValueError):  # not measured before, or edited
-            found = metric.measure(points, row)
-        if found is not None:  # it may be missing because a table could not be read this time
-            cache.add(key, dataclasses.asdict(found))
-        return found
-
-    return measure
 
 
 class Colour(StrEnum):

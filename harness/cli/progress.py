@@ -39,7 +39,7 @@ def duration(seconds: float) -> str:
 
 def verdict(judged: point_results.PointResult, place: SweepPosition) -> str:
     """Return the outcome of one run of a point, on one line."""
-    runs = judged.point.attempts
+    runs = judged.attempts
     again = "; will run again at the end" if place.again else ""
     if place.attempt > 1 and run_json.counting_attempt(runs) < len(runs):
         kept = f"attempt {run_json.counting_attempt(runs)} of {len(runs)} counts"
@@ -51,12 +51,14 @@ def verdict(judged: point_results.PointResult, place: SweepPosition) -> str:
 
 
 def _number(judged: point_results.PointResult) -> str:
-    goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.numbers
+    goodput, pct = judged.goodput_mbps, judged.goodput_pct
     if goodput is None:
         return ""
-    if sized.all_sized:
-        mean = f", in {ms_text(sized.took_ms.mean)} on average" if sized.took_ms else ""
-        return f"{sized.completed} of {sized.started} flows completed{mean}"
+    if judged.all_sized:
+        took_ms = judged.metric("fct_ms_mean")
+        mean = "" if took_ms is None else f", in {ms_text(took_ms)} on average"
+        of = (judged.metric(f"flows_{what}") for what in ("completed", "started"))
+        return f"{' of '.join(f'{count or 0:.0f}' for count in of)} flows completed{mean}"
     if pct is None or is_baseline(judged.spec):
         return f"{goodput.mean:.3g} Mb/s"
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
@@ -167,7 +169,7 @@ class RichProgress(PlainProgress):
             self._show()
 
     def finish(self, judged: point_results.PointResult, place: SweepPosition) -> None:
-        job, _ = self._running.pop(judged.point.name, (None, 0.0))
+        job, _ = self._running.pop(judged.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
         self._place, self._heard_s = place, time.monotonic()
@@ -244,7 +246,7 @@ class JsonProgress:
         run = {
             "attempt": place.attempt,
             "again": place.again,
-            "elapsed_s": judged.point.attempts[-1].elapsed_s,
+            "elapsed_s": judged.attempts[-1].elapsed_s,
         }
         self.emit("point", **_where(place), **run, **fields)
         self._human.finish(judged, place)
@@ -261,9 +263,9 @@ def point_fields(experiment: str, judged: point_results.PointResult) -> dict[str
     records = {
         "reason_records": [reason.to_json() for reason in judged.reasons],
         "caution_records": [caution.to_json() for caution in judged.cautions],
-        "attempt_records": [attempt.to_json() for attempt in judged.point.attempts],
+        "attempt_records": [attempt.to_json() for attempt in judged.attempts],
     }
-    return {"point": judged.point.name, **summary_csv.record(experiment, judged), **records}
+    return {"point": judged.name, **summary_csv.record(experiment, judged), **records}
 
 
 def _where(place: SweepPosition) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from harness.cli.options import (
     json_option,
     results_option,
     sweep_options,
-    warn,
 )
 from harness.cli.progress import JsonProgress, duration, for_stream
 from harness.execute import sweep
@@ -138,7 +137,7 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
     table.print_results(human, outcome.points, OwnSettings(asked.experiment.figures), own)
     if own:
-        summary_csv.write(ready.store, outcome.stored.points, summary_csv.Rows(own))
+        summary_csv.write(ready.store, outcome.stored.points, own)
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.FigureCharts] = []
     judged: list[Verdict] = []
@@ -146,8 +145,8 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
         figure, plans = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are about the setting just run. Charts show all points: also other rates and durations.
         names = frozenset().union(*(each.names for each in plans))
-        ours = [point for point in outcome.points if point.point.name in names]
-        found = claims.verdicts(figure, claims.beside(shown.points, ours), shown.measure)
+        ours = [point for point in outcome.points if point.name in names]
+        found = claims.verdicts(figure, claims.beside(shown.points, ours))
         if not shown.claims:
             judged += found
             table.print_verdicts(human, figure, found)
@@ -157,7 +156,6 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
         wanted.append(figures.FigureCharts(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
     charts, page = report.draw_and_report(asked.experiment, stored, wanted, asked.results)
-    warn(stored.write_cache())
     drawn = [path for paths in charts.values() for path in paths]
     settings = OwnSettings(asked.experiment.figures)
     table.print_details(human, outcome.points, judged, ready.lacking)
@@ -209,7 +207,7 @@ def show_claims(human: IO[str], stored: ExperimentResults, as_json: bool) -> Non
 
 def all_finished(outcome: SweepOutcome) -> bool:
     """Return whether only retries were left when the run was interrupted."""
-    return len(outcome.points) == outcome.planned and all(j.point.finished for j in outcome.points)
+    return len(outcome.points) == outcome.planned and all(j.finished for j in outcome.points)
 
 
 def how_to_continue(outcome: SweepOutcome, directory: Path) -> str:
@@ -219,7 +217,7 @@ def how_to_continue(outcome: SweepOutcome, directory: Path) -> str:
             f"interrupted: all {outcome.planned} points are finished and kept in {directory}; run the same "
             "command again to repeat the suspect ones"
         )
-    finished = sum(judged.point.status is not Status.FAILED for judged in outcome.points)
+    finished = sum(judged.status is not Status.FAILED for judged in outcome.points)
     return (
         f"interrupted: {finished} of {outcome.planned} points are finished and kept in {directory}; "
         "run the same command again to continue with the rest"
@@ -278,7 +276,7 @@ def request_of(
 def _check_plan(given: dict[str, Any]) -> None:
     """Raise UsageError for an experiment of which nothing can be run."""
     asked = request_of(**given)
-    stored = () if asked.force else store.index(asked.results / asked.experiment.folder)
+    stored = () if asked.force else store.scan(asked.results / asked.experiment.folder).points
     session.checked_plan(asked.experiment, asked.given, stored=stored)
 
 
@@ -294,7 +292,7 @@ run.check = _check_plan
 def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
     """Show the points of a run, their order, expected time and link rate, without starting any."""
     asked = UserOptions.parsed(**options)
-    stored = store.index(results / chosen.folder)
+    stored = store.scan(results / chosen.folder).points
     made = session.checked_plan(chosen, asked, stored=stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     to_run = {job.name for job in jobs.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}

@@ -49,7 +49,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     stored = store.scan(results / chosen.folder)
     made = session.make_plan(chosen, asked, stored=stored.points)
     found = loaded(chosen, results, made, stored)
-    judged = {j.point.name: j for j in found.points}
+    judged = {j.name: j for j in found.points}
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
@@ -62,7 +62,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
             "points at a link rate that is to be measured first have no names yet: give --rate", err=True
         )
     if not as_json:
-        done = sum(name in judged and judged[name].point.finished for name in planned)
+        done = sum(name in judged and judged[name].finished for name in planned)
         click.echo(f"{done} of {len(made.jobs)} planned points finished; {len(judged)} stored in all")
         _print_others([judged[name] for name in judged if name not in planned])
     return 1 if found.broken else 0

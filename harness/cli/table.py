@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.completion import ms_text
 from common.text import three_digits
 from harness import labels
 from harness.baseline import is_baseline, off_by_arithmetic
@@ -222,7 +223,7 @@ def _results(group: Sequence[PointResult], own: OwnSettings, metrics: tuple[Metr
 def _columns(group: Sequence[PointResult]) -> list[Metric]:
     """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s. Calls
     have no goodput, and for transfers it is not a result."""
-    if all(judged.point.numbers.all_sized for judged in group):
+    if all(judged.all_sized for judged in group):
         return [metric for metric in OF_TRANSFERS if any(metric.at(judged) is not None for judged in group)]
     known = [metric for metric in METRICS if any(metric.at(judged) is not None for judged in group)]
     beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN, CALLS_OFFERED_PER_S}.isdisjoint(known)
@@ -235,14 +236,13 @@ def _print_notes(console: Console, group: Sequence[PointResult], own: OwnSetting
         if judged.reasons:
             text = f"{judged.state}: {what}: {texts(judged.reasons)}"
             print_wrapped(console, text, COLOURS[judged.status])
-        if counts := run_json.attempt_words(judged.point.attempts):
-            text = f"{counts}: {what} ({run_json.brief_attempts(judged.point.attempts)})"
+        if counts := run_json.attempt_words(judged.attempts):
+            text = f"{counts}: {what} ({run_json.brief_attempts(judged.attempts)})"
             print_wrapped(console, text)
     for line in sentences.caution_lines(group):
         print_wrapped(console, line, COLOURS[Status.SUSPECT])
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
-        of = judged.point.numbers
-        for line in filter(None, (of.completion, of.constant_rate)):
+        for line in filter(None, (_completion(judged.metrics), _constant_rate(judged.metrics))):
             print_wrapped(console, f"{name}, seed {judged.spec.seed}: {line}")
     rows = {
         judged.spec.transport.subflows: row
@@ -256,6 +256,31 @@ def _print_notes(console: Console, group: Sequence[PointResult], own: OwnSetting
             if row.citation == citation
         )
         print_wrapped(console, f"published: {', '.join(numbers)}: {citation}")
+
+
+def _completion(of: Mapping[str, float]) -> str:
+    """`733 of 756 sized flows completed (23 unfinished), in 12 ms on average, median 1.2 ms, p99 210 ms`."""
+    if "flows_started" not in of:
+        return ""
+    started, completed = of["flows_started"], of["flows_completed"]
+    unfinished = f" ({started - completed:.0f} unfinished)" if started > completed else ""
+    counted = f"{completed:.0f} of {started:.0f} sized flows completed{unfinished}"
+    if not completed:
+        return counted
+    mean, median, p99 = (ms_text(of[f"fct_ms_{name}"]) for name in ("mean", "median", "p99"))
+    return f"{counted}, in {mean} on average, median {median}, p99 {p99}"
+
+
+def _constant_rate(of: Mapping[str, float]) -> str:
+    """`16 flows of 10 Mb/s, constant: 0.52 % of 13212 packets lost`; empty without such flows."""
+    if "constant_flows" not in of:
+        return ""
+    low, high = (f"{of[f'constant_rate_mbps_{end}']:g}" for end in ("min", "max"))
+    sent, lost = of["constant_sent_pkts"], of["constant_lost_pkts"]
+    share = 100 * lost / sent if sent else 0.0
+    rate = low if low == high else f"{low} to {high}"
+    flows = f"{of['constant_flows']:.0f} flows of {rate} Mb/s, constant"
+    return f"{flows}: {share:.3g} % of {sent:.0f} packets lost"
 
 
 def _baseline_line(judged: PointResult) -> str:

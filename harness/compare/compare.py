@@ -31,13 +31,12 @@ from harness.baseline import baseline_of, is_baseline
 from harness.labels import digest, network
 from harness.metrics import summary_csv
 from harness.metrics.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES, Metric, ShownIn, shown_in
-from harness.metrics.summary_csv import Rows
 from harness.options.fields import SPEC_FIELDS, SpecField
 from harness.results import point_results, provenance, store, tables
 from harness.results.point_results import PointResult
 from harness.results.provenance import NOT_RECORDED
 from harness.results.run_json import RUN
-from harness.results.store import StoredPoint, is_point_name
+from harness.results.store import is_point_name
 from model.result import FlowRow, PortRow, Status, under_test
 from model.spec import RunSpec, TopologySpec
 
@@ -51,10 +50,6 @@ class Side:
     points: tuple[PointResult, ...]
     broken: tuple[StoreError, ...]
     damaged: Mapping[str, StoreError] = field(default_factory=dict)
-
-    @property
-    def stored(self) -> list[StoredPoint]:
-        return [judged.point for judged in self.points]
 
     @property
     def measured(self) -> list[PointResult]:
@@ -162,7 +157,7 @@ def compare(a: Side, b: Side, *, more: Sequence[Metric] = ()) -> Comparison:
         tuple(_compared(pair, more) for pair in matching.pairs),
         tuple(_compared(pair) for pair in baselines.pairs),
         matching,
-        tuple(provenance.contrasts(a.stored, b.stored)),
+        tuple(provenance.contrasts(a.points, b.points)),
     )
 
 
@@ -305,7 +300,7 @@ def _flows(a: PointResult, b: PointResult, metric: Metric) -> FlowByFlow | None:
     ours, theirs = (
         {
             (flow.flow, flow.src, flow.dst): flow.goodput_mbps * _scale(judged, metric)
-            for flow in under_test(judged.point.flows)
+            for flow in under_test(judged.flows)
         }
         for judged in (a, b)
     )
@@ -556,13 +551,13 @@ def disagreements(comparison: Comparison) -> list[Disagreement]:
     return list({(one.kind, one.side, one.point or one.what): one for one in found}.values())
 
 
-def reproducible(comparison: Comparison) -> list[tuple[StoredPoint, StoredPoint]]:
+def reproducible(comparison: Comparison) -> list[tuple[PointResult, PointResult]]:
     """Return the pairs of points in virtual time with the same spec: what must be equal."""
-    there = {judged.point.name: judged.point for judged in comparison.b.points}
+    there = {judged.name: judged for judged in comparison.b.points}
     return [
-        (judged.point, there[judged.point.name])
+        (judged, there[judged.name])
         for judged in comparison.a.points
-        if judged.spec.engine in VIRTUAL_TIME and judged.point.name in there
+        if judged.spec.engine in VIRTUAL_TIME and judged.name in there
     ]
 
 
@@ -579,12 +574,11 @@ def _summary(name: str, side: Side) -> Iterator[Disagreement]:
     except (OSError, ValueError, csv.Error) as error:
         yield Disagreement(DisagreementKind.SUMMARY, name, "", f"{store.SUMMARY} cannot be read: {error}")
         return
-    known = {judged.point.name: judged for judged in side.points}
-    rows = Rows()
+    known = {judged.name: judged for judged in side.points}
     for line in lines:
         point = line.get("point") or ""
         if point in known:
-            cells = rows.of(side.path.name, known[point])
+            cells = summary_csv.cells(side.path.name, known[point])
             off = [
                 f"{column} is {line[column]}, its files give {cells[column]}"
                 for column in ("status", *summary_csv.METRICS)
@@ -608,16 +602,16 @@ def _missing(comparison: Comparison) -> Iterator[Disagreement]:
         alone += _seeds_alone(one.pair)
     damaged = comparison.b.damaged
     for judged in alone:
-        if judged.point.name not in damaged:
+        if judged.name not in damaged:
             yield _lacking(judged, "B has no such point")
     for open_ in unmatched.ambiguous:
         for condition in open_.a:
             yield from (_lacking(judged, "B has no single partner for it") for judged in condition.points)
     paired = [point.spec for one in comparison.compared for point in one.pair.b.points]
     wanted = {store.point_name(baseline_of(spec)) for spec in paired}
-    held = {judged.point.name for judged in comparison.b.points}
+    held = {judged.name for judged in comparison.b.points}
     for judged in comparison.a.points:
-        name = judged.point.name
+        name = judged.name
         if is_baseline(judged.spec) and name in wanted and name not in held and name not in damaged:
             yield _lacking(judged, "B has no such baseline")
 
@@ -635,7 +629,7 @@ def _seeds_alone(pair: ConditionPair) -> list[PointResult]:
 
 
 def _lacking(judged: PointResult, what: str) -> Disagreement:
-    return Disagreement(DisagreementKind.MISSING, "B", judged.point.name, what)
+    return Disagreement(DisagreementKind.MISSING, "B", judged.name, what)
 
 
 def _unequal(comparison: Comparison) -> Iterator[Disagreement]:
@@ -651,7 +645,7 @@ def _unequal(comparison: Comparison) -> Iterator[Disagreement]:
             )
 
 
-def _differences(a: StoredPoint, b: StoredPoint) -> Iterator[str]:
+def _differences(a: PointResult, b: PointResult) -> Iterator[str]:
     """Say in what two results of the same spec differ. Raises StoreError for damaged samples."""
     if a.status is not b.status:
         yield f"status {a.status} in A, {b.status} in B"
@@ -662,12 +656,14 @@ def _differences(a: StoredPoint, b: StoredPoint) -> Iterator[str]:
     values = [{n: v for n, v in side.metrics.items() if n not in side.cost} for side in (a, b)]
     if names := _changed_names(*values):
         yield f"metrics {', '.join(names)}"
-    common = (name for name in a.sample_rows if name in b.sample_rows)
+    common = (name for name in a.samples if name in b.samples)
     if names := [name for name in common if a.sample(name) != b.sample(name)]:
         yield f"samples {', '.join(names)}"
 
 
 def _row_differences(kind: type[Any], name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[str]:
+    if a == b:
+        return
     here, there = (tables.rows_bytes(kind, rows).splitlines() for rows in (a, b))
     if len(here) != len(there):
         yield f"{len(a)} {name}s in A, {len(b)} in B"
@@ -679,7 +675,7 @@ def _changed_names(a: dict[str, float], b: dict[str, float]) -> list[str]:
     return [name for name in dict.fromkeys((*a, *b)) if a.get(name) != b.get(name)]
 
 
-def _revisions(a: StoredPoint, b: StoredPoint) -> str:
+def _revisions(a: PointResult, b: PointResult) -> str:
     of_a, of_b = (str(point.provenance.get("revision", NOT_RECORDED)) for point in (a, b))
     return f"both of revision {of_a}" if of_a == of_b else f"revision {of_a} in A, {of_b} in B"
 

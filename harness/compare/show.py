@@ -244,7 +244,7 @@ def _same_measurement(pair: ConditionPair) -> bool:
     """Whether one side is a copy of the other: every flow has exactly the same goodput."""
 
     def goodputs(side: Condition) -> list[list[float]]:
-        return [[flow.goodput_mbps for flow in point.point.flows] for point in side.points]
+        return [[flow.goodput_mbps for flow in point.flows] for point in side.points]
 
     return not pair.differing and goodputs(pair.a) == goodputs(pair.b)
 
@@ -433,7 +433,7 @@ def write(stream: IO[str], comparison: Comparison, disagreements: Sequence[Disag
 
 
 def _condition_fields(condition: Condition) -> dict[str, Any]:
-    return {"spec": dict(condition.fields), "points": [point.point.name for point in condition.points]}
+    return {"spec": dict(condition.fields), "points": [point.name for point in condition.points]}
 
 
 def pair_fields(one: PairDifference) -> dict[str, Any]:
@@ -442,8 +442,8 @@ def pair_fields(one: PairDifference) -> dict[str, Any]:
     return {
         "spec": {n: v for n, v in pair.a.fields.items() if n not in pair.differing},
         "parameters": {n: [pair.a.fields.get(n), pair.b.fields.get(n)] for n in pair.differing},
-        "points_a": [point.point.name for point in pair.a.points],
-        "points_b": [point.point.name for point in pair.b.points],
+        "points_a": [point.name for point in pair.a.points],
+        "points_b": [point.name for point in pair.b.points],
         "goodput": {"unit": one.unit, **_difference_fields(one.goodput)},
         **{metric.name: _difference_fields(d) for metric, d in one.others},
         "flow_by_flow": dataclasses.asdict(one.flows) if one.flows else None,

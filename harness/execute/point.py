@@ -19,8 +19,9 @@ from engines.engine import Engine, Observer
 from engines.ims import calls
 from harness.baseline import off_by_arithmetic
 from harness.results import run_json
+from harness.results.point_results import PointResult
 from harness.results.run_json import Attempt
-from harness.results.store import PointWriter, Store, StoredPoint
+from harness.results.store import PointWriter, Store
 from harness.watch.feed import followed
 from model.reasons import BASELINE, BUG, ERROR, GOODPUT, JAIN, SLOWEST, UNSTATED, Reason
 from model.result import FlowRow, RunResult, Status
@@ -55,7 +56,7 @@ class TaskEnd:
     """A task has ended with this attempt: the point as stored, or None if an earlier result stays."""
 
     task: Task
-    point: StoredPoint | None
+    point: PointResult | None
     attempt: Attempt
 
 

@@ -6,12 +6,15 @@ after all others, a limited number of times.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from common.errors import RefabricError, StoreError
 from common.text import counted
 from engines.engine import Observer
 from harness.baseline import is_baseline
@@ -21,7 +24,8 @@ from harness.metrics import summary_csv
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
 from harness.results import point_results
-from harness.results.store import Scan, Store, StoredPoint, point_name
+from harness.results.point_results import PointResult
+from harness.results.store import Scan, Store, point_name
 from model.reasons import texts
 from model.result import Status
 
@@ -42,6 +46,8 @@ class SweepPosition:
     again: bool = False
 
 
+SUMMARY_EVERY_S = 2.0
+"""A sweep rewrites summary.csv at most so often, and when it ends: hundreds of rows take 0.1 s."""
 MakeExecutor = Callable[[Store, Observer], Executor]
 """Makes an executor that writes to the store and may send notes to the observer."""
 
@@ -84,7 +90,7 @@ class SweepOutcome:
         return 0 if good == self.planned and not self.failures else 1
 
 
-def _retry_hint(jobs: Sequence[Job], stored: Sequence[StoredPoint]) -> str:
+def _retry_hint(jobs: Sequence[Job], stored: Sequence[PointResult]) -> str:
     """Return a line with the option that retries suspect points; empty if there are none."""
     names = {job.name for job in retry_jobs(jobs, stored, Retries(sys.maxsize, sys.maxsize))}
     if not names:
@@ -143,7 +149,7 @@ class _Sweep:
         self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
         self.found = found
         self.stored = {point.name: point for point in found.points}
-        self.written: dict[str, StoredPoint] = {}
+        self.written: dict[str, PointResult] = {}
         """The points stored since `found`."""
         self.observed: dict[int, list[tuple[float, float]]] = {}
         """(expected, observed) seconds of finished jobs, by the number that ran side by side."""
@@ -152,7 +158,8 @@ class _Sweep:
         self.places: dict[str, SweepPosition] = {}
         """Positions of the running points, by name."""
         self.failures: list[str] = []
-        self.rows = summary_csv.Rows()
+        self.summary_due_s = 0.0
+        """When summary.csv is to be written again, by the monotonic clock."""
 
     def run(self) -> SweepOutcome:
         for error in self.found.broken:
@@ -172,23 +179,27 @@ class _Sweep:
             interrupted = True
             self.store.clean_up()
             self._read_again()
+        except RefabricError:
+            with contextlib.suppress(StoreError):  # what ended the sweep is the error to show
+                self._write_summary()
+            raise
         finally:
             self.progress.end()
-        judged = {j.point.name: j for j in point_results.judge(self.stored.values(), self.cpu_bound)}
+        judged = {j.name: j for j in point_results.judge(self.stored.values(), self.cpu_bound)}
         points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
         stored = self.found.after(self.written)
         return SweepOutcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
 
     def _read_again(self) -> None:
-        """Read the points that ran at Ctrl-C: one may be renamed already and not be in the summary yet."""
-        known = {name: point for name, point in self.stored.items() if name not in self.places}
-        self.found, self.written = self.store.read(known), {}
+        """Read the folder after Ctrl-C: a point may be renamed already and not be in the summary yet."""
+        self.found, self.written = self.store.read(), {}
         self.stored = {point.name: point for point in self.found.points}
         self._write_summary()
 
     def _write_summary(self) -> None:
         if self.stored:
-            summary_csv.write(self.store, list(self.stored.values()), self.rows)
+            summary_csv.write(self.store, list(self.stored.values()))
+        self.summary_due_s = time.monotonic() + SUMMARY_EVERY_S
 
     def _run_all(self, pending: Sequence[Job], again: list[Job]) -> None:
         """Run the pending jobs, then the retries in rounds until none is left."""
@@ -198,6 +209,7 @@ class _Sweep:
             again += self._round(executor, [self._task(job) for job in _longest_first(pending)])
             while again:
                 again = self._round(executor, [self._retry(job) for job in _longest_first(again)])
+        self._write_summary()
 
     def _round(self, executor: Executor, tasks: Sequence[Task]) -> list[Job]:
         """Run the tasks; return the jobs to retry afterwards."""
@@ -252,13 +264,14 @@ class _Sweep:
         if again:
             self.left.append(job)
             self.total += 1
-        summary_csv.write(self.store, list(self.stored.values()), self.rows)
+        if time.monotonic() >= self.summary_due_s:
+            self._write_summary()
         now = point_results.judge(self.stored.values(), self.cpu_bound)
-        judged = next(j for j in now if j.point.name == job.name)
+        judged = next(j for j in now if j.name == job.name)
         place = self.places.pop(job.name)
         after = dataclasses.replace(place, total=self.total, eta_s=self._eta_s(), again=again)
         self.progress.finish(judged, after)
         return again
 
-    def _store(self, point: StoredPoint) -> None:
+    def _store(self, point: PointResult) -> None:
         self.stored[point.name] = self.written[point.name] = point

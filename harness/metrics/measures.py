@@ -17,7 +17,6 @@ import numpy as np
 import topos
 from analysis.stats import t_quantile
 from common.errors import StoreError
-from harness.results.cache import Distribution
 from harness.results.point_results import EnginePair, PointResult, pairs
 from model.result import PortRow, Status, Table
 from model.spec import TopologySpec
@@ -245,7 +244,7 @@ def ratio(a: float | None, b: float | None) -> float | None:
 def table(point: PointResult, name: str) -> Table | None:
     """A sample table of the point; None where it was not sampled or cannot be read."""
     try:
-        return point.point.sample(name) if name in point.point.sample_rows else None
+        return point.sample(name) if name in point.samples else None
     except StoreError:
         return None
 
@@ -274,37 +273,19 @@ def recorded(name: str) -> OfPoint:
     return lambda point: point.metric(name)
 
 
-def flows_started(point: PointResult) -> int | None:
-    """Return the number of sized flows that started in the measured window."""
-    return point.point.numbers.started or None
-
-
-def flows_completed(point: PointResult) -> int | None:
-    """Return how many of the flows that started in the measured window completed."""
-    numbers = point.point.numbers
-    return numbers.completed if numbers.started else None
-
-
-def completion_ms(statistic: str) -> OfPoint:
-    """A statistic of the completion times of sized flows, in ms: `mean`, `median`, `p99`, `deviation_pct`."""
-    return lambda point: _statistic(point.point.numbers.took_ms, statistic)
-
-
-def slowdown(statistic: str) -> OfPoint:
-    """The same statistic of the sized flows' completion times over those on an idle path."""
-    return lambda point: _statistic(point.point.numbers.slowdown, statistic)
-
-
-def _statistic(of: Distribution | None, name: str) -> float | None:
-    return None if of is None else getattr(of, name)
+def flows_unfinished(point: PointResult) -> float | None:
+    """The flows that started in the measured window and had not completed when traffic ended; None where
+    none started."""
+    started, completed = point.metric("flows_started"), point.metric("flows_completed")
+    return started - completed if started and completed is not None else None
 
 
 def _links_between_switches(point: PointResult) -> list[PortRow]:
-    return [port for port in point.point.ports if "host" not in port.layer.split("-")]
+    return [port for port in point.ports if "host" not in port.layer.split("-")]
 
 
 def _ports_of_switches(point: PointResult) -> list[PortRow]:
-    return [port for port in point.point.ports if not port.layer.startswith("host-")]
+    return [port for port in point.ports if not port.layer.startswith("host-")]
 
 
 def share_of_links_pct(counts: Callable[[PortRow], bool]) -> OfPoint:
@@ -394,7 +375,7 @@ def longest_one_way_s(point: PointResult) -> float | None:
 
 def rtt_variation_pct(point: PointResult) -> float | None:
     """The standard deviation of all flows' ping times in % of their mean: it covers time and paths."""
-    flows = [flow for flow in point.point.flows if flow.ping_ms_mean > 0]
+    flows = [flow for flow in point.flows if flow.ping_ms_mean > 0]
     if not flows:
         return None
     means, deviations = [f.ping_ms_mean for f in flows], [f.ping_ms_std for f in flows]

@@ -152,8 +152,8 @@ def between(
 
 
 def _unfinished_pct(point: PointResult) -> float | None:
-    found = point.point.numbers
-    return 100 * (found.started - found.completed) / found.started if found.started else None
+    unfinished = measures.flows_unfinished(point)
+    return None if unfinished is None else 100 * unfinished / point.metrics["flows_started"]
 
 
 def shown_in(table: ShownIn, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
@@ -165,17 +165,13 @@ _EVERYWHERE = ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT | ShownIn.COMPARE
 _TRANSFERS = ShownIn.SUMMARY | ShownIn.TRANSFERS
 
 
-def _jain(point: PointResult) -> float | None:
-    return point.jain
-
-
 def _recorded(quantity: Quantity, **more: Any) -> Metric:
     """Return the metric of a number that the engine recorded in run.json."""
     return Metric(quantity, measures.recorded(quantity.name), **more)
 
 
-GOODPUT_MBPS_MEAN = Metric(
-    quantities.GOODPUT_MBPS_MEAN, measures.goodput_mbps,
+GOODPUT_MBPS_MEAN = _recorded(
+    quantities.GOODPUT_MBPS_MEAN,
     head="mean goodput", decimals=3, shown=ShownIn.SUMMARY,
 )  # fmt: skip
 GOODPUT_PCT_MEAN = Metric(
@@ -189,14 +185,11 @@ GOODPUT_PCT_MEDIAN = Metric(
     Quantity("goodput_pct_median", "% of optimal", "the median flow's goodput"),
     measures.goodput_pct("median"), head="median", shown=ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT,
 )  # fmt: skip
-JAIN = Metric(quantities.JAIN, _jain, head="Jain", decimals=3, shown=_EVERYWHERE)
+JAIN = _recorded(quantities.JAIN, head="Jain", decimals=3, shown=_EVERYWHERE)
 CPU_BUSY_PCT = _recorded(
     quantities.CPU_BUSY_PCT, head="CPU", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS
 )
-FCT_MS_MEAN = Metric(
-    quantities.FCT_MS_MEAN, measures.completion_ms("mean"), of_completed=True,
-    head="mean FCT", shown=_TRANSFERS,
-)  # fmt: skip
+FCT_MS_MEAN = _recorded(quantities.FCT_MS_MEAN, of_completed=True, head="mean FCT", shown=_TRANSFERS)
 
 CALLS_OFFERED_PER_S = _recorded(quantities.CALLS_OFFERED_PER_S, head="offered", shown=_EVERYWHERE)
 CALLS_COMPLETED_PER_S = _recorded(quantities.CALLS_COMPLETED_PER_S, head="completed", shown=_EVERYWHERE)
@@ -219,12 +212,12 @@ TABLES = (
         measures.goodput_pct("maximum"), head="max", shown=ShownIn.SUMMARY,
     ),
     JAIN,
-    Metric(
-        Quantity("retransmits", "", "segments that all flows retransmitted"), lambda p: p.retransmits,
+    _recorded(
+        Quantity("retransmits", "", "segments that all flows retransmitted"),
         head="retransmits", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS,
     ),
-    Metric(
-        quantities.DROPS, lambda p: p.drops,
+    _recorded(
+        quantities.DROPS,
         head="drops", decimals=0, shown=ShownIn.SUMMARY | ShownIn.REPORT | ShownIn.COMPARE,
     ),
     CPU_BUSY_PCT,
@@ -232,29 +225,25 @@ TABLES = (
         Quantity("late_p99_us", "\N{MICRO SIGN}s", "how late frames were delivered, 99th percentile"),
         head="late p99", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS,
     ),
-    Metric(
+    _recorded(
         Quantity("flows_started", "", "sized flows that started in the measured window"),
-        measures.flows_started, head="started", decimals=0, shown=ShownIn.SUMMARY,
+        head="started", decimals=0, shown=ShownIn.SUMMARY,
     ),
-    Metric(
-        Quantity("flows_completed", "", "sized flows that completed"), measures.flows_completed,
+    _recorded(
+        Quantity("flows_completed", "", "sized flows that completed"),
         head="completed", decimals=0, shown=_TRANSFERS,
     ),
     FCT_MS_MEAN,
-    Metric(
+    _recorded(
         Quantity("fct_ms_median", "ms", "the median completion time of sized flows"),
-        measures.completion_ms("median"), head="median FCT", shown=ShownIn.SUMMARY,
+        head="median FCT", shown=ShownIn.SUMMARY,
     ),
-    Metric(
+    _recorded(
         Quantity("fct_ms_p99", "ms", "the completion time of sized flows, 99th percentile"),
-        measures.completion_ms("p99"), head="p99 FCT", shown=_TRANSFERS,
+        head="p99 FCT", shown=_TRANSFERS,
     ),
-    Metric(
-        quantities.SLOWDOWN_MEAN, measures.slowdown("mean"), head="mean slowdown", shown=_TRANSFERS,
-    ),
-    Metric(
-        quantities.SLOWDOWN_P99, measures.slowdown("p99"), head="p99 slowdown", shown=ShownIn.SUMMARY,
-    ),
+    _recorded(quantities.SLOWDOWN_MEAN, head="mean slowdown", shown=_TRANSFERS),
+    _recorded(quantities.SLOWDOWN_P99, head="p99 slowdown", shown=ShownIn.SUMMARY),
     CALLS_OFFERED_PER_S,
     CALLS_COMPLETED_PER_S,
     SETUP_MS_P50,
@@ -266,7 +255,7 @@ TABLES = (
 
 LINK_PCT_MEAN = Metric(quantities.LINK_PCT_MEAN, measures.goodput_of_link_pct)
 JAIN_OVER_TCP = Metric(
-    Quantity("jain_over_tcp", "x TCP", "Jain's index over TCP's"), over=over_tcp(_jain), on_any_size=True
+    Quantity("jain_over_tcp", "x TCP", "Jain's index over TCP's"), over=over_tcp(JAIN.at), on_any_size=True
 )
 GOODPUT_OVER_TCP = Metric(
     Quantity("goodput_over_tcp", "x TCP", "the mean goodput over TCP's"),
@@ -284,9 +273,9 @@ GOODPUT_OVER_SINGLE_HOMED = Metric(
     Quantity("goodput_over_single_homed", "x FatTree", "the mean goodput over the FatTree's"),
     over=over_topology("fat_tree", measures.goodput_mbps), on_any_size=True,
 )  # fmt: skip
-FCT_VARIATION_PCT = Metric(
+FCT_VARIATION_PCT = _recorded(
     Quantity("fct_variation_pct", "% of mean", "the standard deviation of sized flows' completion times"),
-    measures.completion_ms("deviation_pct"), of_completed=True,
+    of_completed=True,
 )  # fmt: skip
 LINKS_USED_PCT = Metric(quantities.LINKS_USED_PCT, measures.links_used_pct)
 LINKS_BUSY_PCT = Metric(

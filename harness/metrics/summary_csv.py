@@ -10,7 +10,7 @@ from common.text import one_line
 from harness.labels import digest, settings
 from harness.metrics.metrics import TABLES, Metric, ShownIn, shown_in
 from harness.results.point_results import PointResult, judge
-from harness.results.store import SUMMARY, Store, StoredPoint
+from harness.results.store import SUMMARY, Store
 from harness.results.tables import Cell, csv_bytes
 from model.congestion import in_force
 from model.reasons import texts
@@ -58,7 +58,7 @@ _SETTING: Mapping[str, ValueOf] = {
     "dataplane": lambda j: j.spec.dataplane,
     "topology": lambda j: j.spec.topology.kind,
     "k": lambda j: j.spec.topology.k,
-    "hosts": lambda j: j.point.hosts,
+    "hosts": lambda j: j.hosts,
     "workload": _workload,
     "transport": lambda j: j.spec.transport.name,
     "subflows": lambda j: j.spec.transport.subflows,
@@ -77,12 +77,12 @@ _SETTING: Mapping[str, ValueOf] = {
     "settings": lambda j: settings(j.spec),
 }
 _STATUS: Mapping[str, ValueOf] = {
-    "point": lambda j: j.point.name,
+    "point": lambda j: j.name,
     "status": lambda j: j.status.value,
     "reasons": lambda j: texts(j.reasons),
     "faults": _faults,
     "cautions": lambda j: texts(j.cautions),
-    "attempts": lambda j: max(1, len(j.point.attempts)),
+    "attempts": lambda j: max(1, len(j.attempts)),
     "kinds": lambda j: ", ".join(dict.fromkeys(reason.kind for reason in j.reasons)),
 }
 METRICS: Mapping[str, ValueOf] = {metric.name: metric.at for metric in shown_in(ShownIn.SUMMARY, TABLES)}
@@ -113,30 +113,17 @@ _FORMULA = ("=", "+", "-", "@")
 """Spreadsheets evaluate texts that begin so, but not after a quotation mark (OWASP, CSV injection)."""
 
 
-class Rows:
-    """The rows of summary.csv, each computed once until its point or its baseline changes: metrics read
-    thousands of flows, and a sweep writes the file after each point. `own` are metrics of a user's file."""
-
-    def __init__(self, own: Sequence[Metric] = ()) -> None:
-        self._own = own
-        self._known: dict[str, tuple[PointResult, dict[str, str]]] = {}
-
-    def of(self, experiment: str, judged: PointResult) -> dict[str, str]:
-        """Return the cells of a row by column. Raises UsageError for a metric of the user's that fails."""
-        before, cells = self._known.get(judged.point.name, (None, {}))
-        if before is None or before.point is not judged.point or before != judged:
-            cells = {name: _text(value) for name, value in record(experiment, judged, self._own).items()}
-            self._known[judged.point.name] = judged, cells
-        return cells
+def cells(experiment: str, judged: PointResult, own: Sequence[Metric] = ()) -> dict[str, str]:
+    """Return the cells of a row by column. Raises UsageError for a metric of the user's that fails."""
+    return {name: _text(value) for name, value in record(experiment, judged, own).items()}
 
 
-def write(store: Store, points: Sequence[StoredPoint], rows: Rows | None = None) -> None:
-    """Rewrite the experiment's summary.csv atomically, with the rows that `rows` knows already. Raises
-    StoreError, and UsageError as `Rows.of` does."""
-    kept = rows or Rows()
-    found = [kept.of(store.directory.name, judged) for judged in judge(points)]
+def write(store: Store, points: Sequence[PointResult], own: Sequence[Metric] = ()) -> None:
+    """Rewrite the experiment's summary.csv atomically. Raises StoreError, and UsageError for a metric of the
+    user's that fails."""
+    found = [cells(store.directory.name, judged, own) for judged in judge(points)]
     heads = list(found[0]) if found else COLUMNS
-    text = csv_bytes(heads, [list(cells.values()) for cells in found])
+    text = csv_bytes(heads, [list(row.values()) for row in found])
     files.replace_file(store.directory / SUMMARY, text, store.tag)
 
 

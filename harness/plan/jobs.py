@@ -16,7 +16,8 @@ from harness.options.options import SweepOptions
 from harness.options.profiles import Retries
 from harness.options.rates import UNKNOWN_RATE, RateChoice, RateKey, rate_key
 from harness.plan.machines import Machines
-from harness.results.store import StoredPoint, point_name
+from harness.results.point_results import PointResult
+from harness.results.store import point_name
 from model.spec import RunSpec, TopologySpec
 
 NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
@@ -172,7 +173,7 @@ def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
     return list(by_name.values())
 
 
-def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
+def pending_jobs(jobs: Sequence[Job], stored: Iterable[PointResult], force: bool) -> list[Job]:
     """Return the jobs that are not finished, or finished with less sampling; with `force` all of them."""
     finished = {} if force else {entry.name: entry.spec.sampling for entry in stored if entry.finished}
     return [
@@ -180,7 +181,7 @@ def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool
     ]
 
 
-def retry_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], retries: Retries) -> list[Job]:
+def retry_jobs(jobs: Sequence[Job], stored: Iterable[PointResult], retries: Retries) -> list[Job]:
     """Return the finished jobs that only the machine makes suspect and that have retries left.
 
     Points that overload the machine on purpose are suspect as intended and not retried; their baselines are.
@@ -195,7 +196,7 @@ def retry_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], retries: Retr
     return [job for job in jobs if 0 < attempts.get(job.name, 0) <= allowed(job)]
 
 
-def to_run(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool, retries: Retries) -> list[Job]:
+def to_run(jobs: Sequence[Job], stored: Iterable[PointResult], force: bool, retries: Retries) -> list[Job]:
     """Return the pending jobs and the jobs to retry, in plan order."""
     stored = list(stored)
     wanted = [*pending_jobs(jobs, stored, force), *retry_jobs(jobs, stored, retries)]

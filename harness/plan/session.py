@@ -34,7 +34,8 @@ from harness.plan.machines import (
 )
 from harness.plan.sweeps import fat_trees
 from harness.results import store
-from harness.results.store import Scan, Store, StoredPoint, point_name
+from harness.results.point_results import PointResult
+from harness.results.store import Scan, Store, point_name
 from model.spec import RunSpec, TopologySpec
 
 NOT_ROOT = (
@@ -122,7 +123,7 @@ def make_plan(
     experiment: Experiment,
     options: UserOptions,
     engine: Engine | None = None,
-    stored: Iterable[StoredPoint] = (),
+    stored: Iterable[PointResult] = (),
 ) -> Plan:
     """Return the plan as far as it is known without root; start nothing.
 
@@ -136,7 +137,7 @@ def checked_plan(
     experiment: Experiment,
     options: UserOptions,
     engine: Engine | None = None,
-    stored: Iterable[StoredPoint] = (),
+    stored: Iterable[PointResult] = (),
 ) -> Plan:
     """Return the plan of `make_plan` as a run would begin it: without the figures that an engine refuses.
 
@@ -198,7 +199,7 @@ def _plan(
     options: UserOptions,
     machines: Machines,
     carried_rate: CarriedRate,
-    stored: Iterable[StoredPoint],
+    stored: Iterable[PointResult],
 ) -> Plan:
     """Return the plan. `carried_rate` is called once for each topology whose rate no finished point
     determines."""
@@ -280,11 +281,11 @@ def _figure_plan(figure: Figure, options: SweepOptions, rate_on: CarriedRate) ->
 
 
 def _begun_rates(
-    resolved: Iterable[tuple[Figure, SweepOptions]], stored: Iterable[StoredPoint]
+    resolved: Iterable[tuple[Figure, SweepOptions]], stored: Iterable[PointResult]
 ) -> dict[tuple[RateKey, tuple[str, ...]], RateChoice]:
     """Return, by topology and engines that share a rate, the rate at which the newest finished point of these
     figures ran. Names of points contain the rate, so a sweep continues at it. Only rates of `auto` count."""
-    by_rate: dict[float, dict[str, StoredPoint]] = {}
+    by_rate: dict[float, dict[str, PointResult]] = {}
     for entry in stored:
         if entry.finished and entry.rate_choice.startswith("auto"):
             by_rate.setdefault(entry.spec.link.rate_mbps, {})[entry.name] = entry
@@ -386,7 +387,7 @@ def _measuring(
 
 
 def _retries(
-    plan: Plan, stored: tuple[StoredPoint, ...], machines: Machines, retries: Retries
+    plan: Plan, stored: tuple[PointResult, ...], machines: Machines, retries: Retries
 ) -> tuple[Retries, list[str]]:
     """Return how often suspect points may be run again: never if the machines cannot run them."""
     again = retry_jobs(plan.jobs, stored, retries)

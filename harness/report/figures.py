@@ -95,16 +95,16 @@ def loaded(judged: PointResult, overrides: tuple[str, ...] = ()) -> Point:
     return Point(
         spec=judged.spec,
         status=Status.OK if judged.as_intended else judged.status,
-        hosts=judged.point.hosts,
+        hosts=judged.hosts,
         reasons=judged.reasons,
         overloads=judged.as_intended,
         overrides=overrides,
-        flows=under_test(judged.point.flows),
-        ports=judged.point.ports,
-        metrics=judged.point.metrics,
+        flows=under_test(judged.flows),
+        ports=judged.ports,
+        metrics=judged.metrics,
         baseline_mbps=judged.baseline_mbps,
-        goodput_pct=None if judged.point.only_transfers else judged.goodput_pct,
-        only_transfers=judged.point.only_transfers,
+        goodput_pct=None if judged.only_transfers else judged.goodput_pct,
+        only_transfers=judged.only_transfers,
         read_table=functools.partial(_table, judged),
     )
 
@@ -112,10 +112,10 @@ def loaded(judged: PointResult, overrides: tuple[str, ...] = ()) -> Point:
 def _table(judged: PointResult, name: str) -> Table | None:
     """Return a sample table; print a message and return None for a damaged one, which costs its chart
     alone."""
-    if name not in judged.point.sample_rows:
+    if name not in judged.samples:
         return None
     try:
-        return judged.point.sample(name)
+        return judged.sample(name)
     except StoreError as error:
         _say_once(str(error))
         return None

@@ -132,7 +132,7 @@ def watch_path(report: Path) -> Path:
 
 def _write_watch_page(experiment: Experiment, loaded: ExperimentResults, report: Path) -> str:
     """Write the page that shows points at work; return its name, or nothing if there is none to show."""
-    made = watching.self_contained(experiment.title, [judged.point for judged in loaded.points])
+    made = watching.self_contained(experiment.title, loaded.points)
     if not made.points:
         return ""
     path = watch_path(report)
@@ -230,7 +230,7 @@ def _parts(loaded: ExperimentResults, charts: Charts) -> list[Part]:
     seen: dict[frozenset[str], str] = {}
     found = []
     for shown in loaded.figures:
-        names = frozenset(judged.point.name for judged in shown.points)
+        names = frozenset(judged.name for judged in shown.points)
         same_as = seen.get(names, "") if names else ""
         seen.setdefault(names, shown.figure.name)
         found.append(_part(shown, charts.get(shown.figure.name, ()), same_as))
@@ -399,11 +399,11 @@ def inputs(loaded: ExperimentResults, wanted: Sequence[FigureCharts]) -> str:
     """Return a digest of refabric's own files, of the stored points and of the options. Raises OSError."""
     digest = hashlib.sha256(_code().encode())
     for each in wanted:
-        names = [judged.point.name for judged in each.points]
+        names = [judged.name for judged in each.points]
         asked = [each.figure.name, each.figure.charts, str(each.out), list(each.expected), names]
         digest.update(json.dumps(asked).encode())
-    for point in (judged.point for judged in loaded.points):
-        digest.update(f"{point.path} {point.fingerprint}\n".encode())
+    for point in loaded.points:
+        digest.update(f"{point.path} {point.digest}\n".encode())
     digest.update("\n".join(str(error) for error in loaded.broken).encode())
     return digest.hexdigest()
 

@@ -22,12 +22,11 @@ from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECI
 from harness.claims.own_settings import OwnSettings
 from harness.labels import named, point_label, queue_label, workload_label
 from harness.load import ExperimentResults
-from harness.metrics.measures import Estimate
+from harness.metrics.measures import Estimate, flows_unfinished
 from harness.metrics.metrics import GOODPUT_PCT_MEAN, Metric
 from harness.metrics.published import Published, Source, find, known_as
 from harness.options.options import ENGINE
 from harness.results import run_json
-from harness.results.cache import mean_ms
 from harness.results.point_results import PointResult
 from model.noise import queue_us
 from model.reasons import BASELINE, KINDS, OTHER, Fault, Reason, ReasonKind, texts
@@ -57,7 +56,7 @@ def results(points: Sequence[PointResult], own: OwnSettings) -> list[str]:
 def details(points: Sequence[PointResult]) -> list[str]:
     """Return the basis of the results, the state of points and baselines, and what the machine did."""
     measured, good = _measured(points)
-    again = [judged.point for judged in points if len(judged.point.attempts) > 1]
+    again = [judged for judged in points if len(judged.attempts) > 1]
     above = [
         each for each in good
         if each.spec.topology.kind == "file" and each.goodput_pct and each.goodput_pct.maximum > MAX_PCT
@@ -91,8 +90,8 @@ def _findings(good: Sequence[PointResult], own: OwnSettings) -> list[str]:
     transports, and the published values."""
     groups: dict[str, list[PointResult]] = {}
     for judged in good:
-        long = judged.goodput_pct is not None and not judged.point.numbers.started
-        if long or judged.point.only_transfers:
+        long = judged.goodput_pct is not None and not judged.metric("flows_started")
+        if long or judged.only_transfers:
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     if len(groups) > MANY_SETTINGS:
         return []
@@ -104,16 +103,24 @@ def _findings(good: Sequence[PointResult], own: OwnSettings) -> list[str]:
     ]
 
 
+def _mean_ms(points: Sequence[PointResult]) -> float | None:
+    """Return the mean completion time of all flows of several points, in ms; None if none completed."""
+    each = (point.metrics for point in points)
+    known = [(of["flows_completed"], of["fct_ms_mean"]) for of in each if "fct_ms_mean" in of]
+    flows = sum(completed for completed, _ in known)
+    return math.fsum(completed * mean for completed, mean in known) / flows if flows else None
+
+
 def _finding(group: Sequence[PointResult], own: OwnSettings, head: str) -> list[str]:
     specs = [judged.spec for judged in group]
     by_name: dict[str, list[PointResult]] = {}
     for judged, name in zip(group, labels.names(specs), strict=True):
         by_name.setdefault(name, []).append(judged)
-    transfers = group[0].point.only_transfers
+    transfers = group[0].only_transfers
     reached: dict[str, float] = {}
     for name, of in by_name.items():
         if transfers:
-            mean = mean_ms([judged.point.numbers for judged in of])
+            mean = _mean_ms(of)
         else:
             pct = [judged.goodput_pct.mean for judged in of if judged.goodput_pct is not None]
             mean = statistics.fmean(pct) if pct else None
@@ -129,8 +136,8 @@ def _finding(group: Sequence[PointResult], own: OwnSettings, head: str) -> list[
     names = [f"MPTCP with {n[6:]} subflows" if n[:6] == "MPTCP " and n[6:].isdecimal() else n for n in chosen]
     if transfers:
         took = joined([f"{ms_text(reached[c])} under {n}" for c, n in zip(chosen, names, strict=True)])
-        unfinished = sum(judged.point.numbers.unfinished for judged in group)
-        left = f" {counted(unfinished, 'flow')} did not end." if unfinished else ""
+        unfinished = sum(flows_unfinished(judged) or 0 for judged in group)
+        left = f" {counted(int(unfinished), 'flow')} did not end." if unfinished else ""
         return [f"{head}{'flows' if head else 'Flows'} take {took} on average.{left}"]
     first, *others = [f"{reached[c]:.1f} %" for c in chosen]
     more = "".join(f", {name} {pct}" for name, pct in zip(names[1:], others, strict=True))
@@ -379,9 +386,9 @@ def cautions(points: Iterable[PointResult]) -> list[Doubt]:
 def retried(points: Iterable[PointResult]) -> list[str]:
     """Return the points that were run more than once, each with its attempts."""
     return [
-        f"{point_label(judged.spec)}: {run_json.list_attempts(judged.point.attempts)}"
+        f"{point_label(judged.spec)}: {run_json.list_attempts(judged.attempts)}"
         for judged in points
-        if len(judged.point.attempts) > 1
+        if len(judged.attempts) > 1
     ]
 
 

@@ -129,8 +129,8 @@ def _table(group: Sequence[PointResult], own: OwnSettings, more: tuple[Metric, .
     percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
-    again = any(len(judged.point.attempts) > 1 for judged in group)
-    shown = OF_TRANSFERS if all(judged.point.numbers.all_sized for judged in group) else METRICS
+    again = any(len(judged.attempts) > 1 for judged in group)
+    shown = OF_TRANSFERS if all(judged.all_sized for judged in group) else METRICS
     metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *more)
     return PointTable(
         labels.setting_title(specs, own.together(specs)),
@@ -149,11 +149,7 @@ def _cells(judged: PointResult, name: str, again: bool, metrics: tuple[Metric, .
         name,
         str(judged.spec.seed),
         *(_value(metric, judged) for metric in metrics),
-        *(
-            [run_json.attempt_words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"]
-            if again
-            else []
-        ),
+        *([run_json.attempt_words(judged.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
         judged.state,
     )
 
@@ -181,7 +177,7 @@ def option_lists(points: Sequence[PointResult]) -> list[OptionList]:
 def _option_list(group: Sequence[PointResult]) -> OptionList:
     spec, link = group[0].spec, group[0].spec.link
     specs = [judged.spec for judged in group]
-    how = _each(filter(None, (judged.point.rate_choice for judged in group)))
+    how = _each(filter(None, (judged.rate_choice for judged in group)))
     return (
         ("network", _each(network(s.topology) for s in specs)),
         ("workload", _each(workload_label(s) for s in specs)),

@@ -24,9 +24,7 @@ from plots.registry import CHARTS
 
 _POINT = re.compile(r"[A-Za-z0-9_.+-]+-[0-9a-f]{12}")
 _CHART = re.compile(rf"({'|'.join(map(re.escape, CHARTS))})(-[^/]*)?\.(svg|pdf|png)")
-_AT_TOP = re.compile(
-    r"summary\.csv|(report|watch)(-[a-z0-9-]+)?\.html|\.report(-[a-z0-9-]+)?\.json|\.notes\.json|\.lock"
-)
+_AT_TOP = re.compile(r"summary\.csv|(report|watch)(-[a-z0-9-]+)?\.html|\.report(-[a-z0-9-]+)?\.json|\.lock")
 _MANIFEST = re.compile(r"figures/[A-Za-z0-9_.-]+\.json")
 _IN_POINT = re.compile(r"run\.json|origin\.json|(flows|ports)\.csv|samples/[a-z_]+\.csv\.gz|raw/.+")
 _FOLDERS = re.compile(r"charts(/[A-Za-z0-9_.-]+)?|figures")

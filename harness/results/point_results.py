@@ -1,4 +1,4 @@
-"""Stored points beside their baselines, which their percentages refer to.
+"""Results of points, stored and beside their baselines, which their percentages refer to.
 
 A baseline can be computed: within half a percent of the computed value it is right, whatever the machine
 did. A point is suspect if its baseline is suspect and off that value. A point without a usable baseline
@@ -10,72 +10,172 @@ Points that were emulated and simulated are paired here, too (`pairs`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import topos
 from analysis import stats
+from analysis.completion import Completions, completions
 from analysis.plausibility import MOST_PCT
 from analysis.stats import correlation, rank_correlation
-from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, STEADY_STATE
-from harness.baseline import is_baseline
-from harness.results.store import StoredPoint
+from common.errors import StoreError
+from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
+from harness.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
+from harness.results import tables
+from harness.results.run_json import ANOTHER_REVISION, Attempt, sample_path
+from harness.results.tables import REMOVE, Content, UnreadableError
 from model import transports
 from model.reasons import BASELINE, COMPLETION, IMPOSSIBLE, RTT, Reason, blames_machine
-from model.result import Status, under_test
+from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, Status, Table, under_test
 from model.spec import RunSpec, StackSpec
+from workloads import matrices
 
 BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
 
 
 @dataclass(frozen=True)
 class PointResult:
-    """A stored point beside its baseline: what tables and charts show.
+    """The result of one point, as it is stored: run.json, with origin.json where there is one, and the tables
+    beside it, which are read when they are asked for.
 
-    `baseline_mbps` is the goodput of the baseline flow in Mb/s; `goodput_mbps` and `goodput_pct` are spreads
-    over the point's flows. None where there is no such number.
+    `hosts` counts the topology's hosts, `elapsed_s` is the wall time, `attempts` are all runs of the point in
+    order. `judge` puts points beside their baselines: `baseline_mbps` is the goodput of the baseline flow,
+    None where there is none, and status, reasons and cautions take the baseline into account.
     """
 
-    point: StoredPoint
+    path: Path
+    """The folder of the point."""
+    spec: RunSpec
     status: Status
     reasons: tuple[Reason, ...]
-    baseline_mbps: float | None
-    goodput_mbps: stats.Spread | None
-    goodput_pct: stats.Spread | None
-    jain: float | None
-    as_intended: bool = False
-    """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""
+    hosts: int
+    elapsed_s: float
+    metrics: Mapping[str, float]
+    provenance: Mapping[str, Any]
+    attempts: tuple[Attempt, ...]
     cautions: tuple[Reason, ...] = ()
     """Reasons to doubt some of its metrics; they leave its status unchanged."""
+    cost: frozenset[str] = frozenset()
+    """The names of metrics of the machine that computed a reproducible result."""
+    flows: Sequence[FlowRow] = ()
+    ports: Sequence[PortRow] = ()
+    samples: Mapping[str, Content] = field(default_factory=dict)
+    """The sample tables beside it, by name."""
+    lost: tuple[str, ...] = ()
+    """Samples that are in run.json but have no file any more; everything else can be used."""
+    digest: str = ""
+    """The SHA-256 of its run.json, which has those of all its tables."""
+    baseline_mbps: float | None = None
+    as_intended: bool = False
+    """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""
 
     @property
-    def spec(self) -> RunSpec:
-        return self.point.spec
+    def name(self) -> str:
+        return self.path.name
 
     @property
     def state(self) -> str:
         """The status in words; `suspect, as intended` if the figure overloads the machine on purpose."""
         return f"{self.status}, as intended" if self.as_intended else str(self.status)
 
+    @property
+    def finished(self) -> bool:
+        """Whether a run may skip it. Points that failed or lost a file are repeated."""
+        return self.status is not Status.FAILED and not self.lost
+
+    @property
+    def rate_choice(self) -> str:
+        """How the link rate of real hosts was chosen."""
+        return str(self.provenance.get("rate_choice", ""))
+
+    @functools.cached_property
+    def settings(self) -> dict[Callable[[RunSpec], RunSpec], str]:
+        """Texts of what it shares with other points, by the function that says what that is (claims.py)."""
+        return {}
+
+    @functools.cached_property
+    def baseline_hash(self) -> str:
+        """The hash of the baseline that its percentages refer to."""
+        return baseline_of(self.spec).content_hash()
+
     def metric(self, name: str) -> float | None:
-        return self.point.metrics.get(name)
+        return self.metrics.get(name)
 
     @property
-    def retransmits(self) -> int | None:
-        """The segments that all flows retransmitted; None without flows or segments."""
-        if self.spec.engine in STEADY_STATE:
+    def goodput_mbps(self) -> stats.Spread | None:
+        """The spread of the goodputs of the flows under test; None without flows."""
+        mean, *others = (self.metric(f"goodput_mbps_{name}") for name in ("mean", "min", "median", "max"))
+        least, median, most = others
+        if mean is None or least is None or median is None or most is None:
             return None
-        return self.point.retransmits if self.point.flows else None
+        return stats.Spread(mean, least, median, most)
 
     @property
-    def drops(self) -> float | None:
-        """The packets that all ports dropped; the engine's own count where there is no port table."""
-        if self.spec.engine in STEADY_STATE:
-            return None
-        return self.point.drops if self.point.ports else self.metric("drops")
+    def goodput_pct(self) -> stats.Spread | None:
+        """The same in percent of the baseline; None without one."""
+        goodput = self.goodput_mbps
+        return goodput.scaled(100.0 / self.baseline_mbps) if goodput and self.baseline_mbps else None
+
+    @property
+    def completions(self) -> Completions:
+        """Its completed flows, read anew by each call."""
+        return completions(self.flows)
+
+    @property
+    def all_sized(self) -> bool:
+        """Whether all its flows have a size, and some started in the measured window."""
+        return bool(self.flows) and self.metric("flows_sized") == len(self.flows)
+
+    @property
+    def only_transfers(self) -> bool:
+        """Whether all its flows have a size and begin at times of their own, so that completion times are its
+        results, not goodput."""
+        return self.all_sized and not matrices.loops(self.spec.workload.matrix)
+
+    @functools.cached_property
+    def is_arithmetic(self) -> bool:
+        """Whether its goodput is the computed one of an uncongested flow, as a baseline's should be."""
+        return self.goodput_mbps is not None and is_as_expected(self.spec, self.goodput_mbps.mean)
+
+    @property
+    def only_machine_suspects(self) -> bool:
+        """Whether only the machine makes it suspect, so that another attempt may be ok."""
+        return self.status is Status.SUSPECT and blames_machine(self.reasons)
+
+    @functools.cached_property
+    def machine_attempts(self) -> int:
+        """The number of its runs if only the machine makes it suspect; 0 if another attempt would not help.
+
+        Another attempt helps a baseline between real hosts that is suspect for any reason, or that is off its
+        computed goodput."""
+        of_use = self.only_machine_suspects
+        if is_baseline(self.spec):
+            if of_use:
+                of_use = not self.is_arithmetic
+            elif self.status is Status.SUSPECT:
+                of_use = self.spec.engine not in VIRTUAL_TIME
+            elif self.status is Status.OK:
+                goodput = self.goodput_mbps.mean if self.goodput_mbps else None
+                of_use = bool(off_by_arithmetic(self.spec, goodput))
+        return len(self.attempts) if of_use else 0
+
+    def sample(self, name: str) -> Table:
+        """Return the sample table called `name`. Raises StoreError if there is none or it is damaged."""
+        if name not in self.samples:
+            have = ", ".join(sorted(self.samples)) or "none"
+            raise StoreError(f"reading {self.path}: no samples called {name}; it has: {have}")
+        path = sample_path(self.path, name)
+        table = tables.read_table(path, self.samples[name])
+        for column in {**SAMPLE_COLUMNS, **CALL_COLUMNS}.get(name, ()):
+            if column not in table.columns:
+                raise UnreadableError(path, f"it has no column {column}; {ANOTHER_REVISION}", REMOVE)
+        return table
 
 
-def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> list[PointResult]:
+def judge(points: Iterable[PointResult], cpu_bound: Collection[str] = ()) -> list[PointResult]:
     """Return every point beside its baseline, sorted by `order`.
 
     `cpu_bound` names the points that overload the machine on purpose.
@@ -98,7 +198,7 @@ def order(spec: RunSpec) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> PointResult:
+def _judged(point: PointResult, known: Mapping[str, PointResult], cpu_bound: bool) -> PointResult:
     baseline = known.get(point.baseline_hash)
     baseline_mbps = _goodput_mbps(baseline)
     status, reasons, cautions = point.status, point.reasons, point.cautions
@@ -109,30 +209,25 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
     elif status is not Status.FAILED and _is_suspect(baseline) and baseline is not point:
         status = Status.SUSPECT
         reasons = (*reasons, BASELINE_SUSPECT)
-    failed = point.status is Status.FAILED
-    goodput = None if failed else point.goodput_mbps
-    if not failed and (short := _short_baseline(point, baseline_mbps)):
+    if point.status is not Status.FAILED and (short := _short_baseline(point, baseline_mbps)):
         status, reasons = Status.SUSPECT, (*reasons, short)
-    return PointResult(
+    return dataclasses.replace(
         point,
-        status,
-        reasons,
-        baseline_mbps,
-        goodput,
-        goodput.scaled(100.0 / baseline_mbps) if goodput and baseline_mbps else None,
-        None if failed else point.jain,
-        status is Status.SUSPECT and cpu_bound and blames_machine(reasons),
-        cautions,
+        status=status,
+        reasons=reasons,
+        baseline_mbps=baseline_mbps,
+        as_intended=status is Status.SUSPECT and cpu_bound and blames_machine(reasons),
+        cautions=cautions,
     )
 
 
-def _is_right_baseline(point: StoredPoint) -> bool:
+def _is_right_baseline(point: PointResult) -> bool:
     """Return whether a baseline is suspect only because of the machine and still has the computed goodput."""
     suspect = point.status is Status.SUSPECT and blames_machine(point.reasons)
     return suspect and is_baseline(point.spec) and point.is_arithmetic
 
 
-def _short_baseline(point: StoredPoint, baseline_mbps: float | None) -> Reason | None:
+def _short_baseline(point: PointResult, baseline_mbps: float | None) -> Reason | None:
     """Return the reason for suspicion if flows have more than 100 % can be, because one flow alone did not
     fill its links; None if they have not."""
     if not baseline_mbps or point.goodput_mbps is None or point.only_transfers:
@@ -148,13 +243,13 @@ def _short_baseline(point: StoredPoint, baseline_mbps: float | None) -> Reason |
     return Reason(IMPOSSIBLE, text, numbers=(("baseline_pct", pct),))
 
 
-def _is_suspect(baseline: StoredPoint | None) -> bool:
+def _is_suspect(baseline: PointResult | None) -> bool:
     if baseline is None or baseline.status is not Status.SUSPECT:
         return False
     return not baseline.is_arithmetic
 
 
-def _goodput_mbps(baseline: StoredPoint | None) -> float | None:
+def _goodput_mbps(baseline: PointResult | None) -> float | None:
     """Return the goodput of the baseline flow in Mb/s; None if there is none to divide by."""
     if baseline is None or baseline.status is Status.FAILED or baseline.goodput_mbps is None:
         return None
@@ -201,7 +296,7 @@ class EnginePair:
 
 
 def _goodputs(judged: PointResult) -> list[float]:
-    return [flow.goodput_mbps for flow in sorted(under_test(judged.point.flows), key=lambda flow: flow.flow)]
+    return [flow.goodput_mbps for flow in sorted(under_test(judged.flows), key=lambda flow: flow.flow)]
 
 
 def pairs(points: Iterable[PointResult]) -> list[EnginePair]:
@@ -209,7 +304,7 @@ def pairs(points: Iterable[PointResult]) -> list[EnginePair]:
 
     Where there are points in real time, those in virtual time are compared with them too.
     """
-    points = [judged for judged in points if judged.point.flows and not is_baseline(judged.spec)]
+    points = [judged for judged in points if judged.flows and not is_baseline(judged.spec)]
     ran = engines(points)
     standard = next((name for name in LINUX_HOSTS if name in ran), "")
     emulated: dict[str, PointResult] = {}

@@ -15,7 +15,6 @@ from analysis.plausibility import unsteady
 from common.text import counted
 from harness.labels import point_label
 from harness.results.point_results import PointResult
-from harness.results.store import StoredPoint
 
 COUNTED = ("counters", "kernel_counters", "path_manager_errors", "stalled_attempts")
 """Entries of the provenance that are measurements of the run itself."""
@@ -72,7 +71,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def values(points: Iterable[StoredPoint]) -> dict[Fact, tuple[str, ...]]:
+def values(points: Iterable[PointResult]) -> dict[Fact, tuple[str, ...]]:
     """Return every fact with its distinct values over the points, in order of appearance.
 
     If some points lack a fact, `NOT_RECORDED` is among its values.
@@ -91,7 +90,7 @@ class Contrast:
     b: tuple[str, ...]
 
 
-def contrasts(a: Iterable[StoredPoint], b: Iterable[StoredPoint]) -> list[Contrast]:
+def contrasts(a: Iterable[PointResult], b: Iterable[PointResult]) -> list[Contrast]:
     """Return the facts whose sets of values differ between two sets of points, in order of appearance."""
     of_a, of_b = values(a), values(b)
     both = dict.fromkeys((*of_a, *of_b))
@@ -132,7 +131,7 @@ class Provenance:
 
 def collect(points: Sequence[PointResult]) -> Provenance:
     """Return facts and counters over all points."""
-    known = values(judged.point for judged in points)
+    known = values(points)
     return Provenance(
         tuple(_notes(points, known)),
         tuple(_sections(known)),
@@ -151,18 +150,18 @@ def _notes(points: Sequence[PointResult], values: Mapping[Fact, Sequence[str]]) 
         notes.append("The kernel release was not recorded with these points.")
     elif NOT_RECORDED in values[Fact("", "kernel")]:
         notes.append("The kernel release was not recorded with some of the points.")
-    stalled = [judged for judged in points if judged.point.provenance.get("stalled_attempts")]
+    stalled = [judged for judged in points if judged.provenance.get("stalled_attempts")]
     if stalled:
-        tries = sum(len(judged.point.provenance["stalled_attempts"]) for judged in stalled)
+        tries = sum(len(judged.provenance["stalled_attempts"]) for judged in stalled)
         was = "was" if tries == 1 else "were"
         notes.append(
             f"{counted(tries, 'attempt')} at {counted(len(stalled), 'point')} {was} stopped and repeated "
             f"because connections stalled ({_named(stalled)})."
         )
-    notes += [f"{point_label(j.spec)}: {text}." for j in points if (text := unsteady(j.point.metrics))]
-    errors = [judged for judged in points if judged.point.provenance.get("path_manager_errors")]
+    notes += [f"{point_label(j.spec)}: {text}." for j in points if (text := unsteady(j.metrics))]
+    errors = [judged for judged in points if judged.provenance.get("path_manager_errors")]
     if errors:
-        first = errors[0].point.provenance["path_manager_errors"][0]
+        first = errors[0].provenance["path_manager_errors"][0]
         where = f"{counted(len(errors), 'point')} ({_named(errors)})"
         notes.append(f"The MPTCP path manager reported errors at {where}, the first: {first}.")
     return notes
@@ -193,7 +192,7 @@ def _points_by_value(points: Sequence[PointResult], fact: Fact) -> tuple[tuple[s
     """Return each value of a fact with the points that have it."""
     having: dict[str, list[PointResult]] = {}
     for judged in points:
-        value = facts(judged.point.provenance).get(fact, NOT_RECORDED)
+        value = facts(judged.provenance).get(fact, NOT_RECORDED)
         having.setdefault(value, []).append(judged)
     return tuple(
         (value, f"{counted(len(found), 'point')}: {_named(found)}") for value, found in having.items()
@@ -203,8 +202,8 @@ def _points_by_value(points: Sequence[PointResult], fact: Fact) -> tuple[tuple[s
 def _counted(points: Sequence[PointResult]) -> list[Section]:
     core, kernel = Counter[str](), Counter[str]()
     for judged in points:
-        core.update(_difference(judged.point.provenance.get("counters")))
-        kernel.update(_numbers(judged.point.provenance.get("kernel_counters")))
+        core.update(_difference(judged.provenance.get("counters")))
+        kernel.update(_numbers(judged.provenance.get("kernel_counters")))
     return [
         Section(title, tuple((name, f"{value:,.0f}") for name, value in sorted(found.items()) if value))
         for title, found in (("fabric core, measured window", core), ("kernels of the hosts", kernel))

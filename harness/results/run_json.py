@@ -1,22 +1,17 @@
-"""The content of a stored point's run.json, checked: every value has its type, every name is known here.
-
-Its attempts are all runs of the point; their words are here, too.
-"""
+"""The files of a stored point: run.json as JSON, and the attempts in it, which are all runs of the point."""
 
 from __future__ import annotations
 
 import datetime
 import math
-import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import topos
 from common import files, records, stored_json
-from common.errors import RefabricError
 from engines.registry import ENGINES
 from harness.baseline import is_baseline
 from harness.options.fields import SPEC_FIELDS
@@ -30,7 +25,7 @@ from model.spec import RunSpec, check_limits
 from topos import from_file
 from workloads import matrices
 
-SCHEMA = 3
+SCHEMA = 4
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS = "run.json", "flows.csv", "ports.csv"
 PROVENANCE = "origin.json"
@@ -38,96 +33,14 @@ PROVENANCE = "origin.json"
 SAMPLES, RAW = "samples", "raw"
 MAX_BYTES = 1 << 26
 """Largest JSON file of the store."""
-_SAMPLE = re.compile(r"[a-z0-9_]{1,64}")
 ANOTHER_REVISION = "it was written by another revision of refabric, or edited"
-_LISTS = ("stalled_attempts", "path_manager_errors")
 
 
-@dataclass(frozen=True)
-class StoredRun:
-    """What run.json says, with origin.json where there is one. `flow_rows`, `port_rows` and `sample_rows` are
-    the rows of the tables beside it; `hosts` counts the topology's hosts; `elapsed_s` is the wall time."""
-
-    path: Path
-    """The folder of the point."""
-    spec: RunSpec
-    status: Status
-    reasons: tuple[Reason, ...]
-    hosts: int
-    elapsed_s: float
-    metrics: Mapping[str, float]
-    provenance: Mapping[str, Any]
-    attempts: tuple[Attempt, ...]
-    """All runs of the point in order."""
-    cautions: tuple[Reason, ...] = ()
-    cost: frozenset[str] = frozenset()
-    """The names of metrics of the machine that computed a reproducible result."""
-    flow_rows: int = 0
-    port_rows: int = 0
-    sample_rows: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-
-def read(folder: Path) -> StoredRun:
-    """Read the run.json of a point's folder. Raises UnreadableError that names the file at fault."""
-    path = folder / RUN
-    data = read_run(path)
-    if "provenance" not in data:
-        data |= read_run(folder / PROVENANCE)
+def read_run(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Read a run.json or origin.json of this version; return it with its text. Raises UnreadableError."""
     try:
-        spec = RunSpec.from_json(data["spec"])
-        if data["hash"] != spec.content_hash():
-            raise ValueError("its spec does not have its hash")
-        check_known(spec)
-        rows, cost = records.mapping(data["rows"], "rows"), records.mapping(data.get("cost", {}), "cost")
-        samples = records.mapping(rows[SAMPLES], f"rows.{SAMPLES}")
-        if not all(map(_SAMPLE.fullmatch, samples)):
-            raise ValueError(f"rows.{SAMPLES} has an impossible name")
-        metrics = {**records.mapping(data["metrics"], "metrics"), **cost}
-        provenance = dict(records.mapping(data["provenance"], "provenance"))
-        for name in _LISTS:
-            _list(provenance.get(name, []), name)
-        attempts = tuple(map(Attempt.from_json, _list(data["attempts"], "attempts")))
-        elapsed_s = records.number(data["elapsed_s"], "elapsed_s")
-        if elapsed_s < 0 or not attempts:
-            raise ValueError("elapsed_s is negative" if elapsed_s < 0 else "it has no attempt")
-        return StoredRun(
-            path=folder,
-            spec=spec,
-            status=Status(records.text(data["status"], "status")),
-            reasons=tuple(map(Reason.from_json, _list(data["reasons"], "reasons"))),
-            cautions=tuple(map(Reason.from_json, _list(data["cautions"], "cautions"))),
-            hosts=records.integer(data["hosts"], "hosts", 0),
-            elapsed_s=elapsed_s,
-            flow_rows=records.integer(rows[FLOWS], f"rows.{FLOWS}", 0),
-            port_rows=records.integer(rows[PORTS], f"rows.{PORTS}", 0),
-            sample_rows={
-                name: records.integer(count, f"rows.{SAMPLES}.{name}", 0) for name, count in samples.items()
-            },
-            metrics={name: records.number(of, name) for name, of in metrics.items() if of is not None},
-            cost=frozenset(cost),
-            provenance=provenance,
-            attempts=attempts,
-        )
-    except KeyError as error:
-        raise UnreadableError(path, f"{ANOTHER_REVISION} ({error} is missing)") from error
-    except (TypeError, ValueError, AttributeError, OverflowError, RefabricError) as error:
-        raise UnreadableError(path, f"{ANOTHER_REVISION} ({error})") from error
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{where} is not a list")
-    return value
-
-
-def read_run(path: Path) -> dict[str, Any]:
-    """Read a run.json or origin.json of this version. Raises UnreadableError."""
-    try:
-        data = stored_json.loads(files.read_bytes(path, MAX_BYTES))
+        text = files.read_bytes(path, MAX_BYTES)
+        data = stored_json.loads(text)
     except OSError as error:
         raise UnreadableError.of(path, error) from error
     except ValueError as error:
@@ -139,7 +52,7 @@ def read_run(path: Path) -> dict[str, Any]:
             path,
             f"its format is number {data.get('schema')}, this refabric reads {SCHEMA}",
         )
-    return data
+    return data, text
 
 
 @dataclass(frozen=True)
@@ -237,6 +150,11 @@ def utc_ago(seconds: float) -> str:
     """Return the UTC time `seconds` before now, in ISO 8601."""
     then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     return then.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def sample_path(point: Path, name: str) -> Path:
+    """Return the path of the point's samples called `name`."""
+    return point / SAMPLES / f"{name}.csv.gz"
 
 
 def check_known(spec: RunSpec) -> None:

@@ -13,30 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import gc
+import hashlib
 import json
 import math
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from analysis import stats
-from analysis.completion import Completions, completions
 from common import files, records, stored_json
-from common.errors import StoreError, UsageError
+from common.errors import RefabricError, StoreError, UsageError
 from common.privileges import check_private
 from common.text import one_line
-from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
-from harness.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
-from harness.results import contents, run_json, tables
-from harness.results.cache import PointNumbers, ResultsCache, fingerprint
+from harness.results import contents, tables
+from harness.results.point_results import PointResult
+from harness.results.row_metrics import row_metrics
 from harness.results.run_json import (
     ANOTHER_REVISION,
     FLOWS,
@@ -48,22 +42,19 @@ from harness.results.run_json import (
     SAMPLES,
     SCHEMA,
     Attempt,
-    StoredRun,
+    check_known,
     read_run,
+    sample_path,
 )
-from harness.results.tables import UnreadableError
+from harness.results.tables import Content, UnreadableError
 from model.congestion import in_force
-from model.reasons import blames_machine
-from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table, array
+from model.reasons import Reason
+from model.result import FlowRow, PortRow, RunResult, Status
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING
 from workloads import matrices
 
 SUMMARY = "summary.csv"
-
-REMOVE = f"remove that file and {tables.AGAIN}"
-"""No run reads the samples before it starts: a file that exists counts as whole."""
-_ROUNDING = 1e-6
 MAX_NAMED = 3
 """At most this many files with the same damage are named one by one."""
 MAX_WORKLOAD_CHARS = 100
@@ -89,155 +80,100 @@ def point_name(spec: RunSpec) -> str:
     return "-".join([*parts, f"s{spec.seed}", spec.content_hash()])
 
 
-@dataclass(frozen=True)
-class StoredPoint(StoredRun):
-    """One stored point: its run.json, and the tables beside it.
+_SAMPLE = re.compile(rf"{SAMPLES}/([a-z0-9_]{{1,64}})\.csv\.gz")
+_LISTS = ("stalled_attempts", "path_manager_errors")
 
-    `sample` reads samples from disk when they are needed: a sweep with queue samples does not fit in memory.
+
+def load_point(folder: Path) -> PointResult:
+    """Read the run.json of a point's folder; its tables are looked at, and read when they are asked for.
+
+    Raises UnreadableError that names the file at fault.
     """
-
-    flows: Sequence[FlowRow] = ()
-    ports: Sequence[PortRow] = ()
-    lost: tuple[str, ...] = ()
-    """Samples that are in run.json but have no file any more; everything else can be used."""
-    fingerprint: str = ""
-    """What its files were when they were read (cache.py)."""
-    cached_numbers: PointNumbers | None = None
-
-    @property
-    def finished(self) -> bool:
-        """Whether a run may skip it. Points that failed or lost a file are repeated."""
-        return self.status is not Status.FAILED and not self.lost
-
-    @property
-    def rate_choice(self) -> str:
-        """How the link rate of real hosts was chosen."""
-        return str(self.provenance.get("rate_choice", ""))
-
-    @functools.cached_property
-    def settings(self) -> dict[Callable[[RunSpec], RunSpec], str]:
-        """Texts of what it shares with other points, by the function that says what that is (claims.py)."""
-        return {}
-
-    @functools.cached_property
-    def baseline_hash(self) -> str:
-        """The hash of the baseline that its percentages refer to."""
-        return baseline_of(self.spec).content_hash()
-
-    @functools.cached_property
-    def numbers(self) -> PointNumbers:
-        """What tables show of its flows and ports."""
-        return self.cached_numbers or PointNumbers.of(self.flows, self.ports)
-
-    @property
-    def goodput_mbps(self) -> stats.Spread | None:
-        """The spread of the goodputs of the flows under test, in Mb/s; None without flows."""
-        return self.numbers.goodput_mbps
-
-    @property
-    def jain(self) -> float | None:
-        return self.numbers.jain
-
-    @property
-    def retransmits(self) -> int:
-        return self.numbers.retransmits
-
-    @property
-    def drops(self) -> int:
-        """The packets that all ports dropped."""
-        return self.numbers.drops
-
-    @property
-    def completions(self) -> Completions:
-        """Its completed flows, read anew by each call; `numbers` has what tables show of them."""
-        return completions(self.flows)
-
-    @functools.cached_property
-    def only_transfers(self) -> bool:
-        """Whether all its flows have a size and begin at times of their own, so that completion times are its
-        results, not goodput."""
-        return self.numbers.all_sized and not matrices.loops(self.spec.workload.matrix)
-
-    @functools.cached_property
-    def is_arithmetic(self) -> bool:
-        """Whether its goodput is the computed one of an uncongested flow, as a baseline's should be."""
-        return self.goodput_mbps is not None and is_as_expected(self.spec, self.goodput_mbps.mean)
-
-    @property
-    def only_machine_suspects(self) -> bool:
-        """Whether only the machine makes it suspect, so that another attempt may be ok."""
-        return self.status is Status.SUSPECT and blames_machine(self.reasons)
-
-    @functools.cached_property
-    def machine_attempts(self) -> int:
-        """The number of its runs if only the machine makes it suspect; 0 if another attempt would not help.
-
-        Another attempt helps a baseline between real hosts that is suspect for any reason, or that is off its
-        computed goodput."""
-        of_use = self.only_machine_suspects
-        if is_baseline(self.spec):
-            if of_use:
-                of_use = not self.is_arithmetic
-            elif self.status is Status.SUSPECT:
-                of_use = self.spec.engine not in VIRTUAL_TIME
-            elif self.status is Status.OK:
-                goodput = self.goodput_mbps.mean if self.goodput_mbps else None
-                of_use = bool(off_by_arithmetic(self.spec, goodput))
-        return len(self.attempts) if of_use else 0
-
-    def sample(self, name: str) -> Table:
-        """Return the sample table called `name`. Raises StoreError if there is none or it is damaged."""
-        if name not in self.sample_rows:
-            have = ", ".join(sorted(self.sample_rows)) or "none"
-            raise StoreError(f"reading {self.path}: no samples called {name}; it has: {have}")
-        path = sample_path(self.path, name)
-        try:
-            table = tables.read_table(path, self.sample_rows[name])
-        except UnreadableError as error:
-            again = REMOVE if error.advice == tables.AGAIN else error.advice
-            raise UnreadableError(path, error.what, again) from error
-        lacking = [
-            column
-            for column in {**SAMPLE_COLUMNS, **CALL_COLUMNS}.get(name, ())
-            if column not in table.columns
-        ]
-        if lacking:
-            raise UnreadableError(path, f"it has no column {lacking[0]}; {ANOTHER_REVISION}", REMOVE)
-        return table
-
-
-def load_point(path: Path, cache: ResultsCache | None = None) -> StoredPoint:
-    """Read one point folder except its samples. Raises UnreadableError that names the file at fault.
-
-    Flows and ports whose numbers are in the `cache` are read when they are asked for.
-    """
+    path = folder / RUN
+    data, text = read_run(path)
+    digest = hashlib.sha256(text)
+    if "provenance" not in data:
+        of_machine, text = read_run(folder / PROVENANCE)
+        digest.update(text)
+        data |= of_machine
     try:
-        files_now = fingerprint(path)
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
-    cached = cache.of(path.name, files_now) if cache else None
-    point = _point(run_json.read(path), files_now, cached, lazily=cached is not None)
-    if cached is None:
-        _check(point)
+        point = _point(folder, data, digest.hexdigest())
+    except KeyError as error:
+        raise UnreadableError(path, f"{ANOTHER_REVISION} ({error} is missing)") from error
+    except (TypeError, ValueError, AttributeError, OverflowError, RefabricError) as error:
+        raise UnreadableError(path, f"{ANOTHER_REVISION} ({error})") from error
+    if contradiction := _status_contradiction(point):
+        raise UnreadableError(path, f"{contradiction}; it was edited")
+    written_ns = path.stat().st_ctime_ns
+    for file in (FLOWS, PORTS):
+        tables.check(folder / file, _content(data["tables"][file], file), written_ns)
     return point
 
 
-def _point(
-    run: StoredRun, fingerprint: str = "", cached: PointNumbers | None = None, *, lazily: bool
-) -> StoredPoint:
-    """Return the point of a run.json; its rows are read when they are asked for, or at once."""
-    path, rows = run.path, tables.StoredRows if lazily else tables.read_rows
-    lost = tuple(name for name in run.sample_rows if _is_lost(sample_path(path, name)))
-    fields = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
-    fields["sample_rows"] = {name: count for name, count in run.sample_rows.items() if name not in lost}
-    return StoredPoint(
-        **fields,
-        flows=rows(path / FLOWS, FlowRow, run.flow_rows),
-        ports=rows(path / PORTS, PortRow, run.port_rows),
+def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:
+    """Return the point of a run.json: every value has its type, every name is known here.
+
+    Raises many errors for other data.
+    """
+    spec = RunSpec.from_json(data["spec"])
+    if data["hash"] != spec.content_hash():
+        raise ValueError("its spec does not have its hash")
+    check_known(spec)
+    stored = {
+        file: _content(content, file) for file, content in records.mapping(data["tables"], "tables").items()
+    }
+    flows, ports = stored.pop(FLOWS), stored.pop(PORTS)
+    names = {file: _SAMPLE.fullmatch(file) for file in stored}
+    samples = {named[1]: stored[file] for file, named in names.items() if named}
+    if len(samples) < len(stored):
+        raise ValueError("tables has an impossible name")
+    lost = tuple(name for name in samples if _is_lost(sample_path(folder, name)))
+    cost = records.mapping(data.get("cost", {}), "cost")
+    metrics = {**records.mapping(data["metrics"], "metrics"), **cost}
+    provenance = dict(records.mapping(data["provenance"], "provenance"))
+    for name in _LISTS:
+        _list(provenance.get(name, []), name)
+    attempts = tuple(map(Attempt.from_json, _list(data["attempts"], "attempts")))
+    elapsed_s = records.number(data["elapsed_s"], "elapsed_s")
+    if elapsed_s < 0 or not attempts:
+        raise ValueError("elapsed_s is negative" if elapsed_s < 0 else "it has no attempt")
+    return PointResult(
+        path=folder,
+        spec=spec,
+        status=Status(records.text(data["status"], "status")),
+        reasons=tuple(map(Reason.from_json, _list(data["reasons"], "reasons"))),
+        cautions=tuple(map(Reason.from_json, _list(data["cautions"], "cautions"))),
+        hosts=records.integer(data["hosts"], "hosts", 0),
+        elapsed_s=elapsed_s,
+        metrics={name: _number(of, name) for name, of in metrics.items() if of is not None},
+        cost=frozenset(cost),
+        provenance=provenance,
+        attempts=attempts,
+        flows=tables.StoredRows(folder / FLOWS, FlowRow, flows),
+        ports=tables.StoredRows(folder / PORTS, PortRow, ports),
+        samples={name: content for name, content in samples.items() if name not in lost},
         lost=lost,
-        fingerprint=fingerprint,
-        cached_numbers=cached,
+        digest=digest,
     )
+
+
+def _content(data: object, file: str) -> Content:
+    of = records.mapping(data, f"tables.{file}")
+    rows, size_bytes = (
+        records.integer(of[name], f"tables.{file}.{name}", 0) for name in ("rows", "size_bytes")
+    )
+    return Content(rows, size_bytes, records.text(of["sha256"], f"tables.{file}.sha256"))
+
+
+def _number(value: Any, where: str) -> float:
+    records.number(value, where)
+    return value  # type: ignore[no-any-return]  # an integer stays one
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{where} is not a list")
+    return value
 
 
 def _is_lost(sample: Path) -> bool:
@@ -247,19 +183,7 @@ def _is_lost(sample: Path) -> bool:
         return False  # it may exist: reading it raises the error
 
 
-def _check(point: StoredPoint) -> None:
-    """Raise UnreadableError for a point whose files contradict each other: refabric never wrote them so."""
-    contradiction = _status_contradiction(point)
-    if contradiction:
-        raise UnreadableError(point.path / RUN, f"{contradiction}; it was edited")
-    if point.status is Status.FAILED:
-        return
-    for file, contradiction in ((FLOWS, _goodput_contradiction(point)), *_total_contradictions(point)):
-        if contradiction:
-            raise UnreadableError(point.path / file, f"{contradiction}; it was edited")
-
-
-def _status_contradiction(point: StoredPoint) -> str:
+def _status_contradiction(point: PointResult) -> str:
     """Say how the status differs from the reasons or from the recorded attempts; empty if it does not."""
     if point.status is not Status.OK and not point.reasons:
         return f"its status is {point.status}, without a reason"
@@ -270,64 +194,13 @@ def _status_contradiction(point: StoredPoint) -> str:
     return ""
 
 
-def _goodput_contradiction(point: StoredPoint) -> str:
-    """Say which goodput is not that of the bytes in the window; empty if all are.
-
-    The window of Linux hosts has the length that was measured, the same for all flows; then the mean goodput
-    of the recorded attempts tells whether all flows were edited alike.
-    """
-    goodput = array(point.flows, "goodput_mbps").astype(float)
-    received = array(point.flows, "bytes_received").astype(float)
-    lacking = ~(goodput >= 0)
-    if lacking.any():
-        return f"flow {point.flows[int(lacking.argmax())].flow} has no goodput"
-    window_s = point.spec.seconds
-    if point.spec.engine in LINUX_HOSTS and goodput.any():
-        window_s = float(np.median(8e-6 * received[goodput > 0] / goodput[goodput > 0]))
-    bytes_of_goodput = goodput * window_s / 8e-6
-    off = np.abs(bytes_of_goodput - received) > 1 + _ROUNDING * received
-    if off.any():
-        which = int(off.argmax())
-        flow = point.flows[which]
-        return (
-            f"flow {flow.flow} has a goodput of {flow.goodput_mbps:.6g} Mb/s, but its {flow.bytes_received} "
-            f"bytes in {window_s:.6g} s are {8e-6 * flow.bytes_received / window_s:.6g} Mb/s"
-        )
-    known = [each.goodput_mbps for each in point.attempts if each.goodput_mbps is not None]
-    mean = point.goodput_mbps.mean if point.goodput_mbps else None
-    if known and mean is not None and not any(math.isclose(mean, of, rel_tol=_ROUNDING) for of in known):
-        return f"its mean goodput is {mean:.6g} Mb/s, but the run's was {known[-1]:.6g} Mb/s"
-    return ""
-
-
-def _total_contradictions(point: StoredPoint) -> Iterator[tuple[str, str]]:
-    """Yield for each table what its rows add up to, if that is not the total in run.json; else an empty text.
-
-    Readings of Linux hosts' ports and of their totals are not of the same instant, so only the totals of
-    flows are compared there.
-    """
-    totals: list[tuple[str, Sequence[Any], str]] = [(FLOWS, point.flows, "retransmits")]
-    if point.spec.engine == SIMULATOR:
-        totals += [(PORTS, point.ports, name) for name in ("drops", "lost", "marked")]
-    for file, rows, name in totals:
-        total, found = point.metrics.get(name), int(array(rows, name).sum())
-        differs = total is not None and len(rows) > 0 and total != found
-        yield file, f"its rows have {found} {name}, run.json {total:g}" if differs else ""
-
-
-def sample_path(point: Path, name: str) -> Path:
-    """Return the path of the point's samples called `name`."""
-    return point / SAMPLES / f"{name}.csv.gz"
-
-
 @dataclass(frozen=True)
 class Scan:
     """The usable points of a results folder, by name, and one error per damaged file."""
 
     directory: Path
-    points: tuple[StoredPoint, ...]
+    points: tuple[PointResult, ...]
     damaged: tuple[UnreadableError, ...]
-    cache: ResultsCache
 
     @property
     def broken(self) -> tuple[StoreError, ...]:
@@ -340,73 +213,33 @@ class Scan:
         named = ((error.path.relative_to(self.directory).parts[0], error) for error in self.damaged)
         return {name: error for name, error in named if name not in {point.name for point in self.points}}
 
-    def write_cache(self) -> None:
-        """Write the numbers of its points, for the next command. Raises StoreError."""
-        if self.points:
-            self.cache.write(self.points)
-
-    def after(self, written: Mapping[str, StoredPoint]) -> Scan:
+    def after(self, written: Mapping[str, PointResult]) -> Scan:
         """Return the content of the folder after these points were written, without reading it again."""
         points = {point.name: point for point in self.points} | dict(written)
         damaged = (
             error for error in self.damaged if error.path.relative_to(self.directory).parts[0] not in written
         )
         here = tuple(points[name] for name in sorted(points))
-        return Scan(self.directory, here, tuple(damaged), self.cache)
+        return Scan(self.directory, here, tuple(damaged))
 
 
-def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -> Scan:
+def scan(experiment_dir: Path) -> Scan:
     """Read every point of the folder and leave out damaged ones. A missing folder has no points.
 
-    Points of `known` were read before and are not read again; those without a folder are left out. Raises
-    UsageError if the folder itself cannot be read: the user chose it.
+    Raises UsageError if the folder itself cannot be read: the user chose it.
     """
-    points: list[StoredPoint] = []
+    points: list[PointResult] = []
     broken: list[UnreadableError] = []
-    cache = ResultsCache.read(experiment_dir)
-    with _collector_off():
-        for entry in point_folders(experiment_dir):
-            try:
-                point = (known or {}).get(entry.name) or load_point(entry, cache)
-                _check_name(point)
-            except UnreadableError as error:
-                broken.append(error)
-                continue
-            points.append(point)
-            broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
-    return Scan(experiment_dir, tuple(points), tuple(broken), cache)
-
-
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """Switch the cyclic garbage collector off: rows form no cycles, and with millions of them the search for
-    cycles takes as long as reading."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def index(experiment_dir: Path) -> tuple[StoredPoint, ...]:
-    """Return the points by their run.json only: quick even if points have thousands of flows.
-
-    Only `scan` checks the tables beside it, which are read when they are asked for. Raises UsageError as
-    `scan` does.
-    """
-    points, cache = [], ResultsCache.read(experiment_dir)
-    for folder in point_folders(experiment_dir):
+    for entry in point_folders(experiment_dir):
         try:
-            point = _point(run_json.read(folder), lazily=True)
-            baseline = is_baseline(point.spec) and point.spec.engine not in VIRTUAL_TIME
-            if point.only_machine_suspects or (baseline and point.status is not Status.FAILED):
-                point = load_point(folder, cache)  # its goodput says whether another attempt helps
-        except StoreError:
-            continue  # a damaged point is not finished; `scan` reports it
+            point = load_point(entry)
+            _check_name(point)
+        except UnreadableError as error:
+            broken.append(error)
+            continue
         points.append(point)
-    return tuple(points)
+        broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
+    return Scan(experiment_dir, tuple(points), tuple(broken))
 
 
 def is_point_name(name: str) -> bool:
@@ -429,7 +262,7 @@ def point_folders(experiment_dir: Path) -> list[Path]:
         raise UsageError(f"reading {experiment_dir}: {error.strerror}; {advice}") from error
 
 
-def _check_name(point: StoredPoint) -> None:
+def _check_name(point: PointResult) -> None:
     """Raise UnreadableError for a copy under another name, which would count twice."""
     if point.name != point_name(point.spec):
         raise UnreadableError(
@@ -456,7 +289,7 @@ def _grouped(experiment_dir: Path, broken: Iterable[UnreadableError]) -> Iterato
         )
 
 
-def load(experiment_dir: Path) -> list[StoredPoint]:
+def load(experiment_dir: Path) -> list[PointResult]:
     """Read every point of the folder. Raises the first StoreError; `scan` returns all of them."""
     found = scan(experiment_dir)
     if found.broken:
@@ -488,9 +321,9 @@ class Store:
         files.remove_abandoned(directory)
         return cls(directory, secrets.token_hex(4))
 
-    def read(self, known: Mapping[str, StoredPoint] | None = None) -> Scan:
-        """Read every point of the folder that is not `known`, as `scan` does."""
-        return scan(self.directory, known)
+    def read(self) -> Scan:
+        """Read every point of the folder, as `scan` does."""
+        return scan(self.directory)
 
     @contextlib.contextmanager
     def writing(self, spec: RunSpec) -> Iterator[PointWriter]:
@@ -506,13 +339,13 @@ class Store:
         finally:
             files.discard(aside)
 
-    def note_attempt(self, point: StoredPoint, attempt: Attempt) -> StoredPoint:
+    def note_attempt(self, point: PointResult, attempt: Attempt) -> PointResult:
         """Add an attempt that does not count to a stored point. Raises StoreError."""
         path = point.path / RUN
-        data = read_run(path)
+        data, _ = read_run(path)
         if "provenance" not in data:
             path = point.path / PROVENANCE
-            data = read_run(path)
+            data, _ = read_run(path)
         data["attempts"] = [each.to_json() for each in (*point.attempts, attempt)]
         files.replace_file(path, _json_bytes(data), self.tag, beside=self.directory)
         return load_point(point.path)
@@ -536,7 +369,7 @@ class PointWriter:
 
     def commit(
         self, result: RunResult, hosts: int, elapsed_s: float, attempts: Sequence[Attempt]
-    ) -> StoredPoint:
+    ) -> PointResult:
         """Write the result and rename the folder to its final name, replacing an older one.
 
         `attempts` are all attempts at this point, this one included. Raises StoreError.
@@ -544,12 +377,17 @@ class PointWriter:
         folder = self.aside.path
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
+            stored = {}
             for name, table in result.samples.items():
-                files.write_bytes(sample_path(folder, name), tables.table_bytes(table))
-            files.write_bytes(folder / FLOWS, tables.rows_bytes(FlowRow, result.flows))
-            files.write_bytes(folder / PORTS, tables.rows_bytes(PortRow, result.ports))
+                path, text = sample_path(folder, name), tables.table_bytes(table)
+                files.write_bytes(path, tables.packed(text))
+                stored[f"{SAMPLES}/{path.name}"] = Content.of(len(table), text)
+            for name, kind, rows in ((FLOWS, FlowRow, result.flows), (PORTS, PortRow, result.ports)):
+                text = tables.rows_bytes(kind, rows)
+                files.write_bytes(folder / name, text)
+                stored[name] = Content.of(len(rows), text)
             provenance = _provenance(result, elapsed_s, attempts)
-            run = _run(self.spec, result, hosts)
+            run = _run(self.spec, result, hosts, stored)
             if result.reproducible:
                 files.write_bytes(folder / PROVENANCE, _json_bytes({**provenance, "cost": dict(result.cost)}))
             else:
@@ -558,7 +396,7 @@ class PointWriter:
             files.publish(self.aside, self.target.name)
         return load_point(self.target)
 
-    def adopt(self, packed: Mapping[str, bytes]) -> StoredPoint:
+    def adopt(self, packed: Mapping[str, bytes]) -> PointResult:
         """Store a point that ran on another machine; `packed` are the files of its folder. Raises
         StoreError."""
         folder = self.aside.path
@@ -594,7 +432,8 @@ def pack(point: Path) -> dict[str, bytes]:
     return packed
 
 
-def _run(spec: RunSpec, result: RunResult, hosts: int) -> dict[str, Any]:
+def _run(spec: RunSpec, result: RunResult, hosts: int, stored: Mapping[str, Content]) -> dict[str, Any]:
+    of_rows = {} if result.status is Status.FAILED else row_metrics(spec, result.flows, result.ports)
     return {
         "hash": spec.content_hash(),
         "spec": spec.to_json(),
@@ -602,12 +441,8 @@ def _run(spec: RunSpec, result: RunResult, hosts: int) -> dict[str, Any]:
         "reasons": [reason.to_json() for reason in result.reasons],
         "cautions": [caution.to_json() for caution in result.cautions],
         "hosts": hosts,
-        "metrics": dict(result.metrics),
-        "rows": {
-            FLOWS: len(result.flows),
-            PORTS: len(result.ports),
-            SAMPLES: {name: len(table) for name, table in result.samples.items()},
-        },
+        "metrics": {**result.metrics, **of_rows},
+        "tables": {file: dataclasses.asdict(content) for file, content in stored.items()},
     }
 
 

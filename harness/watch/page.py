@@ -31,7 +31,8 @@ from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.registry import STEADY_STATE
 from harness import labels
 from harness.baseline import is_baseline
-from harness.results.store import StoredPoint, finite
+from harness.results.point_results import PointResult
+from harness.results.store import finite
 from model.flows import PlannedFlow, planned_flows
 from model.links import ports_of
 from model.network_plan import port_rates_bps
@@ -69,7 +70,7 @@ def served(title: str) -> str:
     return _render(title, {"live": True}, live=True)
 
 
-def self_contained(title: str, points: Iterable[StoredPoint]) -> Page:
+def self_contained(title: str, points: Iterable[PointResult]) -> Page:
     """Return the page with the points in it, as many as fit: pairs of TCP and the most subflows
     first. Points that cannot be drawn are left out."""
     wanted = order([point for point in points if is_shown(point.spec)])
@@ -98,12 +99,12 @@ def self_contained(title: str, points: Iterable[StoredPoint]) -> Page:
     return Page(_render(title, data, live=False), len(shown), left_out)
 
 
-def _not_too_many(points: Sequence[StoredPoint]) -> list[StoredPoint]:
+def _not_too_many(points: Sequence[PointResult]) -> list[PointResult]:
     """Return the first points whose samples can be read in seconds."""
     rows = 0
-    few: list[StoredPoint] = []
+    few: list[PointResult] = []
     for point in points:
-        needed = sum(point.sample_rows.get(name, 0) for name in TABLES)
+        needed = sum(point.samples[name].rows for name in TABLES if name in point.samples)
         if len(few) < MAX_POINTS and rows + needed <= MAX_ROWS:
             few.append(point)
             rows += needed
@@ -120,14 +121,14 @@ def is_drawable(spec: RunSpec) -> bool:
     return kind_of(spec.workload.matrix) == FLOWS
 
 
-def order(points: Sequence[StoredPoint]) -> list[StoredPoint]:
+def order(points: Sequence[PointResult]) -> list[PointResult]:
     """Return the points in the order to show them: by setting and seed, of each first TCP and the point with
     the most subflows, which are worth seeing side by side; then all others."""
-    groups: dict[tuple[str, int], list[StoredPoint]] = {}
+    groups: dict[tuple[str, int], list[PointResult]] = {}
     for point in points:
         groups.setdefault(beside(point.spec), []).append(point)
-    pairs: list[StoredPoint] = []
-    rest: list[StoredPoint] = []
+    pairs: list[PointResult] = []
+    rest: list[PointResult] = []
     for group in groups.values():
         ranked = sorted(group, key=lambda point: point.spec.transport.subflows)
         pairs += [ranked[0], *ranked[-1:][: len(ranked) - 1]]
@@ -310,7 +311,7 @@ _NEEDED = ("links", "goodput")
 TABLES = (*_NEEDED, "ports", "queues", "sockets")
 
 
-def stored_json(point: StoredPoint, scene: Scene, most_bytes: int = MAX_SERVED_BYTES) -> dict[str, Any]:
+def stored_json(point: PointResult, scene: Scene, most_bytes: int = MAX_SERVED_BYTES) -> dict[str, Any]:
     """Return everything that a page shows of a stored point, in about `most_bytes` at most.
 
     A point without samples has no steps, and a note that says so; its means are still there.
@@ -335,11 +336,11 @@ def stored_json(point: StoredPoint, scene: Scene, most_bytes: int = MAX_SERVED_B
     }
 
 
-def _tables(point: StoredPoint) -> tuple[dict[str, Table], list[str]]:
+def _tables(point: PointResult) -> tuple[dict[str, Table], list[str]]:
     """Return the samples that can be read, and what is wrong with the others."""
     tables, notes = {}, []
     for name in TABLES:
-        if name in point.sample_rows:
+        if name in point.samples:
             try:
                 tables[name] = point.sample(name)
             except StoreError as error:
@@ -358,7 +359,7 @@ def _lacking(tables: dict[str, Table], steps: int) -> list[str]:
     return lacking
 
 
-def _mean(point: StoredPoint, shown: View) -> Any:
+def _mean(point: PointResult, shown: View) -> Any:
     """Return the mean use of each half in the whole window."""
     bps = np.zeros(len(shown.half_of))
     for row in point.ports:
@@ -367,7 +368,7 @@ def _mean(point: StoredPoint, shown: View) -> Any:
     return used(shown, bps)
 
 
-def _longest(point: StoredPoint, shown: View) -> Any:
+def _longest(point: PointResult, shown: View) -> Any:
     pkts = np.zeros(len(shown.half_of))
     for row in point.ports:
         if 0 <= row.port < len(pkts):

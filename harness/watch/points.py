@@ -202,7 +202,7 @@ class WatchFolder:
 
 def _stored(path: Path) -> ListItem | None:
     try:
-        run = run_json.read(path)
+        run = store.load_point(path)
     except RefabricError:
         return None
     shown = page.is_shown(run.spec)

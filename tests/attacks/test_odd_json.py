@@ -18,7 +18,6 @@ from engines.emulation import calibrate
 from experiments.command import main
 from harness.options.user_files import network_of
 from harness.results import store
-from harness.results.cache import NAME, ResultsCache
 from harness.results.run_json import RUN, Attempt
 from harness.results.store import Store, scan
 from model.machine import MachineNoise, Utilisation
@@ -71,17 +70,6 @@ def test_run_json_and_origin_json(tmp_path: Path) -> None:
         found = scan(store.directory)
         assert len(found.points) + len(found.broken) == 2 and found.points, text[:200]
         assert all("\n" not in str(error) for error in found.broken)
-
-
-def test_notes(tmp_path: Path) -> None:
-    """L4: damaged notes are as good as none."""
-    store = Store.open(tmp_path / "results", EXPERIMENT)
-    put_baseline(store, spec_of(), 4.7)
-    scan(store.directory).write_cache()
-    for text in spoilt(json.loads((store.directory / NAME).read_text())):
-        (store.directory / NAME).write_text(text)
-        assert isinstance(ResultsCache.read(store.directory), ResultsCache)
-        assert len(scan(store.directory).points) == 1
 
 
 def test_manifests(tmp_path: Path) -> None:

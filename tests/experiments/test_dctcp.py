@@ -25,7 +25,7 @@ from model import tuning
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
 from model.spec import RunSpec, sub_seed
 from tests.support.figures import figure_of, points_of
-from tests.support.judged_points import with_times_alone
+from tests.support.judged_points import with_flows, with_times_alone
 from workloads import matrices
 
 
@@ -229,9 +229,9 @@ def test_a_tail_that_follows_the_mean_is_told_from_one_that_does_not() -> None:
 def _with_tail(spec: RunSpec, mean: float, tail: float) -> PointResult:
     """Return a point whose 200 flows have this mean and this 99th percentile of times alone."""
     point = with_times_alone(spec, (200 * mean - 4 * tail) / 196)
-    slow = dataclasses.replace(point.point.flows[0], completed_s=tail * 1e-5)
-    flows = (*point.point.flows[:196], *(slow,) * 4)
-    return dataclasses.replace(point, point=dataclasses.replace(point.point, flows=flows))
+    slow = dataclasses.replace(point.flows[0], completed_s=tail * 1e-5)
+    flows = (*point.flows[:196], *(slow,) * 4)
+    return with_flows(point, flows)
 
 
 def test_every_arm_is_found_by_its_settings() -> None:

@@ -177,7 +177,7 @@ def test_tables_show_the_number_published_for_that_network() -> None:
 
 def test_the_summary_tells_them_apart(tmp_path: Path, points: list[PointResult]) -> None:
     store = Store.open(tmp_path, EXPERIMENT)
-    summary_csv.write(store, [judged.point for judged in points])
+    summary_csv.write(store, points)
     with (store.directory / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["workload"] != "reference"]
     assert [(row["k"], row["topology_params"]) for row in rows] == [("4", ""), ("4", "oversubscription=4")]

@@ -45,8 +45,8 @@ from common.privileges import ROOT
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from harness.results import store
+from harness.results.point_results import PointResult
 from harness.results.run_json import RUN
-from harness.results.store import StoredPoint
 from model.reasons import AGENT, texts
 from model.result import Status
 from tests.support.dask_cluster import Lab
@@ -278,7 +278,7 @@ def shape(directory: Path, rows: bool = True) -> dict[str, Any]:
     }
 
 
-def _point(point: StoredPoint, rows: bool) -> dict[str, Any]:
+def _point(point: PointResult, rows: bool) -> dict[str, Any]:
     run = json.loads((point.path / RUN).read_text())
     return {
         "finished": point.finished,
@@ -288,18 +288,18 @@ def _point(point: StoredPoint, rows: bool) -> dict[str, Any]:
         "provenance": sorted(run.get("provenance", ())),
         "flows": [(flow.flow, flow.src, flow.dst, flow.sport, flow.dport) for flow in point.flows],
         "ports": [(port.port, port.node, port.peer) for port in point.ports],
-        "samples": {name: _sample(point, name, rows) for name in point.sample_rows},
+        "samples": {name: _sample(point, name, rows) for name in point.samples},
         "files": sorted(str(path.relative_to(point.path)) for path in point.path.rglob("*")),
         "tables": _tables(point) if run["spec"]["engine"] == "simulator" else {},
     }
 
 
-def _tables(point: StoredPoint) -> dict[str, str]:
+def _tables(point: PointResult) -> dict[str, str]:
     """Return a digest of each table, which the simulator writes byte by byte as before."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in point.path.glob("*.csv*")}
 
 
-def _sample(point: StoredPoint, name: str, rows: bool) -> tuple[list[str], bool]:
+def _sample(point: PointResult, name: str, rows: bool) -> tuple[list[str], bool]:
     table = point.sample(name)
     return list(table.columns), rows and len(table) > 0
 
@@ -338,7 +338,7 @@ def broken(directory: Path) -> list[str]:
     """Return what a killed sweep must not leave: points that are not whole, a summary that does not parse."""
     faults = [str(error) for error in store.scan(directory).broken]
     for point in store.scan(directory).points:
-        for name in point.sample_rows:
+        for name in point.samples:
             try:
                 point.sample(name)
             except StoreError as error:

@@ -11,8 +11,9 @@ from typing import Any
 from harness.baseline import baseline_of
 from harness.results import point_results
 from harness.results.point_results import PointResult
-from harness.results.store import StoredPoint, point_name
-from model.result import Status
+from harness.results.row_metrics import row_metrics
+from harness.results.store import point_name
+from model.result import FlowRow, Status
 from model.spec import RunSpec
 from tests.support.reasons import of_text
 from tests.support.stored_points import flow_row, result_of
@@ -27,11 +28,11 @@ def stored(
     goodputs: Sequence[float],
     status: Status = Status.OK,
     provenance: Mapping[str, Any] | None = None,
-) -> StoredPoint:
+) -> PointResult:
     """Return a point with one flow per goodput in Mb/s; without any, the point has failed."""
     result = result_of(goodputs)
     flows = [dataclasses.replace(flow_row(n, mbps), src=f"h{n}") for n, mbps in enumerate(goodputs)]
-    return StoredPoint(
+    return PointResult(
         path=Path("results") / point_name(spec),
         spec=spec,
         status=status if goodputs else Status.FAILED,
@@ -40,13 +41,19 @@ def stored(
         elapsed_s=60.0,
         flows=tuple(flows),
         ports=result.ports,
-        metrics=result.metrics,
+        metrics={**result.metrics, **(row_metrics(spec, flows, result.ports) if goodputs else {})},
         attempts=(),
         provenance=provenance if provenance is not None else {"kernel": "6.18.0", "cpu": "Xeon"},
     )
 
 
-def judged(points: Sequence[StoredPoint]) -> list[PointResult]:
+def with_flows(point: PointResult, flows: Sequence[FlowRow]) -> PointResult:
+    """Return the point with other flows, and their metrics."""
+    metrics = {**point.metrics, **row_metrics(point.spec, flows, point.ports)}
+    return dataclasses.replace(point, flows=tuple(flows), metrics=metrics)
+
+
+def judged(points: Sequence[PointResult]) -> list[PointResult]:
     """Return the points and the baselines they need."""
     baselines = {baseline_of(p.spec).content_hash(): baseline_of(p.spec) for p in points}
     provenance = points[0].provenance
@@ -62,5 +69,5 @@ def with_times_alone(spec: RunSpec, times_alone: float, unfinished: int = 0) -> 
     )
     late = dataclasses.replace(row, completed_s=math.nan)
     flows = (row,) * (200 - unfinished) + (late,) * unfinished
-    points_of = judged([dataclasses.replace(stored(spec, [1.0]), flows=flows)])
+    points_of = judged([with_flows(stored(spec, [1.0]), flows)])
     return next(point for point in points_of if point.spec == spec)

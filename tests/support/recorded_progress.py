@@ -38,9 +38,9 @@ class Recorder:
         self.at_start(place)
 
     def finish(self, judged: PointResult, place: SweepPosition) -> None:
-        assert judged.point.name in self.started and place.eta_s >= 0
+        assert judged.name in self.started and place.eta_s >= 0
         self.events.append((judged.status.value, place.index))
-        self.finished.append((judged.point.name, judged.status))
+        self.finished.append((judged.name, judged.status))
         self.places.append(place)
 
     def phase(self, name: str, seconds: float) -> None:

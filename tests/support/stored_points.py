@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness.baseline import baseline_of
 from harness.options.fields import USUAL_TRAFFIC
+from harness.results.point_results import PointResult
 from harness.results.run_json import PROVENANCE, Attempt
-from harness.results.store import Store, StoredPoint
+from harness.results.store import Store
 from model.result import FlowRow, PortRow, RunResult, Status, Table
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.reasons import of_text
@@ -71,7 +72,7 @@ def in_window_of(spec: RunSpec, result: RunResult) -> RunResult:
     return dataclasses.replace(result, flows=tuple(flows))
 
 
-def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
+def put(store: Store, spec: RunSpec, result: RunResult) -> PointResult:
     """Store a result as a sweep does."""
     result = in_window_of(spec, result)
     with store.writing(spec) as writer:
@@ -79,7 +80,7 @@ def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
         return writer.commit(result, 16, 60.25, [Attempt.of(result, 60.25, "")])
 
 
-def put_baseline(store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK) -> StoredPoint:
+def put_baseline(store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK) -> PointResult:
     """Store the baseline of `spec`."""
     reasons = () if status is Status.OK else ("late",)
     return put(store, baseline_of(spec), result_of([goodput_mbps], status, *reasons))
@@ -95,7 +96,6 @@ def simulated_files(results: Path) -> dict[str, bytes]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record
-    and no notes."""
+    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record."""
     hidden = (entry.name for entry in folder.iterdir() if entry.name.startswith("."))
-    return [name for name in hidden if not name.startswith((".report", ".notes"))]
+    return [name for name in hidden if not name.startswith(".report")]

@@ -31,7 +31,6 @@ from harness.options.options import ENGINE
 from harness.report import tables as shown
 from harness.report.sentences import measured_text
 from harness.results.point_results import PointResult
-from harness.results.store import StoredPoint
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status
 from model.spec import TransportSpec
@@ -65,23 +64,23 @@ def point(
     subflows: int = 8,
     status: Status = Status.OK,
     seed: int = 1,
-) -> StoredPoint:
+) -> PointResult:
     spec = dataclasses.replace(spec_of(subflows, k=k, seed=seed), engine=engine)
     if engine == SIMULATOR:
         spec = dataclasses.replace(spec, transport=TransportSpec(subflows, COUPLED_DEFAULT))
     return stored(spec, goodputs, status)
 
 
-def claim_on(row: Published, *points: StoredPoint) -> Claim:
+def claim_on(row: Published, *points: PointResult) -> Claim:
     (claim,) = claims(figure_of(row), judged(points) if points else [])
     return claim
 
 
-def simulated(goodputs: Sequence[float], **more: int) -> StoredPoint:
+def simulated(goodputs: Sequence[float], **more: int) -> PointResult:
     return point(SIMULATOR, goodputs, **more)  # type: ignore[arg-type]
 
 
-def emulated(goodputs: Sequence[float], **more: int) -> StoredPoint:
+def emulated(goodputs: Sequence[float], **more: int) -> PointResult:
     return point(ENGINE, goodputs, **more)  # type: ignore[arg-type]
 
 
@@ -102,7 +101,7 @@ class TestColours:
         ],
     )
     def test_a_level_is_judged_at_its_own_size_alone(
-        self, points: list[StoredPoint], colour: Colour, word: str
+        self, points: list[PointResult], colour: Colour, word: str
     ) -> None:
         assert claim_on(LEVEL, *points).judgement == (colour, word)
 
@@ -181,7 +180,7 @@ class TestShown:
     def test_a_sentence_needs_seeds_and_engines_that_agree(self) -> None:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
 
-        def outcome(row: Published, *points: StoredPoint) -> SentenceOutcome:
+        def outcome(row: Published, *points: PointResult) -> SentenceOutcome:
             (sentence,) = sentences([claim_on(row, *points)])
             return sentence.outcome
 

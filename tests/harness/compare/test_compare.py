@@ -24,7 +24,8 @@ from harness.compare.compare import (
     match,
 )
 from harness.results import point_results
-from harness.results.store import Store, StoredPoint
+from harness.results.point_results import PointResult
+from harness.results.store import Store
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.command import refabric
@@ -32,7 +33,7 @@ from tests.support.judged_points import judged, stored
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 
-def side(points: Sequence[StoredPoint], name: str = "a") -> Side:
+def side(points: Sequence[PointResult], name: str = "a") -> Side:
     return Side(Path(name), tuple(judged(points)), ())
 
 
@@ -40,13 +41,13 @@ def matching(a: Sequence[RunSpec], b: Sequence[RunSpec]) -> Matching:
     return match(*(conditions(side([stored(s, [1.0]) for s in specs]).measured) for specs in (a, b)))
 
 
-def seeds(means: Sequence[float], subflows: int = 1, first: int = 1, **changes: Any) -> list[StoredPoint]:
+def seeds(means: Sequence[float], subflows: int = 1, first: int = 1, **changes: Any) -> list[PointResult]:
     """Return one point per mean, with consecutive seeds and two flows around each mean."""
     specs = [dataclasses.replace(spec_of(subflows, seed=first + n), **changes) for n in range(len(means))]
     return [stored(s, [mean - 0.5, mean + 0.5]) for s, mean in zip(specs, means, strict=True)]
 
 
-def one(a: Sequence[StoredPoint], b: Sequence[StoredPoint]) -> Any:
+def one(a: Sequence[PointResult], b: Sequence[PointResult]) -> Any:
     (only,) = compare(side(a), side(b)).compared
     return only
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.compare.compare import Disagreement, DisagreementKind, Side, compare, disagreements
-from harness.results.store import StoredPoint
+from harness.results.point_results import PointResult
 from model.spec import LinkSpec
 from tests.support.edited_results import DAMAGE, EDITED, copied, edit_json, edit_rows, refabric, simulated
 from tests.support.judged_points import judged, stored
@@ -115,15 +115,18 @@ def a_sample(point: Path) -> None:
     shutil.copy(other / "samples" / "goodput.csv.gz", point / "samples" / "goodput.csv.gz")
 
 
-@pytest.mark.parametrize("edit", [consistent, a_metric, a_suspect, a_sample])
+@pytest.mark.parametrize(
+    ("edit", "kind"),
+    [(consistent, "damaged"), (a_metric, "unequal"), (a_suspect, "unequal"), (a_sample, "damaged")],
+)
 def test_points_in_virtual_time_must_be_equal(
-    original: Path, tmp_path: Path, edit: Callable[[Path], None]
+    original: Path, tmp_path: Path, edit: Callable[[Path], None], kind: str
 ) -> None:
     folder, point = edited(original, tmp_path)
     (folder / "summary.csv").unlink()
     edit(point)
     (one,) = verdicts(original, folder)
-    assert (one["kind"], one["point"]) == ("unequal", point.name)
+    assert (one["kind"], one["point"]) == (kind, point.name)
 
 
 def test_another_revision_is_named(original: Path, tmp_path: Path) -> None:
@@ -144,13 +147,13 @@ def test_a_hand_in_without_samples_agrees(original: Path, tmp_path: Path) -> Non
     assert verdicts(original, folder) == [], "the machine's cost"
 
 
-def real(means: Sequence[float], **changes: Any) -> list[StoredPoint]:
+def real(means: Sequence[float], **changes: Any) -> list[PointResult]:
     """Return points of real hosts, one seed per mean."""
     specs = [dataclasses.replace(spec_of(seed=n), **changes) for n in range(1, len(means) + 1)]
     return [stored(spec, [mean - 0.5, mean + 0.5]) for spec, mean in zip(specs, means, strict=True)]
 
 
-def between(a: Sequence[StoredPoint], b: Sequence[StoredPoint]) -> list[Disagreement]:
+def between(a: Sequence[PointResult], b: Sequence[PointResult]) -> list[Disagreement]:
     sides = (Side(Path(name), tuple(judged(points)), ()) for name, points in (("a", a), ("b", b)))
     return disagreements(compare(*sides))
 

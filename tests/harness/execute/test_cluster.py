@@ -127,15 +127,15 @@ def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> 
         where = Store.open(tmp_path, POST)
         outcome = sweep.run(jobs, machines.executor, where, where.read(), Recorder(), retries=Retries(1))
     assert outcome.exit_code == 0
-    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
+    runs = [[attempt.status for attempt in judged.attempts] for judged in outcome.points]
     assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
     engine = dataclasses.replace(engine, noisy_runs=9)
     with connected(two.address, engine, insecure=True) as machines:
         outcome = sweep.run(
             jobs, machines.executor, where, where.read(), Recorder(), force=True, retries=Retries(1)
         )
-    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
-    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
+    assert [len(judged.attempts) for judged in outcome.points] == [1, 1, 2]
+    assert [judged.metrics.get("run") for judged in outcome.points] == [None, None, 3]
 
 
 def test_the_same_bytes_as_on_this_machine_with_their_provenance(two: Lab, tmp_path: Path) -> None:

@@ -24,9 +24,10 @@ from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan import session
 from harness.plan.jobs import Plan, jobs_of
 from harness.plan.machines import ThisMachine
-from harness.results import run_json
+from harness.results import run_json, tables
+from harness.results.point_results import PointResult
 from harness.results.run_json import Attempt
-from harness.results.store import Store, StoredPoint, index, load, point_name
+from harness.results.store import Store, load, point_name, scan
 from model.reasons import DRIFT, Reason
 from model.result import Status
 from model.spec import RunSpec
@@ -68,7 +69,7 @@ def run(
     return outcome, recorder
 
 
-def stored(store: Store) -> StoredPoint:
+def stored(store: Store) -> PointResult:
     return next(point for point in load(store.directory) if point.name == NOISY)
 
 
@@ -178,7 +179,7 @@ def test_a_baseline_of_the_computed_goodput_needs_no_retry(store: Store) -> None
     for goodput_mbps, tries in ((expected_mbps(baseline), 0), (4.0, 1)):
         assert goodput_mbps
         put(store, baseline, result_of([goodput_mbps], Status.SUSPECT, "CPU: late"))
-        assert [entry.machine_attempts for entry in index(store.directory)] == [tries]
+        assert [entry.machine_attempts for entry in scan(store.directory).points] == [tries]
 
 
 class TestBaselines:
@@ -191,7 +192,7 @@ class TestBaselines:
         jobs = jobs_of(self.SPECS, ThisMachine(engine), cpu_bound=cpu_bound)
         sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), SideBySide(), False, retries)
         (baseline,) = (point for point in load(store.directory) if is_baseline(point.spec))
-        assert len(index(store.directory)) == 2
+        assert len(scan(store.directory).points) == 2
         return len(baseline.attempts)
 
     @pytest.mark.parametrize("reason", [NOISE, Reason(DRIFT, "the halves differ")])
@@ -212,7 +213,7 @@ class TestBaselines:
         assert right_mbps
         for goodput_mbps, tries in ((right_mbps, 0), (0.99 * right_mbps, 1)):
             put(store, baseline, result_of([goodput_mbps]))
-            assert [entry.machine_attempts for entry in index(store.directory)] == [tries]
+            assert [entry.machine_attempts for entry in scan(store.directory).points] == [tries]
 
     def test_the_attempt_that_is_as_computed_counts(self) -> None:
         ok, off, suspect = (
@@ -288,12 +289,14 @@ class TestCommand:
         run(store, engine, retries=0)
         plan = Plan(jobs_of(SPECS, ThisMachine(engine)), ())
         unfit = ThisMachine(Unfit())
-        left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
+        left, lines = session._retries(plan, scan(store.directory).points, unfit, Retries(1))
         assert (left, lines) == (NO_RETRIES, ["1 suspect point not run again: needs root"])
 
 
-def test_reasons_that_blame_the_machine_are_found_without_reading_the_tables(store: Store) -> None:
-    point = put(store, SPECS[1], result_of([1.0], Status.SUSPECT, "subflows: 3 of 16 had fewer"))
-    (point.path / "flows.csv").unlink()
-    (entry,) = index(store.directory)
+def test_reasons_that_blame_the_machine_are_found_without_reading_the_tables(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, SPECS[1], result_of([1.0], Status.SUSPECT, "subflows: 3 of 16 had fewer"))
+    monkeypatch.setattr(tables, "read_rows", None)
+    (entry,) = scan(store.directory).points
     assert (entry.finished, entry.machine_attempts) == (True, 0)

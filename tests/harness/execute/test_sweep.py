@@ -20,7 +20,8 @@ from harness.execute.sweep import SweepOutcome
 from harness.metrics import summary_csv
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
-from harness.results.store import Store, StoredPoint, load, point_name
+from harness.results.point_results import PointResult
+from harness.results.store import Store, load, point_name
 from model.reasons import texts
 from model.result import RunResult, Status
 from model.spec import RunSpec
@@ -113,13 +114,14 @@ def test_an_interruption_between_a_point_and_its_summary(
 ) -> None:
     really, calls = summary_csv.write, []
 
-    def interrupted(where: Store, points: Sequence[StoredPoint], rows: summary_csv.Rows) -> None:
+    def interrupted(where: Store, points: Sequence[PointResult]) -> None:
         calls.append(len(points))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        really(where, points, rows)
+        really(where, points)
 
     monkeypatch.setattr(summary_csv, "write", interrupted)
+    monkeypatch.setattr(sweep, "SUMMARY_EVERY_S", 0.0)
     outcome, _ = run(store, FakeEngine())
     assert (outcome.interrupted, len(outcome.points), summary_rows(store)) == (True, 2, 2)
 
@@ -133,7 +135,7 @@ def test_a_bug_in_an_engine_costs_one_point_and_leaves_its_traceback(store: Stor
     outcome, _ = run(store, Custom(custom=buggy))
     failed = outcome.points[2]
     assert texts(failed.reasons).startswith("a bug: ZeroDivisionError: by zero really (traceback in raw/")
-    assert "in buggy" in (failed.point.path / "raw" / "traceback.txt").read_text()
+    assert "in buggy" in (failed.path / "raw" / "traceback.txt").read_text()
 
 
 def test_a_result_without_its_numbers_is_failed(store: Store) -> None:
@@ -184,7 +186,7 @@ def test_a_full_disk_ends_the_sweep_with_nothing_half_written(
 
 def test_a_damaged_point_is_named_and_run_again(store: Store) -> None:
     outcome, _ = run(store, FakeEngine())
-    (outcome.points[1].point.path / "flows.csv").unlink()
+    (outcome.points[1].path / "flows.csv").unlink()
     outcome, recorder = run(store, FakeEngine())
     assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[0])])
     assert "flows.csv: No such file" in recorder.notes[0]

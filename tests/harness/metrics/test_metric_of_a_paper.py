@@ -36,8 +36,8 @@ def test_its_statements_get_verdicts(tmp_path: Path) -> None:
     words = {name: event["verdict"] for name, event in verdicts.items()}
     assert words == {"nfct_small": AGREES, "nfct_large": DIFFERS}
     stored = load(tmp_path / EXPERIMENT.folder)
-    (point,) = (each for each in judge(stored) if each.point.completions.started)
-    done = completions(point.point.flows).completed
+    (point,) = (each for each in judge(stored) if each.completions.started)
+    done = completions(point.flows).completed
     small = statistics.fmean(slowdown(flow) for flow in done if flow.size_bytes <= SMALL_BYTES)
     assert verdicts["nfct_small"]["measured"]["value"] == pytest.approx(small)
     assert verdicts["nfct_large"]["measured"]["value"] == NFCT_LARGE.at(point)

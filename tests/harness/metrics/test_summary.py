@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-from collections.abc import Sequence
 
 import pytest
 
@@ -16,7 +15,6 @@ from harness.metrics import summary_csv
 from harness.metrics.metrics import Metric
 from harness.results.point_results import PointResult, judge
 from harness.results.store import Store, load, point_name
-from harness.results.tables import Cell
 from model.reasons import LATE, RTT, Fault, Reason
 from model.result import Status
 from model.spec import AgentSpec, RunSpec, TopologySpec, TransportSpec
@@ -86,30 +84,6 @@ def test_points_of_equal_names_are_told_apart(store: Store) -> None:
         assert "" not in values
 
 
-def test_a_row_is_computed_again_only_when_its_point_or_its_baseline_changes(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    computed: list[str] = []
-    really = summary_csv.record
-
-    def counted(experiment: str, judged: PointResult, own: Sequence[Metric]) -> dict[str, Cell | None]:
-        computed.append(judged.point.name)
-        return really(experiment, judged, own)
-
-    monkeypatch.setattr(summary_csv, "record", counted)
-    kept, point = summary_csv.Rows(), put(store, spec_of(), result_of([1.0]))
-    summary_csv.write(store, [point], kept)
-    summary_csv.write(store, [point], kept)
-    assert computed == [point.name]
-    baseline = put_baseline(store, spec_of(), 2.0)
-    summary_csv.write(store, [point, baseline], kept)
-    assert computed == [point.name, baseline.name, point.name]
-    monkeypatch.undo()
-    rewritten = (store.directory / "summary.csv").read_bytes()
-    summary_csv.write(store, [point, baseline])
-    assert (store.directory / "summary.csv").read_bytes() == rewritten
-
-
 def test_own_metrics_are_the_last_columns(store: Store) -> None:
     put(store, spec_of(), result_of([1.0, 3.0]))
 
@@ -117,7 +91,7 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
         return judged.goodput_mbps.maximum - judged.goodput_mbps.minimum if judged.goodput_mbps else None
 
     gap = Metric(Quantity("gap_mbps", "Mb/s", "the gap"), gap_mbps)
-    summary_csv.write(store, load(store.directory), summary_csv.Rows((gap,)))
+    summary_csv.write(store, load(store.directory), (gap,))
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert list(row)[-1] == "gap_mbps"

@@ -25,7 +25,7 @@ from harness.plan.jobs import Job, jobs_of, remaining_s
 from harness.plan.machines import MEASURED, ThisMachine, unfit_here
 from harness.plan.session import PLACEHOLDER_MBPS, Session
 from harness.results import run_json
-from harness.results.store import Store, index
+from harness.results.store import Store, scan
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
 from tests.support.command import refabric
@@ -99,11 +99,11 @@ def test_a_point_without_a_rate_never_reaches_the_sweep(tmp_path: Path) -> None:
 def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_path: Path) -> None:
     first = prepared(ONE, UserOptions.of(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
     run(first.jobs, partial(LocalExecutor, ENGINE), first.store, first.found, Recorder())
-    assert {entry.rate_choice for entry in index(tmp_path / ONE.folder)} == {MEASURED}
+    assert {entry.rate_choice for entry in scan(tmp_path / ONE.folder).points} == {MEASURED}
     later = Lab({4: 50.0})
     assert set(real(prepared(ONE, SMALL, later, tmp_path).jobs)) == {10.0}
     assert later.asked == [], "nothing is measured"
-    stored = index(tmp_path / ONE.folder)
+    stored = scan(tmp_path / ONE.folder).points
     assert set(real(session.make_plan(ONE, SMALL, ENGINE, stored).jobs)) == {10.0}
     assert set(real(prepared(ONE, SMALL, later, tmp_path, force=True).jobs)) == {50.0}
     other = UserOptions.of(k="4", subflows="1,8", seconds=7.0)

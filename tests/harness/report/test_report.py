@@ -21,9 +21,9 @@ from harness.load import ExperimentResults, FigureResults
 from harness.options.options import UserOptions, resolve
 from harness.report import report, sentences
 from harness.report.tables import commands, missing
-from harness.results.cache import ResultsCache
+from harness.results.point_results import PointResult
 from harness.results.provenance import collect
-from harness.results.store import Scan, StoredPoint, load
+from harness.results.store import load
 from model.result import Status
 from model.spec import LinkSpec
 from tests.support import chart_files
@@ -185,13 +185,12 @@ def test_suspect_failed_and_damaged_points_are_listed(
         assert words in text, words
 
 
-def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> ExperimentResults:
+def loaded(points: Sequence[PointResult], figure: Figure | None = None) -> ExperimentResults:
     chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
-    stored = Scan(Path(), (), (), ResultsCache(Path()))
-    return ExperimentResults((FigureResults(chosen, tuple(judged(points)), Path("charts")),), (), stored)
+    return ExperimentResults((FigureResults(chosen, tuple(judged(points)), Path("charts")),), ())
 
 
-def rendered(points: Sequence[StoredPoint]) -> str:
+def rendered(points: Sequence[PointResult]) -> str:
     return report.page(CATALOGUE.find(EXPERIMENT), loaded(points), {}, "today")
 
 

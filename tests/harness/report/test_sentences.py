@@ -20,11 +20,11 @@ from harness.report import sentences
 from harness.report.tables import option_lists
 from harness.results import point_results
 from harness.results.point_results import PointResult
-from harness.results.store import StoredPoint
+from harness.results.row_metrics import row_metrics
 from model.reasons import KINDS, LATE, RTT, Reason
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, WorkloadSpec
-from tests.support.judged_points import BASELINE_MBPS, judged, stored
+from tests.support.judged_points import BASELINE_MBPS, judged, stored, with_flows
 from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
@@ -33,18 +33,19 @@ LAST = SweepPosition(3, 9, 10.0)
 LATE_FRAMES = Reason(LATE, "CPU: frames were late")
 
 
-def at(pct: float, spec: RunSpec, status: Status = Status.OK, **changes: Any) -> StoredPoint:
+def at(pct: float, spec: RunSpec, status: Status = Status.OK, **changes: Any) -> PointResult:
     point = stored(spec, [pct * BASELINE_MBPS / 100] * 2, status)
-    return dataclasses.replace(point, **{"metrics": {}, **changes})
+    of_rows = row_metrics(spec, point.flows, point.ports)
+    return dataclasses.replace(point, **{**changes, "metrics": {**of_rows, **changes.get("metrics", {})}})
 
 
-def summary_of(points: Sequence[StoredPoint]) -> str:
+def summary_of(points: Sequence[PointResult]) -> str:
     return " ".join(
         [*sentences.results(judged(points), OwnSettings([FIGURE])), *sentences.details(judged(points))]
     )
 
 
-def last(points: Sequence[StoredPoint]) -> PointResult:
+def last(points: Sequence[PointResult]) -> PointResult:
     return next(each for each in judged(points) if not is_baseline(each.spec))
 
 
@@ -54,13 +55,13 @@ def test_what_was_found_stands_beside_what_was_published() -> None:
         assert words in found
 
 
-def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> StoredPoint:
+def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> PointResult:
     """Return a point of a trace whose flows took these times, with some flows that did not end."""
     row = flow_row(0, 1.0)
     done = [dataclasses.replace(row, size_bytes=9, start_s=0.0, completed_s=ms / 1000) for ms in took_ms]
     left = [dataclasses.replace(row, size_bytes=9, start_s=0.0)] * unfinished
     trace = dataclasses.replace(spec, workload=WorkloadSpec("trace", {"name": "mine", "flows": "0,a,b,9"}))
-    return dataclasses.replace(stored(trace, [1.0]), flows=(*done, *left))
+    return with_flows(stored(trace, [1.0]), (*done, *left))
 
 
 def test_transfers_get_completion_times_and_no_percentages() -> None:
@@ -80,7 +81,7 @@ def test_transfers_beside_a_point_whose_flows_all_began_before_the_window_need_n
     done = transfers(spec_of(8), 5.0)
     before = stored(dataclasses.replace(done.spec, transport=spec_of(1).transport, seed=2), [1.0])
     both = [
-        dataclasses.replace(each, goodput_pct=None) if each.point.only_transfers else each
+        dataclasses.replace(each, baseline_mbps=None) if each.only_transfers else each
         for each in judged([before, done])
     ]
     (found,) = sentences.results(both, OwnSettings([FIGURE]))
@@ -141,7 +142,7 @@ def test_a_caution_names_what_it_doubts_in_one_line_for_all_points() -> None:
     assert stream.getvalue().count(line) == 1
 
 
-def baseline(status: Status) -> StoredPoint:
+def baseline(status: Status) -> PointResult:
     reasons = (LATE_FRAMES,)
     return dataclasses.replace(at(80.0, baseline_of(spec_of(8)), status, reasons=reasons), metrics={})
 

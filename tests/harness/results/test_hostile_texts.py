@@ -15,7 +15,8 @@ from common.text import printable
 from experiments.command import main
 from harness.metrics import summary_csv
 from harness.results import run_json
-from harness.results.store import Store, load, point_name, scan
+from harness.results.store import Store, load, load_point, point_name, scan
+from harness.results.tables import Content
 from model.result import Status
 from model.spec import WorkloadSpec
 from tests.support.reasons import of_text
@@ -53,21 +54,19 @@ def test_no_control_character_of_a_stored_text_is_shown(store: Store) -> None:
     assert not any(line.startswith("ok       forged-line") for line in shown.splitlines())
 
 
-def test_nor_of_a_damaged_file(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("there", "hostile"), [("flow,src", f"flow,{HOSTILE[:12]}"), ("p0e0h0", "p0\x1b[2J")]
+)
+def test_nor_of_a_table_that_its_run_json_promises(store: Store, there: str, hostile: str) -> None:
     victim = put(store, spec_of(), result_of([1.0])).path
-    flows = victim / "flows.csv"
-    flows.write_text(flows.read_text().replace("flow,src", f"flow,{HOSTILE[:12]}", 1))
-    (error,) = scan(store.directory).broken
-    assert "owned" in str(error)
-    assert forbidden(str(error)) == set()
-
-
-def test_a_cell_with_a_control_character_is_damage(store: Store) -> None:
-    victim = put(store, spec_of(), result_of([1.0])).path
-    flows = victim / "flows.csv"
-    flows.write_text(flows.read_text().replace("p0e0h0", "p0\x1b[2J", 1))
-    (error,) = scan(store.directory).broken
-    assert r"'p0\x1b[2J' is not a text that refabric writes" in str(error)
+    text = (victim / "flows.csv").read_text().replace(there, hostile, 1).encode()
+    (victim / "flows.csv").write_bytes(text)
+    run = json.loads((victim / "run.json").read_text())
+    run["tables"]["flows.csv"] = dataclasses.asdict(Content.of(1, text))
+    (victim / "run.json").write_text(json.dumps(run))
+    with pytest.raises(StoreError) as caught:
+        list(load_point(victim).flows)
+    assert forbidden(str(caught.value)) == set()
 
 
 def test_errors_quote_programs_without_their_control_characters() -> None:

@@ -11,14 +11,14 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from common import files
 from common.errors import StoreError, UsageError
-from harness.results import store as stored_results
-from harness.results.store import Store, StoredPoint, finite, index, load, load_point, point_name
+from harness.results import tables
+from harness.results.row_metrics import row_metrics
+from harness.results.store import Store, finite, load, load_point, point_name, scan
 from model.reasons import COMPLETION, LATE, RTT, Fault, Reason
 from model.result import Status
 from model.spec import TopologySpec, WorkloadSpec
@@ -31,7 +31,8 @@ def test_a_point_comes_back_as_it_was(store: Store) -> None:
     (point,) = load(store.directory)
     assert (point.spec, point.status, point.hosts, point.elapsed_s) == (spec, Status.OK, 16, 60.25)
     assert (point.flows, point.ports) == (result.flows, result.ports)
-    assert (point.metrics, point.provenance) == (result.metrics, result.provenance)
+    assert point.provenance == result.provenance
+    assert point.metrics == {**result.metrics, **row_metrics(spec, result.flows, result.ports)}
     for name, table in result.samples.items():
         assert point.sample(name) == table
     files_of_it = ["flows.csv", "ports.csv", "raw", "run.json", "samples"]
@@ -129,20 +130,21 @@ def test_a_full_disk_leaves_nothing_half_written(
     assert leftovers(store.directory) == []
 
 
-def test_the_index_knows_what_is_finished_without_reading_tables(store: Store) -> None:
+def test_a_scan_knows_what_is_finished_without_reading_tables(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(store, spec_of(1), result_of([1.0]))
     (store.directory / "charts").mkdir()
     (store.directory / "notes.txt").write_text("mine")
     put(store, spec_of(2), result_of([], Status.FAILED, "no flow came up"))
     damaged = put(store, spec_of(8), result_of([1.0])).path
     (damaged / "run.json").write_text("{")
-    assert {(e.name, e.finished) for e in index(store.directory)} == {
+    monkeypatch.setattr(tables, "read_rows", None)
+    assert {(e.name, e.finished) for e in scan(store.directory).points} == {
         (point_name(spec_of(1)), True), (point_name(spec_of(2)), False),
     }  # fmt: skip
-    for table in store.directory.glob("*/*.csv"):
-        table.unlink()
-    assert len(index(store.directory)) == 2
-    assert index(store.directory / "nothing-here") == ()
+    assert any(point.goodput_mbps for point in scan(store.directory).points)
+    assert scan(store.directory / "nothing-here").points == ()
 
 
 def test_numbers_that_json_lacks_become_null(store: Store) -> None:
@@ -152,7 +154,7 @@ def test_numbers_that_json_lacks_become_null(store: Store) -> None:
         provenance={"load": [math.inf]},
     )
     point = put(store, spec_of(), result)
-    assert point.metrics == {"cpu_busy_pct": 5.0}
+    assert "late_p99_us" not in point.metrics and point.metrics["cpu_busy_pct"] == 5.0
     assert point.provenance == {"load": [None]}
     json.loads((point.path / "run.json").read_text(), parse_constant=pytest.fail)
     assert finite({"a": (1, -math.inf)}) == {"a": [1, None]}
@@ -198,21 +200,5 @@ def test_reasons_come_back_as_records(store: Store) -> None:
     suspect, doubted = (load_point(store.directory / point_name(spec_of(n))) for n in (1, 2))
     assert (suspect.reasons, suspect.cautions) == ((late,), ())
     assert (doubted.reasons, doubted.cautions) == ((), (late,))
-    entries = {entry.name: entry.machine_attempts for entry in index(store.directory)}
+    entries = {entry.name: entry.machine_attempts for entry in scan(store.directory).points}
     assert entries == {suspect.name: 1, doubted.name: 0}
-
-
-def test_points_that_are_known_are_not_read_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = (put(store, spec_of(seed=seed), result_of([1.0])) for seed in (1, 2))
-    read: list[str] = []
-    really = stored_results.load_point
-
-    def counted(folder: Path, *more: Any) -> StoredPoint:
-        read.append(folder.name)
-        return really(folder, *more)
-
-    monkeypatch.setattr(stored_results, "load_point", counted)
-    gone = dataclasses.replace(one, path=store.directory / "gone")
-    found = store.read({one.name: one, gone.name: gone})
-    assert read == [other.name]
-    assert [point.name for point in found.points] == sorted([one.name, other.name])

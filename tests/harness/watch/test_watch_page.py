@@ -20,7 +20,8 @@ import pytest
 from PIL import Image
 
 from engines.engine import Silent, follower
-from harness.results.store import Store, StoredPoint
+from harness.results.point_results import PointResult
+from harness.results.store import Store
 from harness.watch.feed import followed
 from harness.watch.page import MAX_PAGE_BYTES, policy_hash, self_contained
 from harness.watch.points import WatchFolder
@@ -40,7 +41,7 @@ DETAILS = "[...[...document.querySelectorAll('.details')]"
 
 
 @pytest.fixture(scope="module")
-def points(tmp_path_factory: pytest.TempPathFactory) -> list[StoredPoint]:
+def points(tmp_path_factory: pytest.TempPathFactory) -> list[PointResult]:
     """TCP and MPTCP on a FatTree with k=4 whose cable p0a0-c0 is cut 3 s into the window."""
     results = tmp_path_factory.mktemp("results")
     return simulated(results, *(spec_of(subflows, cut_s=CUT_S) for subflows in (8, 1)))
@@ -53,7 +54,7 @@ def browser() -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def page(browser: Chromium, points: list[StoredPoint], tmp_path: Path) -> Iterator[Chromium]:
+def page(browser: Chromium, points: list[PointResult], tmp_path: Path) -> Iterator[Chromium]:
     """Open the self-contained page; check at the end that the browser reported no problem."""
     browser.problems.clear()
     browser.size(1280, 1000)
@@ -102,7 +103,7 @@ def test_tcp_and_mptcp_stand_side_by_side_with_all_their_links(page: Chromium) -
 
 
 @needs_chromium
-def test_colours_say_how_much_a_link_carries(page: Chromium, points: list[StoredPoint]) -> None:
+def test_colours_say_how_much_a_link_carries(page: Chromium, points: list[PointResult]) -> None:
     page.press("End")
     tcp = next(point for point in points if point.spec.transport.subflows == 1)
     links = tcp.sample("links")
@@ -182,7 +183,7 @@ def test_the_keyboard_alone_reaches_everything(page: Chromium) -> None:
 
 
 @needs_chromium
-def test_drops_and_failures_are_marked(page: Chromium, points: list[StoredPoint]) -> None:
+def test_drops_and_failures_are_marked(page: Chromium, points: list[PointResult]) -> None:
     page.press("Home")
     assert count(page, ".cut") == 1 and count(page, ".cuts path") == 0
     page.press("End")
@@ -196,7 +197,7 @@ def test_drops_and_failures_are_marked(page: Chromium, points: list[StoredPoint]
 
 
 @needs_chromium
-def test_hostile_texts_stay_texts(browser: Chromium, points: list[StoredPoint], tmp_path: Path) -> None:
+def test_hostile_texts_stay_texts(browser: Chromium, points: list[PointResult], tmp_path: Path) -> None:
     evil = "</script><script>window.evil = 1</script><img src=x onerror='window.evil = 1'>"
     path = tmp_path / "watch.html"
     made = self_contained(evil, points).html.replace("Drawn by", evil)
@@ -270,7 +271,7 @@ def test_a_running_point_moves_on_the_page(browser: Chromium, tmp_path: Path) ->
     browser.wait("document.getElementById('status').textContent.includes('does not answer')")
 
 
-def test_a_page_names_the_hashes_of_its_only_script_and_style(points: list[StoredPoint]) -> None:
+def test_a_page_names_the_hashes_of_its_only_script_and_style(points: list[PointResult]) -> None:
     html = self_contained("FatTree", points).html
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
     scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)

@@ -16,7 +16,7 @@ SMALL_BYTES, LARGE_BYTES = 100_000, 1_000_000
 
 def _normalised(above: float, up_to: float) -> OfPoint:
     def of(point: PointResult) -> float | None:
-        completed = point.point.completions.completed
+        completed = point.completions.completed
         found = [slowdown(flow) for flow in completed if above < flow.size_bytes <= up_to]
         return statistics.fmean(found) if found else None
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import Task, run_task
-from harness.results.store import Store, StoredPoint
+from harness.results.point_results import PointResult
+from harness.results.store import Store
 from model.spec import LinkEvent, LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 EXPERIMENT = "cs244-one-to-one"
@@ -31,7 +32,7 @@ def spec_of(
     )
 
 
-def simulated(results: Path, *specs: RunSpec) -> list[StoredPoint]:
+def simulated(results: Path, *specs: RunSpec) -> list[PointResult]:
     """Run and store points as a sweep does."""
     store = Store.open(results, EXPERIMENT)
     engine = SimulatorEngine()
