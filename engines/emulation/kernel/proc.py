@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -56,9 +55,8 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class CpuSample:
-    """CPU use of the machine and of each CPU over the interval that ended at monotonic time `t_s`."""
+    """CPU use of the machine and of each CPU over an interval."""
 
-    t_s: float
     machine: CpuUse
     cpus: Mapping[str, CpuUse]
 
@@ -93,7 +91,8 @@ def use(before: CpuTimes, after: CpuTimes) -> CpuUse:
     system = percent(after.system, before.system)
     softirq = percent(after.softirq, before.softirq)
     steal = percent(after.steal, before.steal)
-    return CpuUse(user + system + softirq + steal, user, system, softirq, steal)
+    busy = min(100.0, user + system + softirq + steal)  # rounding may add a last digit
+    return CpuUse(busy, user, system, softirq, steal)
 
 
 class CpuSampler:
@@ -111,7 +110,7 @@ class CpuSampler:
         uses = {name: use(self._last[name], now[name]) for name in sorted(self._ours & now.keys())}
         machine = use(total(self._last, self._ours), total(now, self._ours))
         self._last = now
-        return CpuSample(time.monotonic(), machine, uses)
+        return CpuSample(machine, uses)
 
 
 def total(times: Mapping[str, CpuTimes], names: Iterable[str]) -> CpuTimes:

@@ -53,7 +53,7 @@ RATES = np.array([10_000_000, 10_000_000])
 
 
 def sample(t_s: float) -> Sample:
-    idle = CpuSample(t_s, CpuUse(0.0, 0.0, 0.0, 0.0, 0.0), {})
+    idle = CpuSample(CpuUse(0.0, 0.0, 0.0, 0.0, 0.0), {})
     return Sample(t_s, [int(t_s)], idle, np.full(2, t_s), np.zeros(2, np.uint64), t_s - 1.0)
 
 

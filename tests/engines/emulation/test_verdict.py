@@ -158,7 +158,7 @@ def test_many_repairs_are_reported(losses: int, repairs: int, flow_s: int, suspe
 
 
 FLOWS = [PlannedFlow(i, f"h{i}", f"h{i + 1}", f"10.0.0.{i}", f"10.0.0.{i + 1}", 5201, 1100) for i in range(2)]
-IDLE = CpuSample(0.0, CpuUse(0, 0, 0, 0, 0), {})
+IDLE = CpuSample(CpuUse(0, 0, 0, 0, 0), {})
 LINK = LinkSpec(10.0)
 
 
