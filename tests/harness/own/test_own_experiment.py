@@ -162,6 +162,7 @@ STATED = [
 SMALL = ("cs244-one-to-one", "--k", "4", "--subflows", "1", *QUICK)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_metrics_charts_and_statements_of_a_file_join_any_experiment(tmp_path: Path) -> None:
     write(ADDED)
     done = run("run", *SMALL, "--metric", "./mine.py")
@@ -232,6 +233,7 @@ TWO = experiment("two", "A FatTree", subflows=(1,), charts=("rank",), defaults={
 """
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_file_has_several_networks_and_several_experiments(tmp_path: Path) -> None:
     write(TWO_NETWORKS)
     done = run("run", "mine.py", *QUICK)
