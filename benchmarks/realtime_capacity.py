@@ -25,9 +25,9 @@ from engines.emulation.engine import MininetEngine
 from engines.emulation.outside import UNKEPT
 from engines.engine import Silent
 from engines.provenance import machine
-from harness.options.options import TRAFFIC, USUAL_TRAFFIC
+from harness.options.options import USUAL_TRAFFIC
 from model.result import RunResult
-from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from model.spec import TRAFFIC, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 METRICS = (
     "packet_hops_per_s", "late_p50_us", "late_p99_us", "cpu_busy_pct", "busiest_cpu_pct", "fabric_cpu_pct",

@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from common.errors import UsageError
 from fabric._core import StallMaker
-from model.noise import check_noise, lateness_ms, stalled_share, stalls_of
+from model.noise import lateness_ms, stalls_of
 from model.spec import OF_ALL, NoiseSpec
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -97,15 +97,14 @@ def say(text: str) -> None:
 @click.argument("command", nargs=-1, required=True)
 def main(p99_ms: float, seed: int, cpus: str | None, command: tuple[str, ...]) -> None:
     """Run COMMAND on CPUs that stall."""
-    noise = stalls_of(OF_ALL, p99_ms)
     try:
-        check_noise(noise)
+        noise = stalls_of(OF_ALL, p99_ms)
         chosen = sorted(os.sched_getaffinity(0)) if cpus is None else [int(cpu) for cpu in cpus.split(",")]
     except (UsageError, ValueError) as error:
         raise click.UsageError(f"--p99 {p99_ms:g} --cpus {cpus}: {error}") from error
     say(
         f"CPUs {', '.join(map(str, chosen))} stall for {noise.least_ms:g} to {noise.most_ms:g} ms every "
-        f"{noise.every_ms:.0f} ms, each on its own: {100 * stalled_share(noise):.2f} % of the time, lateness "
+        f"{noise.every_ms:.0f} ms, each on its own: {100 * noise.share:.2f} % of the time, lateness "
         f"of a random instant {lateness_ms(noise, 0.99):.1f} ms at the 99th percentile"
     )
     try:

@@ -26,9 +26,9 @@ from common.errors import RefabricError
 from engines.engine import Silent
 from engines.linux.engine import LinuxEngine
 from engines.provenance import machine
-from harness.options.options import TRAFFIC, USUAL_TRAFFIC
+from harness.options.options import USUAL_TRAFFIC
 from model.result import RunResult
-from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from model.spec import TRAFFIC, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 SHORT = 0.2
 """Length of the short run, as a share of the full one."""

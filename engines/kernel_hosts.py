@@ -16,13 +16,12 @@ from model import tuning
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, check_ports, planned_flows
 from model.links import check_events
-from model.network_plan import by_rank, check_discipline, check_trace
+from model.network_plan import by_rank, check_trace
 from model.schedulers import check_scheduler, scheduled, scheduler_words
-from model.spec import HOST_QUEUES, PORT, LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec
+from model.spec import PORT, LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec
 from model.words import stack_words
 from topos.topology import Topology
 
-TRAFFIC = ("iperf3", "native")
 MAX_IPERF3_FLOWS = 1000
 DEADLINE_SLACK_S = 180.0
 USUAL_OPENFLOW = OpenFlowSpec()
@@ -50,10 +49,6 @@ _QUEUE_ROW, _SOCKET_ROW, _PING_ROW = 24, 96, 40
 
 def check_spec(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
     """Raise UsageError, in one line, for a spec that no Linux hosts can run."""
-    if spec.traffic not in TRAFFIC:
-        raise UsageError(
-            f"traffic '{spec.traffic}' is not available: choose --traffic {' or '.join(TRAFFIC)}"
-        )
     check_hosts(topology)
     check_events(spec, topology)
     check_trace(spec, topology)
@@ -67,9 +62,6 @@ def check_spec(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) 
     check_routing(spec.routing, topology)
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
-    if spec.link.host_queue not in HOST_QUEUES:
-        raise UsageError(f"host queue '{spec.link.host_queue}': choose {' or '.join(HOST_QUEUES)}")
-    check_discipline(spec.link)
     check_stack(spec)
     _check_flows(spec, flows)
     _check_ranks(spec, flows)

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from common import processes
 from common.errors import UsageError
-from common.records import plain
 from engines.emulation.sandbox import client
 from harness import load as loading
 from harness.baseline import is_baseline
@@ -394,7 +394,10 @@ def _fields(part: Any, at: str = "") -> Iterator[tuple[str, Cell]]:
         if dataclasses.is_dataclass(value):
             yield from _fields(value, f"{path}.")
         else:
-            yield path, value if isinstance(value, int | float | str) else json.dumps(plain(value))
+            yield (
+                path,
+                value if isinstance(value, int | float | str) else json.dumps(msgspec.to_builtins(value)),
+            )
 
 
 def _array(values: Sequence[Any]) -> Any:

@@ -25,8 +25,6 @@ from fabric.plan import FRAME_BITS
 from model.spec import LinkEvent, LinkSpec, RunSpec
 from topos.topology import Topology
 
-MIN_SHARE = 1e-4
-"""Smallest share of its rate that a link may keep unless it is cut: packets take 10,000 times as long."""
 MAX_LISTED = 4
 
 
@@ -46,18 +44,13 @@ def queue_limit_pkts(link: LinkSpec) -> int:
 
 
 def check_events(spec: RunSpec, topology: Topology) -> None:
-    """Raise UsageError for an event outside the run, on an unknown link, or with an invalid share."""
+    """Raise UsageError for an event outside the run, or on an unknown link."""
     end_s = spec.warmup_s + spec.seconds
     for event in spec.events:
         ports_of(event, topology)
-        if not 0 <= event.t_s < end_s:
+        if not event.t_s < end_s:
             raise UsageError(
                 f"event {event_text(event)}: the run lasts from 0 to {end_s:g} s; choose a time in it"
-            )
-        if event.share and not MIN_SHARE <= event.share <= 1:
-            raise UsageError(
-                f"event {event_text(event)}: the share must be 0 (cut) or from {MIN_SHARE:g} to 1 "
-                f"(full rate), not {event.share:g}"
             )
 
 

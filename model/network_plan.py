@@ -31,12 +31,6 @@ MAX_PACKETS = 1 << 20
 """Packets that the core can hold if queues are unbounded: 2 GB of frames."""
 
 
-def check_discipline(link: LinkSpec) -> None:
-    """Raise UsageError for a queue discipline that the fabric does not have."""
-    if link.discipline not in disciplines():
-        raise UsageError(f"queue discipline '{link.discipline}': choose {' or '.join(disciplines())}")
-
-
 def check_trace(spec: RunSpec, topology: Topology) -> None:
     """Raise UsageError for a trace that cannot be read or followed."""
     if not spec.link.trace:

@@ -16,10 +16,20 @@ from controllers.responsive.loop import HEADER_BYTES, LOOK_NS, RULE_BYTES, Loop,
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
 from model.links import ports_of
-from model.spec import LIMITS, NO_SCHEDULER, PERSISTENT, RunSpec, SchedulerSpec, sub_seed, typed
+from model.spec import (
+    LIMITS,
+    NO_SCHEDULER,
+    PERSISTENT,
+    RESPONSIVE,
+    SCHEDULERS,
+    RunSpec,
+    SchedulerSpec,
+    check_name,
+    sub_seed,
+    typed,
+)
 from topos.topology import Topology
 
-RESPONSIVE = "responsive"
 RESPONSIVE_TITLE = "responsive multipath"
 FLAGS = {"printed": "one_per_tick", "close": "closes"}
 """Options typed without a value, and their fields: monitors serve one flow per tick, as the slides print
@@ -37,9 +47,7 @@ OPTIONS = {
     "links": "links_ms",
 }
 """Options after the interval, as typed, and their fields of SchedulerSpec."""
-NAMES = (NO_SCHEDULER, *schedulers.SCHEDULERS, RESPONSIVE)
 IDEAL = "ideal"
-MIN_MS, MAX_MS = 1.0, 60_000.0
 USUAL_MS = 100.0
 RESPONSIVE_MS = 2.0
 POLL_BYTES, ANSWER_BYTES, FLOW_BYTES = HEADER_BYTES + 56, HEADER_BYTES + 16, 120
@@ -77,8 +85,7 @@ def parse_scheduler(text: str) -> SchedulerSpec:
 
     Raises UsageError."""
     name, colon, rest = (part.strip() for part in text.partition(":"))
-    if name not in NAMES:
-        raise UsageError(f"--scheduler {text}: unknown; choose from: {', '.join(NAMES)}")
+    check_name("--scheduler ", name, SCHEDULERS)
     if name == NO_SCHEDULER and colon:
         raise UsageError(f"--scheduler {text}: 'none' takes no interval")
     if name == RESPONSIVE:
@@ -91,41 +98,25 @@ def parse_scheduler(text: str) -> SchedulerSpec:
 
 
 def _interval_ms(text: str, name: str, interval: str) -> float:
+    limits = LIMITS["scheduler.interval_ms"]
     try:
         interval_ms = float(interval)
     except ValueError:
         interval_ms = 0.0
-    _check_interval(text, name, interval_ms)
+    if interval_ms == 0 or limits.problem(interval_ms):
+        ideal = "" if name == RESPONSIVE else f", or NAME:{IDEAL}"
+        raise UsageError(
+            f"--scheduler {text}: write NAME:MS with an interval of {limits.least:g} to {limits.most:g} "
+            f"ms{ideal}"
+        )
     return interval_ms
 
 
-def _check_interval(text: str, name: str, interval_ms: float) -> None:
-    if not MIN_MS <= interval_ms <= MAX_MS:
-        ideal = "" if name == RESPONSIVE else f", or NAME:{IDEAL}"
-        raise UsageError(
-            f"--scheduler {text}: write NAME:MS with an interval of {MIN_MS:g} to {MAX_MS:g} ms{ideal}"
-        )
-
-
-def check_chosen(chosen: SchedulerSpec) -> None:
-    """Raise UsageError for an unknown scheduler, or one with an interval or an outage that it cannot have."""
-    words = scheduler_words(chosen)
-    if chosen.name not in NAMES:
-        raise UsageError(f"--scheduler {words}: unknown; choose from: {', '.join(NAMES)}")
-    if chosen.name == NO_SCHEDULER:
-        return
-    if not (chosen.ideal and chosen.name != RESPONSIVE):
-        _check_interval(words, chosen.name, chosen.interval_ms)
-    check_outage(chosen)
-
-
 def check_scheduler(spec: RunSpec, topology: Topology) -> None:
-    """Raise UsageError for an unknown scheduler, or for one that cannot schedule this network."""
+    """Raise UsageError for a scheduler that cannot schedule this network."""
     if not scheduled(spec):
         return
     words = scheduler_words(spec.scheduler)
-    if spec.scheduler.name not in NAMES:
-        raise UsageError(f"scheduler '{spec.scheduler.name}': choose one of {', '.join(NAMES)}")
     if spec.events and not is_responsive(spec.scheduler):
         raise UsageError(f"--scheduler {words}: schedulers do not handle link failures; omit --event")
     if per_packet(spec.routing):
@@ -142,8 +133,6 @@ def check_scheduler(spec: RunSpec, topology: Topology) -> None:
 
 def _check_responsive(spec: RunSpec, words: str) -> None:
     """Raise UsageError for what connections that get subflows one by one cannot have."""
-    if spec.scheduler.ideal:
-        raise UsageError(f"--scheduler {words}: monitors need an interval, e.g. {RESPONSIVE}:2")
     if spec.transport.joins_late:
         raise UsageError(f"--scheduler {words}: the controller decides when subflows join; omit --join-after")
     if spec.scheduler.closes and is_agents(spec.transport.cc):
@@ -263,18 +252,7 @@ def parse_options(interval_ms: float, text: str) -> SchedulerSpec:
         else:
             known = ", ".join([*(f"{each}=VALUE" for each in OPTIONS), *FLAGS])
             raise UsageError(f"--scheduler {RESPONSIVE}: unknown option '{part}'; choose from: {known}")
-    chosen = SchedulerSpec(RESPONSIVE, interval_ms, **values)  # type: ignore[arg-type]
-    check_outage(chosen)
-    return chosen
-
-
-def check_outage(chosen: SchedulerSpec) -> None:
-    """Raise UsageError if monitors go down for no time."""
-    if chosen.down_monitors and not chosen.down_for_s:
-        raise UsageError(
-            f"--scheduler {RESPONSIVE}: monitors={typed(chosen.down_monitors)} says which monitors go down; "
-            "add down_for=S, the time for which they do"
-        )
+    return SchedulerSpec(RESPONSIVE, interval_ms, **values)  # type: ignore[arg-type]
 
 
 def _number(word: str, value: str) -> float | int:

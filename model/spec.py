@@ -2,8 +2,11 @@
 
 A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a stored result can
 be found by its spec. Names contain units: Mb/s, microseconds, packets, seconds. There is one root `seed`;
-every random decision derives its own generator from it by name (`sub_seed`). A field states its range
-(`within`), which `check_limits` checks, and its words in labels (`called`; model/words.py).
+every random decision derives its own generator from it by name (`sub_seed`).
+
+A spec that exists is valid, whoever made it: a field states its range (`within`) or its known names
+(`among`), and rules between fields are in `__post_init__` of the class. A field also states its words in
+labels (`called`; model/words.py).
 """
 
 from __future__ import annotations
@@ -13,20 +16,29 @@ import functools
 import hashlib
 import json
 import math
-import operator
+import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+import topos
 from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
-from common.records import as_floats, default_of, plain, record
-from model.congestion import BASELINE, CONGESTION_CONTROLS
+from common.text import did_you_mean
+from controllers import schedulers
+from controllers.routing import POLICIES
+from fabric._core import TransportOptions, disciplines
+from fabric._core import schedulers as subflow_schedulers
+from model.congestion import BASELINE, CONGESTION_CONTROLS, is_known
+from workloads import matrices
 
 MAX_SUBFLOWS = 32
 MAX_PARTS = 64
-SCHEMA = 5
+SCHEMA = 6
+"""Part of every hash. It goes up when the meaning of a spec changes."""
 FIFO = "fifo"
 NO_SCHEDULER = "none"
 PORT, QDISC = "port", "qdisc"
@@ -44,10 +56,30 @@ VIRTUAL = "virtual"
 """Clock of a guest of the engine `linux`, which sets it itself: work takes no time, so nothing is ever
 late. No option selects it."""
 _SIZES = ("n", "k", "first", "da", "leaves")
-_LATER = {"later": True}
-"""Metadata of fields that were added after the first results: at their defaults they are not in the hash."""
-RANGE, WORDS = "range", "words"
-"""The keys of a field's range and of its words in its metadata."""
+TRAFFIC = ("iperf3", "native")
+"""Programs that generate the traffic of real hosts."""
+RESPONSIVE = "responsive"
+SCHEDULERS = (NO_SCHEDULER, *schedulers.SCHEDULERS, RESPONSIVE)
+CONTROLLERS: Mapping[str, str] = {
+    "osken": "OpenFlow 1.3 with os-ken's encoder, in a process of the run",
+    "pox": "the same logic as a component of POX, OpenFlow 1.0",
+}
+REMOTE, COMMAND = "remote:", "cmd:"
+OWN = f"{REMOTE}PORT (your controller on this machine) or {COMMAND}'PROGRAM ...' (run inside, at port 6653)"
+"""The user's own controllers, which make all decisions."""
+MAX_PORT = 65535
+MODES: Mapping[str, str] = {
+    "reactive": "the controller installs a flow's rules when its first packet arrives",
+    "proactive": "the controller installs tables and groups before any flow",
+    "hybrid": "tables towards hosts in advance, rules of each flow towards the core",
+}
+DATAPATHS: Mapping[str, str] = {
+    "auto": "the kernel's datapath if there is one, else user space",
+    "kernel": "the kernel module openvswitch",
+    "user": "Open vSwitch's datapath in user space",
+}
+RANGE, NAMES, WORDS = "range", "names", "words"
+"""The keys of a field's range, its known names and its words in its metadata."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9
@@ -57,6 +89,12 @@ MIN_QUEUE_BYTES, MAX_QUEUE_BYTES = 1514, 1 << 40
 MAX_FRAME_BYTES = 9000
 MAX_RTO_MS = 120_000.0
 """The longest timeout (Linux: include/net/tcp.h, TCP_RTO_MAX)."""
+MAX_STALL_MS = 500.0
+MAX_STALLED = 0.5
+"""Largest share of time in stalls; above it they approach the kernel's limit on real-time threads."""
+MIN_SHARE = 1e-4
+"""Smallest share of its rate that a link may keep unless it is cut: packets take 10,000 times as long."""
+_SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 
 
 @dataclass(frozen=True)
@@ -98,12 +136,75 @@ def called(words: Callable[[Any], str]) -> dict[str, Callable[[Any], str]]:
     return {WORDS: words}
 
 
+def among(known: Collection[str], before: str) -> dict[str, tuple[Collection[str], str]]:
+    """Return the metadata of a field with these known names. `before` is what a user types before the name:
+    `--clock `, `--stack acks=`."""
+    return {NAMES: (known, before)}
+
+
+def _in_core(name: str) -> dict[str, tuple[Collection[str], str]]:
+    """Return the metadata of a field of the stack that has the names of the core's enumeration."""
+    return among(tuple(type(getattr(TransportOptions(), name)).__members__), f"--stack {name}=")
+
+
 def exact_digits(value: float) -> str:
     """Return the number as a user types it: whole numbers in full."""
     return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:g}"
 
 
+def check_name(before: str, value: object, known: Collection[str]) -> None:
+    """Raise UsageError that lists the known names if `value` is none of them."""
+    if value not in known:
+        meant = did_you_mean(str(value), known)
+        raise UsageError(f"{before}{value}: unknown; {meant}choose from: {', '.join(filter(None, known))}")
+
+
+def value_words(value: Any) -> str:
+    """Return a field's value for a message; numbers of more than 15 digits are shortened."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number:
+        return repr(value)
+    return exact_digits(value) if abs(value) < 1e15 else f"{value:g}"
+
+
+def _check_fields(part: Any, at: str = "") -> None:
+    """Raise UsageError, in one line, for a number outside the range of its field, and for an unknown name.
+
+    Whole numbers in fields of type float become floats: 5 and 5.0 are one rate and must have one hash.
+    """
+    kind: Any = type(part)
+    for name, type_, limits, names in _rules(kind):
+        value = getattr(part, name)
+        if limits is not None:
+            if wrong := limits.problem(value):
+                raise UsageError(f"{at}{name} of {value_words(value)}: {wrong}")
+            if type(value) is not type_:
+                object.__setattr__(part, name, type_(value))
+        elif type_ is bool and not isinstance(value, bool):
+            raise UsageError(f"{at}{name} of {value!r}: must be on or off")
+        elif names is not None:
+            check_name(names[1], value, names[0])
+
+
+@functools.cache
+def _rules(kind: Any) -> tuple[tuple[str, type, Limits | None, tuple[Collection[str], str] | None], ...]:
+    """Return name, type, range and known names of the fields of a class that have rules."""
+    types = {"int": int, "float": float, "bool": bool}
+    found = []
+    for each in dataclasses.fields(kind):
+        type_, limits, names = (
+            types.get(str(each.type), str),
+            each.metadata.get(RANGE),
+            each.metadata.get(NAMES),
+        )
+        if limits is not None or names is not None or type_ is bool:
+            limits = limits and dataclasses.replace(limits, whole=type_ is int)
+            found.append((each.name, type_, limits, names))
+    return tuple(found)
+
+
 _TIME_MS = within(0, 1000 * MAX_TIME_S, "ms")
+_STALL_MS = within(0, MAX_STALL_MS, "ms")
 _RTO_MS = within(0, MAX_RTO_MS, "ms")
 _SEGMENTS = within(0, MAX_SEGMENTS, "segments")
 _DELAY_US = within(0, 10_000_000.0, "us")
@@ -130,6 +231,11 @@ class TopologySpec:
         """Return the parameter `name` if it is a number, else `default`."""
         value = self.params.get(name, default)
         return value if isinstance(value, int) else default
+
+    def __post_init__(self) -> None:
+        # Without parameters it stands for networks of any size (`RunSpec.neutral`).
+        if self.params or self.kind not in topos.TOPOLOGIES:
+            topos.check(self.kind, self.params)
 
 
 @dataclass(frozen=True)
@@ -161,18 +267,32 @@ class LinkSpec:
     )
     ecn_pkts: int = field(default=0, metadata=_PACKETS | called("ECN from {} packets".format))
     random_pkts: int = field(default=0, metadata=_PACKETS | called("random drop in the last {} slots".format))
-    discipline: str = field(default=FIFO, metadata=called("{} queues".format))
-    host_queue: str = field(default=PORT, metadata=called(lambda _: "host queues in the kernel"))
-    host_delay_us: float = field(
-        default=0.0, metadata=_LATER | _DELAY_US | called("{:g} us more in hosts".format)
+    discipline: str = field(
+        default=FIFO, metadata=among(disciplines(), "--discipline ") | called("{} queues".format)
     )
-    trace: str = field(default="", metadata=_LATER)
+    host_queue: str = field(
+        default=PORT,
+        metadata=among(HOST_QUEUES, "--host-queue ") | called(lambda _: "host queues in the kernel"),
+    )
+    host_delay_us: float = field(default=0.0, metadata=_DELAY_US | called("{:g} us more in hosts".format))
+    trace: str = ""
     clock_ppm: float = field(
         default=100.0, metadata=within(0, 10_000.0, "ppm") | called("clocks within {:g} ppm".format)
     )
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "link.")
+        if 0 < self.queue_pkts <= self.ecn_pkts:
+            raise UsageError(
+                f"--ecn {self.ecn_pkts}: a queue of {self.queue_pkts} packets drops before it marks any; "
+                "choose a threshold below --queue"
+            )
+        held = self.queue_bytes // MIN_QUEUE_BYTES if self.queue_bytes else self.queue_pkts
+        if self.random_pkts > held:
+            has = f"holds {held} packets" if held else "has no limit"
+            raise UsageError(
+                f"--random-drop {self.random_pkts}: the queue {has}; choose no more slots than it has"
+            )
 
 
 @dataclass(frozen=True)
@@ -193,12 +313,20 @@ class TransportSpec:
     write_bytes: int = field(
         default=0, metadata=within(0, 1 << 20, "bytes") | called("writes of {} bytes".format)
     )
-    join_after_ms: float = field(default=0.0, metadata=_LATER | _TIME_MS)
-    join_after_bytes: int = field(default=0, metadata=_LATER | within(0, 1 << 50, "bytes"))
-    algorithm: str = field(default="", metadata=_LATER)
+    join_after_ms: float = field(default=0.0, metadata=_TIME_MS)
+    join_after_bytes: int = field(default=0, metadata=within(0, 1 << 50, "bytes"))
+    algorithm: str = ""
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "transport.")
+        if not is_known(self.cc):
+            check_name("--cc ", self.cc, CONGESTION_CONTROLS)
+        for name, value in self.sysctls.items():
+            if not _SYSCTL.fullmatch(name) or not value.strip():
+                raise UsageError(
+                    f"--sysctl {name}={value}: write NAME=VALUE with a name of net.*, e.g. "
+                    "--sysctl net.ipv4.tcp_sack=0"
+                )
         if isinstance(self.cc, OwnAlgorithm):
             object.__setattr__(self, "algorithm", json.dumps(self.cc.text))
             object.__setattr__(self, "cc", str(self.cc))
@@ -239,7 +367,7 @@ class AgentSpec:
     report_us: int = field(default=0, metadata=_DELAY_US | called("reports every {} us".format))
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "agent.")
 
 
 @dataclass(frozen=True)
@@ -249,13 +377,19 @@ class LinkEvent:
     The link gets `share` of its rate: 0 cuts it, 1 restores it.
     """
 
-    t_s: float
+    t_s: float = field(metadata=within(0, MAX_TIME_S, "s"))
     a: str
     b: str
-    share: float = 0.0
+    share: float = field(default=0.0, metadata=within(MIN_SHARE, 1, "(full rate)", zero=True))
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "event.")
+        if not (self.a and self.b) or any(mark in self.a + self.b for mark in "-:"):
+            raise UsageError(
+                f"--event {self.t_s:g}:{self.a}-{self.b}:{self.share:g}: write "
+                "SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after 10 s, or :0.5 at its "
+                "end for half the rate"
+            )
 
 
 @dataclass(frozen=True)
@@ -304,30 +438,35 @@ class StackSpec:
     initial_window: int = field(default=10, metadata=within(1, MAX_SEGMENTS, "segments"))
     ssthresh: int = field(default=0, metadata=_SEGMENTS)
     min_rto_ms: float = field(default=200.0, metadata=_RTO_MS)
-    first_rto_ms: float = field(default=0.0, metadata=_LATER | _RTO_MS)
-    timer_scan_ms: float = field(default=0.0, metadata=_LATER | within(0, 1000.0, "ms"))
+    first_rto_ms: float = field(default=0.0, metadata=_RTO_MS)
+    timer_scan_ms: float = field(default=0.0, metadata=within(0, 1000.0, "ms"))
     delayed_ack_ms: float = field(default=40.0, metadata=within(0, MAX_RTO_MS, "ms"))
     sack: bool = True
-    dup_threshold: int = field(default=0, metadata=_LATER | _SEGMENTS)
-    acks: str = "routed"
-    scheduler: str = "min_rtt"
+    dup_threshold: int = field(default=0, metadata=_SEGMENTS)
+    acks: str = field(default="routed", metadata=_in_core("acks"))
+    scheduler: str = field(default="min_rtt", metadata=among(subflow_schedulers(), "--stack scheduler="))
     reinject: bool = True
     replacement: bool = True
     send_buffer: int = field(default=0, metadata=_SEGMENTS)
     receive_buffer: int = field(default=0, metadata=_SEGMENTS)
     subflow_buffer: int = field(default=0, metadata=_SEGMENTS)
-    recovery: str = "rfc"
+    recovery: str = field(default="rfc", metadata=_in_core("recovery"))
     handshake: bool = False
     start_spread_ms: float = field(default=0.0, metadata=_TIME_MS)
     processing_frames: float = field(default=1.0, metadata=within(0, 100.0, "frames"))
-    fixed_rto: bool = field(default=False, metadata=_LATER)
-    probe_after: int = field(default=0, metadata=_LATER | within(0, 1000, "timeouts"))
-    max_window: int = field(default=0, metadata=_LATER | _SEGMENTS)
-    connections: str = field(default=NEW, metadata=_LATER)
-    rank: str = field(default=REMAINING, metadata=_LATER)
+    fixed_rto: bool = False
+    probe_after: int = field(default=0, metadata=within(0, 1000, "timeouts"))
+    max_window: int = field(default=0, metadata=_SEGMENTS)
+    connections: str = field(default=NEW, metadata=_in_core("connections"))
+    rank: str = field(default=REMAINING, metadata=_in_core("rank"))
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "stack.")
+        if self.mptcp_bytes >= self.payload_bytes:
+            raise UsageError(
+                f"--stack mptcp_bytes={self.mptcp_bytes}: leaves no payload of {self.payload_bytes} bytes; "
+                "choose fewer"
+            )
 
 
 LINUX = StackSpec(
@@ -361,6 +500,31 @@ def typed(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def is_own(controller: str) -> bool:
+    """Return whether it is the user's own controller. Raises UsageError for an invalid one."""
+    if controller.startswith(COMMAND):
+        try:
+            words = shlex.split(controller.removeprefix(COMMAND))
+        except ValueError as error:
+            raise UsageError(f"--controller {controller}: {error}") from error
+        if not words:
+            raise UsageError(
+                f"--controller {controller}: name a program, e.g. {COMMAND}'PROGRAM --port 6653'"
+            )
+        return True
+    return remote_port(controller) is not None
+
+
+def remote_port(controller: str) -> int | None:
+    """Return the port of `remote:PORT`; None for any other controller. Raises UsageError for a bad port."""
+    if not controller.startswith(REMOTE):
+        return None
+    text = controller.removeprefix(REMOTE)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PORT):
+        raise UsageError(f"--controller {controller}: give a port from 1 to {MAX_PORT}, e.g. {REMOTE}6633")
+    return int(text)
+
+
 @dataclass(frozen=True)
 class OpenFlowSpec:
     """Options of the data plane `ovs`: the controller, when it installs rules, and the datapath.
@@ -371,8 +535,19 @@ class OpenFlowSpec:
     controller: str = field(
         default="osken", metadata=called(lambda name: f"--controller {shlex.quote(name)}")
     )
-    mode: str = field(default="reactive", metadata=called("--mode {}".format))
-    datapath: str = field(default="auto", metadata=called("--datapath {}".format))
+    mode: str = field(default="reactive", metadata=among(MODES, "--mode ") | called("--mode {}".format))
+    datapath: str = field(
+        default="auto", metadata=among(DATAPATHS, "--datapath ") | called("--datapath {}".format)
+    )
+
+    def __post_init__(self) -> None:
+        _check_fields(self, "openflow.")
+        if not is_own(self.controller):
+            check_name("--controller ", self.controller, (*CONTROLLERS, "remote:PORT", "cmd:'PROGRAM ...'"))
+        elif self.mode != type(self).mode:
+            raise UsageError(
+                f"--mode {self.mode}: --controller {self.controller} decides itself; leave --mode out"
+            )
 
 
 @dataclass(frozen=True)
@@ -386,23 +561,30 @@ class SchedulerSpec:
     (controllers/responsive/controller.py); model/schedulers.py names them on the command line.
     """
 
-    name: str = NO_SCHEDULER
-    interval_ms: float = field(default=0.0, metadata=within(0.001, 1000 * MAX_TIME_S, "ms", zero=True))
-    demand_gap: float = field(default=0.15, metadata=_LATER | within(0, 1))
-    rate_variation: float = field(default=0.05, metadata=_LATER | within(0, 1))
-    checks: int = field(default=3, metadata=_LATER | within(1, 1000, "checks"))
-    demand_change: float = field(default=0.1, metadata=_LATER | within(0, 1))
-    message_ms: float = field(default=0.1, metadata=_LATER | within(0, 10_000, "ms"))
-    message_loss: float = field(default=0.0, metadata=_LATER | within(0, 0.9))
-    one_per_tick: bool = field(default=False, metadata=_LATER)
-    down_at_s: float = field(default=0.0, metadata=_LATER | within(0, MAX_TIME_S, "s"))
-    down_for_s: float = field(default=0.0, metadata=_LATER | within(0, MAX_TIME_S, "s"))
-    down_monitors: float = field(default=0.0, metadata=_LATER | within(0, 1))
-    closes: bool = field(default=False, metadata=_LATER)
-    links_ms: float = field(default=0.0, metadata=_LATER | within(0, 10_000, "ms"))
+    name: str = field(default=NO_SCHEDULER, metadata=among(SCHEDULERS, "--scheduler "))
+    interval_ms: float = field(default=0.0, metadata=within(1, 60_000, "ms", zero=True))
+    demand_gap: float = field(default=0.15, metadata=within(0, 1))
+    rate_variation: float = field(default=0.05, metadata=within(0, 1))
+    checks: int = field(default=3, metadata=within(1, 1000, "checks"))
+    demand_change: float = field(default=0.1, metadata=within(0, 1))
+    message_ms: float = field(default=0.1, metadata=within(0, 10_000, "ms"))
+    message_loss: float = field(default=0.0, metadata=within(0, 0.9))
+    one_per_tick: bool = False
+    down_at_s: float = field(default=0.0, metadata=within(0, MAX_TIME_S, "s"))
+    down_for_s: float = field(default=0.0, metadata=within(0, MAX_TIME_S, "s"))
+    down_monitors: float = field(default=0.0, metadata=within(0, 1))
+    closes: bool = False
+    links_ms: float = field(default=0.0, metadata=within(0, 10_000, "ms"))
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "scheduler.")
+        if self.name == RESPONSIVE and self.ideal:
+            raise UsageError(f"--scheduler {RESPONSIVE}: monitors need an interval, e.g. {RESPONSIVE}:2")
+        if self.down_monitors and not self.down_for_s:
+            raise UsageError(
+                f"--scheduler {RESPONSIVE}: monitors={typed(self.down_monitors)} says which monitors go "
+                "down; add down_for=S, the time for which they do"
+            )
 
     @property
     def ideal(self) -> bool:
@@ -418,13 +600,30 @@ class NoiseSpec:
     average. Their length is uniform between `least_ms` and `most_ms`.
     """
 
-    where: str = NOWHERE
+    where: str = field(default=NOWHERE, metadata=among(STALLED, "--stalls "))
     every_ms: float = field(default=0.0, metadata=_TIME_MS)
-    least_ms: float = field(default=0.0, metadata=_TIME_MS)
-    most_ms: float = field(default=0.0, metadata=_TIME_MS)
+    least_ms: float = field(default=0.0, metadata=_STALL_MS)
+    most_ms: float = field(default=0.0, metadata=_STALL_MS)
 
     def __post_init__(self) -> None:
-        as_floats(self)
+        _check_fields(self, "noise.")
+        if not self.where:
+            return
+        words = f"--stalls {self.where}:{self.every_ms:g}:{self.least_ms:g}-{self.most_ms:g}"
+        if not 0 < self.least_ms <= self.most_ms:
+            raise UsageError(f"{words}: stalls must last more than 0 ms, and LEAST must not exceed MOST")
+        if not self.share <= MAX_STALLED:
+            raise UsageError(
+                f"{words}: stalls would take {100 * self.share:.0f} % of the time; at most "
+                f"{100 * MAX_STALLED:.0f} % is possible: make them shorter or rarer"
+            )
+
+    @property
+    def share(self) -> float:
+        """The share of time that lies in stalls."""
+        if not self.where:
+            return 0.0
+        return (self.least_ms + self.most_ms) / 2 / self.every_ms if self.every_ms > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -436,6 +635,9 @@ class WorkloadSpec:
 
     matrix: str = "one_to_one"
     params: Mapping[str, int | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        matrices.check(self.matrix, self.params)
 
 
 @dataclass(frozen=True)
@@ -450,6 +652,9 @@ class SamplingSpec:
     queues_ms: int = field(default=0, metadata=_SAMPLE_MS)
     sockets_ms: int = field(default=0, metadata=_SAMPLE_MS)
     pings_ms: int = field(default=0, metadata=_SAMPLE_MS)
+
+    def __post_init__(self) -> None:
+        _check_fields(self, "sampling.")
 
     def covers(self, asked: SamplingSpec) -> bool:
         """Return whether everything `asked` for is sampled here at least as often."""
@@ -476,25 +681,30 @@ class RunSpec:
     workload: WorkloadSpec = field(default_factory=WorkloadSpec)
     engine: str = "mininet"
     dataplane: str = "fabric"
-    routing: str = field(default="hashed", metadata=called("{} routing".format))
-    traffic: str = field(default="iperf3", metadata=called("{} traffic".format))
+    routing: str = field(
+        default="hashed", metadata=among(POLICIES, "--routing ") | called("{} routing".format)
+    )
+    traffic: str = field(
+        default="iperf3", metadata=among(TRAFFIC, "--traffic ") | called("{} traffic".format)
+    )
     warmup_s: float = field(default=10.0, metadata=within(0, MAX_TIME_S, "s"))
     seconds: float = field(default=40.0, metadata=within(1e-6, MAX_TIME_S, "s"))
     seed: int = field(default=1, metadata=within(0, 10**15))
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
-    openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec, metadata=_LATER)
-    scheduler: SchedulerSpec = field(default_factory=SchedulerSpec, metadata=_LATER)
-    noise: NoiseSpec = field(default_factory=NoiseSpec, metadata=_LATER)
-    clock: str = field(default=ELASTIC, metadata=_LATER | called("{} clock".format))
-    agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
-    parts: int = field(default=1, metadata=_LATER | within(1, MAX_PARTS) | called("in {} parts".format))
+    openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
+    scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
+    noise: NoiseSpec = field(default_factory=NoiseSpec)
+    clock: str = field(
+        default=ELASTIC, metadata=among((*CLOCKS, VIRTUAL), "--clock ") | called("{} clock".format)
+    )
+    agent: AgentSpec = field(default_factory=AgentSpec)
+    parts: int = field(default=1, metadata=within(1, MAX_PARTS) | called("in {} parts".format))
 
     def __post_init__(self) -> None:
-        as_floats(self)
-        given = (e if isinstance(e, LinkEvent) else LinkEvent(**e) for e in self.events)
-        object.__setattr__(self, "events", tuple(given))
+        _check_fields(self)
+        object.__setattr__(self, "events", tuple(self.events))
 
     def as_tcp(self) -> RunSpec:
         """Return the spec with one subflow: equal for points that differ only in subflows."""
@@ -503,18 +713,15 @@ class RunSpec:
     def neutral(self, *paths: str) -> RunSpec:
         """Return a copy in which the fields at `paths` have their default values, 0 where they have none.
 
-        A path is a field (`seed`, `topology`) or a field of a part (`transport.subflows`). Raises ValueError
-        for a path that leads to no field."""
-        whole: dict[str, Any] = {}
-        parts: dict[str, dict[str, Any]] = {}
+        A path is a field (`seed`, `topology`) or a field of a part (`transport.subflows`). The copy stands
+        for a setting and is not run: rules between fields do not apply to it. Raises ValueError for a path
+        that leads to no field."""
+        copy = self
         for path in paths:
             name, _, inner = path.partition(".")
-            if inner:
-                parts.setdefault(name, {})[inner] = default_of(getattr(self, name), inner)
-            else:
-                whole[name] = default_of(self, name)
-        changed = {name: dataclasses.replace(getattr(self, name), **inner) for name, inner in parts.items()}
-        return dataclasses.replace(self, **(changed | whole)) if paths else self
+            value = _neutral(getattr(copy, name), inner) if inner else default_of(copy, name)
+            copy = _unchecked(copy, name, value)
+        return copy
 
     def key(self, *, ignoring: Iterable[str] = ()) -> str:
         """Return a text that is equal for specs that differ at most in sampling and the fields `ignoring`,
@@ -522,34 +729,29 @@ class RunSpec:
         return self.neutral(*ignoring).canonical()
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types; `canonical` sorts the keys."""
-        fields: dict[str, Any] = plain(self)
+        """Return plain JSON types."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
         return fields
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Return the spec that `to_json` wrote. Raises UsageError for a field that this version does not
-        know and for a value of another type."""
+    def from_json(cls, data: object) -> RunSpec:
+        """Return the spec that `to_json` wrote. Raises UsageError, with the path of what is wrong, for a
+        field that this version does not know and for a value of another type or out of range."""
         try:
-            return record(cls, data)
+            spec = msgspec.convert(data, cls)
+            spec.content_hash()  # raises it for a text that UTF-8 cannot hold
         except ValueError as error:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
+        if unknown := next(_unknown(data, spec.to_json()), ""):
+            raise UsageError(f"this is not a RunSpec of this version of refabric: it has no field {unknown}")
+        return spec
 
     def canonical(self) -> str:
-        """Return the JSON text of all fields that determine the result. Specs that differ only in sampling
-        have equal texts.
-
-        Later fields are left out at their defaults, so that older points are found again.
-        """
-        decisive = {name: value for name, value in self.to_json().items() if name != "sampling"}
-        for name in _unused(self):
-            del decisive[name]
-        for name, part in decisive.items():
-            for unused in _unused(getattr(self, name)):
-                del part[unused]
-        return json.dumps(
-            {"schema": SCHEMA, **decisive}, sort_keys=True, separators=(",", ":"), default=float
-        )
+        """Return the JSON text, with sorted names, of SCHEMA and of all fields that determine the result.
+        Specs that differ only in sampling have equal texts."""
+        decisive = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        del decisive["sampling"]
+        return msgspec.json.encode({"schema": SCHEMA, **decisive}, order="sorted").decode()
 
     def content_hash(self) -> str:
         """Return 12 hex digits of SHA-256 over `canonical()`."""
@@ -560,59 +762,54 @@ class RunSpec:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
 
 
-def _unused(part: Any) -> list[str]:
-    """Return the later fields of a part of a spec that have their defaults."""
-    kind: Any = type(part)
-    return [name for name, default in _later(kind).items() if getattr(part, name) == default]
+def default_of(part: Any, name: str) -> Any:
+    """Return the default of a field of a part of a spec; 0 for a field without one.
+
+    Raises ValueError for a field that it lacks.
+    """
+    fields = dataclasses.fields(part) if dataclasses.is_dataclass(part) else ()
+    found = next((each for each in fields if each.name == name), None)
+    if found is None:
+        raise ValueError(f"{type(part).__name__} has no field {name}")
+    if found.default_factory is not dataclasses.MISSING:
+        return found.default_factory()
+    return 0 if found.default is dataclasses.MISSING else found.default
 
 
-@functools.cache
-def _later(kind: Any) -> dict[str, Any]:
-    """Return the defaults of the later fields of a class; empty for a class that is not part of a spec."""
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    return {f.name: default_of(kind, f.name) for f in fields if f.metadata.get("later")}
+def _neutral(part: Any, name: str) -> Any:
+    return _unchecked(part, name, default_of(part, name))
 
 
-def sub_seed(seed: int, name: str) -> int:
-    """Return a 32-bit seed for the decision called `name`, independent of the seeds of other names."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:4], "big")
+def _unchecked(part: Any, name: str, value: object) -> Any:
+    """Return a copy of the part with another value of one field, without checks."""
+    copy = object.__new__(type(part))
+    values = {each.name: getattr(part, each.name) for each in dataclasses.fields(part)}
+    for each, old in values.items():
+        object.__setattr__(copy, each, value if each == name else old)
+    return copy
 
 
-def _ranges(part: Any, prefix: str = "") -> Iterator[tuple[str, Limits]]:
-    for each in dataclasses.fields(part):
-        value = getattr(part, each.name)
-        if dataclasses.is_dataclass(value):
-            yield from _ranges(value, f"{prefix}{each.name}.")
-        elif limits := each.metadata.get(RANGE):
-            yield prefix + each.name, dataclasses.replace(limits, whole=each.type in ("int", int))
-
-
-LIMITS: Mapping[str, Limits] = dict(_ranges(RunSpec(LinkSpec(1.0))))
-"""Limits by the field's path in the spec, from the field's metadata. Events, topologies and workloads check
-their own numbers."""
-
-
-def check_limits(spec: RunSpec) -> None:
-    """Raise UsageError, in one line, for a number outside the range of its field."""
-    for path, limits in LIMITS.items():
-        value = operator.attrgetter(path)(spec)
-        if wrong := limits.problem(value):
-            raise UsageError(f"{path} of {value_words(value)}: {wrong}")
-    stack = spec.stack
-    if stack.mptcp_bytes >= stack.payload_bytes:
-        raise UsageError(
-            f"stack.mptcp_bytes of {stack.mptcp_bytes}: leaves no payload of {stack.payload_bytes} bytes; "
-            "choose fewer"
-        )
+def _unknown(data: Any, known: Any, at: str = "") -> Iterator[str]:
+    """Yield the path of each name of `data` that `known`, the same record as it was read, does not have."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if name not in known:
+                yield f"{at}{name}"
+            else:
+                yield from _unknown(value, known[name], f"{at}{name}.")
+    elif isinstance(data, list | tuple):
+        for value, of in zip(data, known, strict=True):
+            yield from _unknown(value, of, at)
 
 
 def check_marks(spec: RunSpec) -> None:
     """Raise UsageError for a congestion control that needs marks if no queue marks: it would run as Reno.
 
-    The baseline is exempt: its flow is alone, so no queue would mark its packets.
+    Engines call it: the baseline's flow is alone, so no queue would mark its packets, and a setting without
+    its threshold (`neutral`) is none to run.
     """
-    known = CONGESTION_CONTROLS.get(spec.transport.cc)
-    if known is None or not known.ecn or spec.link.ecn_pkts or spec.workload.matrix == "reference":
+    cc = CONGESTION_CONTROLS.get(spec.transport.cc)
+    if cc is None or not cc.ecn or spec.link.ecn_pkts or spec.workload.matrix == "reference":
         return
     raise UsageError(
         f"--cc {spec.transport.cc}: it reacts to marks, but no queue marks packets, so it would run as "
@@ -620,69 +817,29 @@ def check_marks(spec: RunSpec) -> None:
     )
 
 
-def value_words(value: Any) -> str:
-    """Return a field's value for a message; numbers of more than 15 digits are shortened."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number:
-        return repr(value)
-    return exact_digits(value) if abs(value) < 1e15 else f"{value:g}"
+def sub_seed(seed: int, name: str) -> int:
+    """Return a 32-bit seed for the decision called `name`, independent of the seeds of other names."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:4], "big")
 
 
-CONTROLLERS: Mapping[str, str] = {
-    "osken": "OpenFlow 1.3 with os-ken's encoder, in a process of the run",
-    "pox": "the same logic as a component of POX, OpenFlow 1.0",
-}
-REMOTE, COMMAND = "remote:", "cmd:"
-OWN = f"{REMOTE}PORT (your controller on this machine) or {COMMAND}'PROGRAM ...' (run inside, at port 6653)"
-"""The user's own controllers, which make all decisions."""
-MAX_PORT = 65535
-MODES: Mapping[str, str] = {
-    "reactive": "the controller installs a flow's rules when its first packet arrives",
-    "proactive": "the controller installs tables and groups before any flow",
-    "hybrid": "tables towards hosts in advance, rules of each flow towards the core",
-}
-DATAPATHS: Mapping[str, str] = {
-    "auto": "the kernel's datapath if there is one, else user space",
-    "kernel": "the kernel module openvswitch",
-    "user": "Open vSwitch's datapath in user space",
-}
+USUAL = RunSpec(LinkSpec(1.0))
+"""A spec whose other fields have their defaults."""
 
 
-def check_openflow(chosen: OpenFlowSpec) -> None:
-    """Raise UsageError for an unknown name; the message lists the known ones."""
-    known = {"controller": CONTROLLERS, "mode": MODES, "datapath": DATAPATHS}
-    if is_own(chosen.controller):
-        del known["controller"]
-        if chosen.mode != OpenFlowSpec().mode:
-            raise UsageError(
-                f"--mode {chosen.mode}: --controller {chosen.controller} decides itself; leave --mode out"
-            )
-    for name, words in known.items():
-        word = getattr(chosen, name)
-        if word not in words:
-            raise UsageError(f"--{name} {word}: unknown; choose from: {', '.join(words)}")
+def _stated(part: Any, key: str, at: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and value of the metadata `key` of every field that has it."""
+    for each in dataclasses.fields(part):
+        value, path = getattr(part, each.name), f"{at}{each.name}"
+        if dataclasses.is_dataclass(value):
+            yield from _stated(value, key, f"{path}.")
+        elif (found := each.metadata.get(key)) is not None:
+            yield path, dataclasses.replace(found, whole=each.type == "int") if key == RANGE else found
 
 
-def is_own(controller: str) -> bool:
-    """Return whether it is the user's own controller. Raises UsageError for an invalid one."""
-    if controller.startswith(COMMAND):
-        try:
-            words = shlex.split(controller.removeprefix(COMMAND))
-        except ValueError as error:
-            raise UsageError(f"--controller {controller}: {error}") from error
-        if not words:
-            raise UsageError(
-                f"--controller {controller}: name a program, e.g. {COMMAND}'PROGRAM --port 6653'"
-            )
-        return True
-    return remote_port(controller) is not None
+def stated(key: str) -> dict[str, Any]:
+    """Return the ranges, known names or words of all fields, by the field's path in the spec."""
+    return dict(_stated(USUAL, key))
 
 
-def remote_port(controller: str) -> int | None:
-    """Return the port of `remote:PORT`; None for any other controller. Raises UsageError for a bad port."""
-    if not controller.startswith(REMOTE):
-        return None
-    text = controller.removeprefix(REMOTE)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PORT):
-        raise UsageError(f"--controller {controller}: give a port from 1 to {MAX_PORT}, e.g. {REMOTE}6633")
-    return int(text)
+LIMITS: Mapping[str, Limits] = stated(RANGE)
+"""Limits by the field's path in the spec."""

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import topos
-from common.records import default_of
 from model import links, noise, schedulers, tuning
+from model.spec import USUAL, RunSpec, StackSpec, default_of, stated, typed
 from model.spec import WORDS as IN_METADATA
-from model.spec import LinkSpec, RunSpec, StackSpec, typed
 from workloads import matrices
 
 Words = Callable[[Any], str]
 USUAL_OF_REAL_HOSTS: Mapping[str, Any] = {"traffic": "native"}
 """Usual values of real hosts, by path, where they are not the defaults of the spec. One process that sends
 and reads for all hosts takes less CPU time than two per flow."""
-_SPEC = RunSpec(LinkSpec(0.0))
 
 
 def stack_texts(stack: StackSpec, *others: StackSpec) -> tuple[str, ...]:
@@ -45,18 +43,8 @@ def _sysctls(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
-def _stated(part: Any, at: str = "") -> Iterator[tuple[str, Words]]:
-    """Yield path and words of every field of `part` whose metadata has words."""
-    for field in dataclasses.fields(part):
-        value, path = getattr(part, field.name), f"{at}{field.name}"
-        if words := field.metadata.get(IN_METADATA):
-            yield path, words
-        if dataclasses.is_dataclass(value):
-            yield from _stated(value, f"{path}.")
-
-
 WORDS: Mapping[str, Words] = {
-    **dict(_stated(_SPEC)),
+    **stated(IN_METADATA),
     "link.trace": links.trace_words,
     "events": links.events_words,
     "transport.sysctls": _sysctls,
@@ -106,7 +94,7 @@ _SHOWN = (*_ORDER, *(path for path in WORDS if path not in _ORDER))
 
 def _usual(path: str, simulated: bool) -> Any:
     """Return the value at `path` that labels omit, for simulated or for real hosts."""
-    default = operator.attrgetter(path)(_SPEC)
+    default = operator.attrgetter(path)(USUAL)
     return default if simulated else USUAL_OF_REAL_HOSTS.get(path, default)
 
 

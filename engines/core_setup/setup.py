@@ -19,7 +19,7 @@ from model.congestion import BASELINE
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import network_plan
 from model.result import NO_VALUE
-from model.spec import RunSpec, check_limits, sub_seed
+from model.spec import RunSpec, sub_seed
 from topos.topology import Topology, parts_of
 
 PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S
@@ -77,9 +77,7 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     In front of such a queue senders take turns, or the one with the least to send is next, so it is a FIFO.
     Where hosts forward packets, their queues keep their limit: senders compete with forwarded packets.
     Every part of a divided network has as many descriptors as the whole has undivided.
-    Raises UsageError for numbers out of range, which the core does not check.
     """
-    check_limits(spec)
     tables = ecmp_groups(topology)
     plan = network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
     queue_pkts, discipline = plan.queue_pkts.copy(), plan.discipline.copy()

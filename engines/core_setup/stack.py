@@ -19,13 +19,11 @@ from fabric._core import (
     TransportOptions,
     congestion_controls,
     flow_hash,
-    schedulers,
 )
 from fabric.plan import PS_PER_US
 from model.congestion import CONGESTION_CONTROLS, core_name
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
-from model.network_plan import check_discipline
-from model.noise import check_clock, check_noise, noisy
+from model.noise import noisy
 from model.schedulers import opens_subflows
 from model.spec import (
     ELASTIC,
@@ -35,8 +33,6 @@ from model.spec import (
     PORT,
     LinkSpec,
     RunSpec,
-    StackSpec,
-    check_limits,
     check_marks,
     sub_seed,
 )
@@ -58,10 +54,6 @@ SubflowTuple = tuple[int, int, int, int]
 
 def check_spec(spec: RunSpec) -> None:
     """Raise UsageError for what simulated hosts do not have. Flows, paths and events have own checks."""
-    check_limits(spec)
-    check_discipline(spec.link)
-    check_noise(spec.noise)
-    check_clock(spec.clock)
     transport = spec.transport
     of_real_hosts = [
         *(f"--sysctl {name}={value}" for name, value in sorted(transport.sysctls.items())),
@@ -81,12 +73,8 @@ def check_spec(spec: RunSpec) -> None:
     check_marks(spec)
 
 
-def check_stack(spec: RunSpec, ccs: Iterable[str]) -> None:
-    """Raise UsageError for options that simulated hosts do not have. `ccs` are the flows' congestion
-    controls."""
-    for name, known in CHOICES.items():
-        if (word := getattr(spec.stack, name)) not in known:
-            raise UsageError(f"{name} '{word}': choose {' or '.join(known)}")
+def check_ccs(ccs: Iterable[str]) -> None:
+    """Raise UsageError for a congestion control that simulated hosts do not have."""
     have = congestion_controls()
     for cc in sorted({core_name(cc) for cc in ccs} - set(have)):
         raise UsageError(f"the simulator has no congestion control '{cc}': choose from: {', '.join(have)}")
@@ -142,14 +130,8 @@ def _marks(spec: RunSpec) -> bool:
     return bool(spec.link.ecn_pkts) or (cc is not None and cc.ecn)
 
 
-_DEFAULTS = transport_options(RunSpec(LinkSpec(1.0)))
+transport_options(RunSpec(LinkSpec(1.0)))
 """Made on import, so that a field that only one of StackSpec and TransportOptions has is an error at once."""
-CHOICES: Mapping[str, Sequence[str]] = {
-    name: tuple(type(now).__members__)
-    for name in StackSpec.__dataclass_fields__
-    if isinstance(now := getattr(_DEFAULTS, name, None), Enum)
-} | {"scheduler": tuple(schedulers())}
-"""Allowed values of text fields of a StackSpec."""
 
 
 def core_flows(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[Flow]:

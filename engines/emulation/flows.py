@@ -27,7 +27,7 @@ from model.links import queue_limit_pkts
 from model.network_plan import MAX_PACKETS, by_rank
 from model.result import RunResult
 from model.schedulers import opens_subflows
-from model.spec import LinkSpec, RunSpec, check_limits, check_marks
+from model.spec import LinkSpec, RunSpec, check_marks
 from topos.topology import Topology
 
 ATTEMPTS = 3
@@ -37,7 +37,6 @@ AGENTS_OLDEST = (6, 10)
 
 def check(spec: RunSpec) -> None:
     """Raise UsageError for a spec that real hosts do not support, HostUnfitError for an unfit machine."""
-    check_limits(spec)
     check_marks(spec)
     plane = DATAPLANES.get(spec.dataplane)
     if plane is None:

@@ -19,7 +19,7 @@ from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import prepared
-from engines.core_setup.stack import check_spec, check_stack
+from engines.core_setup.stack import check_ccs, check_spec
 from engines.engine import Observer, OnePointPerCpu
 from engines.flow_level.models import RATE_LAWS, Floats, FluidNetwork, equilibrium, max_min
 from engines.provenance import free_memory_mb, origin
@@ -88,7 +88,7 @@ class FlowLevelEngine(OnePointPerCpu):
         check_spec(spec)
         flows = drawn_flows(spec, topology)
         ccs = congestion_controls(spec, flows) if self._model.ccs else frozenset()
-        check_stack(spec, ccs)
+        check_ccs(ccs)
         check_steady(spec, topology, flows)
         for cc in sorted(ccs - set(self._model.ccs or ())):
             raise UsageError(

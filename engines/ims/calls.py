@@ -18,7 +18,7 @@ from common.errors import UsageError
 from controllers.ims_scaling import POLICIES, FunctionSignals, InstanceSignals, Scaler, ScalingStep
 from model.reasons import NO_DATA, Reason
 from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Status, Table
-from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec, check_limits
+from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec
 from topos.topology import Topology
 from workloads import sip
 from workloads.matrices import build
@@ -29,7 +29,6 @@ MIN_S = 5
 
 def checked(spec: RunSpec, topology: Topology) -> SipSettings:
     """Return the settings of the point. Raises UsageError for what an IMS does not have."""
-    check_limits(spec)
     settings = sip.settings(spec.workload.params)
     build(spec.workload.matrix, topology, spec.workload.params, 0)
     if spec.seconds < MIN_S or spec.seconds % 1 or spec.warmup_s % 1:

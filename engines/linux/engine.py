@@ -29,7 +29,7 @@ from model.machine import demand
 from model.network_plan import by_rank
 from model.noise import noisy
 from model.result import RunResult
-from model.spec import ELASTIC, VIRTUAL, RunSpec, check_limits, check_marks, sub_seed
+from model.spec import ELASTIC, VIRTUAL, RunSpec, check_marks, sub_seed
 from topos.topology import Topology
 
 TARGET = "engines.emulation.point:run_point"
@@ -49,7 +49,6 @@ class LinuxEngine(OnePointPerCpu):
 
     def check(self, spec: RunSpec) -> None:
         """Raise UsageError for a spec that guests cannot run, HostUnfitError for an unfit machine."""
-        check_limits(spec)
         check_marks(spec)
         check_guest(spec)
         check_agent(spec)

@@ -21,7 +21,7 @@ from engines.core_setup.setup import (
     ideal_times_s,
     plan_of,
 )
-from engines.core_setup.stack import check_spec, check_stack, transport_options
+from engines.core_setup.stack import check_ccs, check_spec, transport_options
 from engines.engine import Observer
 from engines.provenance import free_memory_mb, origin
 from engines.simulation.readings import Recording, following, record
@@ -37,7 +37,7 @@ from model.network_plan import check_trace
 from model.noise import noisy
 from model.result import RunResult
 from model.schedulers import check_scheduler, opens_subflows, ticking_s
-from model.spec import FIFO, RunSpec, check_limits
+from model.spec import FIFO, RunSpec
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
 
@@ -52,7 +52,7 @@ def check(spec: RunSpec) -> None:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     check_spec(spec)
     flows = drawn_flows(spec, topology)
-    check_stack(spec, congestion_controls(spec, flows))
+    check_ccs(congestion_controls(spec, flows))
     check_agent(spec)
     check_parts(spec, topology, flows)
     check_memory(spec, topology, flows, free_memory_mb())
@@ -84,7 +84,6 @@ def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     """Run the point; signals are handled between slices of virtual time, many times a second."""
     del raw
     began = time.process_time()
-    check_limits(spec)
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
     plan, options = plan_of(spec, topology), transport_options(spec)

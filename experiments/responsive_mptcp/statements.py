@@ -23,7 +23,7 @@ from harness.plan.sweeps import Variant
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import under_test
-from model.schedulers import RESPONSIVE as CONTROLLER
+from model.spec import RESPONSIVE as CONTROLLER
 from model.spec import RunSpec, SchedulerSpec, StackSpec
 from workloads.map_reduce import MAPS, REDUCES
 

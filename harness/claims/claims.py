@@ -201,8 +201,8 @@ def _key(spec: RunSpec) -> str:
     """The same for points that differ only in network, workload, subflows and seed."""
     return dataclasses.replace(
         spec.as_tcp(),
-        topology=TopologySpec("any"),
-        workload=WorkloadSpec("any"),
+        topology=TopologySpec(),
+        workload=WorkloadSpec(),
         seed=0,
     ).canonical()
 

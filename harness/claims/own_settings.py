@@ -28,14 +28,13 @@ from harness.options.fields import SPEC_FIELDS, Hosts
 from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve
 from harness.plan.sweeps import fat_trees
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
-from model.spec import LinkSpec, RunSpec, TopologySpec, typed
+from model.spec import RunSpec, TopologySpec, typed
 from model.transports import title
 from model.words import RELATIONS, WORDS
 
 _RATE = "link.rate_mbps"
 _PATHS = tuple(path for path in SETTINGS if path not in {"warmup_s", "seconds"})
 """What is a setting of a figure, by path. `transport.cc` stands for the text of an algorithm, too."""
-_SPEC = RunSpec(LinkSpec(0.0))
 _OPTIONS = {option.path: option for option in SPEC_FIELDS}
 
 _OF_REAL, _OF_SIMULATED = (

@@ -24,11 +24,11 @@ from fabric._core import disciplines
 from harness.catalogue import Catalogue
 from harness.experiment import Experiment
 from harness.options import parsers
-from harness.options.fields import BY_NAME, OPTIONS, TRAFFIC, Option, exact
+from harness.options.fields import BY_NAME, OPTIONS, Option, exact
 from harness.options.profiles import PROFILES
 from harness.streams import fitted
 from model.congestion import CONGESTION_CONTROLS
-from model.spec import CLOCKS, CONTROLLERS, DATAPATHS, HOST_QUEUES, MODES
+from model.spec import CLOCKS, CONTROLLERS, DATAPATHS, HOST_QUEUES, MODES, TRAFFIC
 
 VALUES: Mapping[str, Callable[[], Collection[str]]] = {
     "cc": lambda: CONGESTION_CONTROLS,

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 import topos
-from common.records import plain
 from harness.metrics import where as settings
 from harness.metrics.measures import Estimate
 from harness.metrics.metrics import Metric
@@ -216,7 +217,10 @@ class Published:
     def as_json(self) -> dict[str, Any]:
         """Return all fields for JSON, the metric by its name (as `quantity`)."""
         others = (of.name for of in dataclasses.fields(self) if of.name != "metric")
-        return {"quantity": self.metric.name, **{name: plain(getattr(self, name)) for name in others}}
+        return {
+            "quantity": self.metric.name,
+            **{name: msgspec.to_builtins(getattr(self, name)) for name in others},
+        }
 
 
 def known_as(rows: Iterable[Published]) -> str:

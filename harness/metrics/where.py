@@ -14,9 +14,9 @@ from typing import Any
 
 from common.errors import UsageError
 from harness.options.fields import SPEC_FIELDS, parse_stack
-from harness.options.parsers import ccs
+from harness.options.parsers import CHOICES, ccs
 from model.congestion import in_force
-from model.spec import LIMITS, LinkSpec, RunSpec, typed
+from model.spec import LIMITS, USUAL, RunSpec, check_name, typed
 
 Where = Mapping[str, tuple[Any, ...]]
 """The values that points may have, by path; none for ANY."""
@@ -28,13 +28,12 @@ _OWN_FIELDS = frozenset({
 """Fields that a statement names by fields of its own, or that change no result."""
 _IN_PARTS = ("link", "transport", "openflow", "agent", "stack")
 """Parts of a spec of which each field is a setting."""
-_SPEC = RunSpec(LinkSpec(1.0))
 _OPTIONS = {option.path: option for option in SPEC_FIELDS}
 SETTINGS: tuple[str, ...] = tuple(
     path
-    for of in dataclasses.fields(_SPEC)
+    for of in dataclasses.fields(USUAL)
     for path in (
-        [f"{of.name}.{part.name}" for part in dataclasses.fields(getattr(_SPEC, of.name))]
+        [f"{of.name}.{part.name}" for part in dataclasses.fields(getattr(USUAL, of.name))]
         if of.name in _IN_PARTS
         else [of.name]
     )
@@ -78,7 +77,7 @@ def _values(path: str, given: Any, more: Collection[str]) -> tuple[Any, ...]:
 
 def _value(path: str, value: Any) -> Any:
     """Return the value of the spec for a value or its text, as on the command line. Raises UsageError."""
-    usual, option, what = operator.attrgetter(path)(_SPEC), _OPTIONS.get(path), f"where: {path}"
+    usual, option, what = operator.attrgetter(path)(USUAL), _OPTIONS.get(path), f"where: {path}"
     part, _, name = path.partition(".")
     if part == "stack":
         return parse_stack(what, [f"{name}={typed(value)}"])[name]
@@ -89,10 +88,10 @@ def _value(path: str, value: Any) -> Any:
     kinds = (int, float) if isinstance(usual, float) else type(usual)
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise UsageError(f"{what}: {value!r} is no value of this field; its default is {usual!r}")
+    if path in CHOICES:
+        check_name(f"{what}: ", value, CHOICES[path][0])
     if wrong := LIMITS[path].problem(value) if path in LIMITS else "":
         raise UsageError(f"{what} of {value}: {wrong}")
-    if option:
-        option.check(value)
     return value
 
 

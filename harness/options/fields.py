@@ -17,7 +17,6 @@ from typing import Any
 
 from common.errors import UsageError
 from controllers.routing import POLICIES
-from engines.core_setup.stack import CHOICES
 from engines.emulation.dataplanes.dataplane import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
@@ -27,9 +26,8 @@ from harness.options.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.links import FORMS as TRACE_FORMS
 from model.links import event_text
-from model.noise import check_noise, parse_stalls, stalls_words
-from model.schedulers import NAMES as SCHEDULERS
-from model.schedulers import check_chosen, parse_scheduler, scheduler_words
+from model.noise import parse_stalls, stalls_words
+from model.schedulers import parse_scheduler, scheduler_words
 from model.spec import (
     CLOCKS,
     CONTROLLERS,
@@ -39,10 +37,13 @@ from model.spec import (
     LINUX,
     MODES,
     OWN,
-    LinkSpec,
+    SCHEDULERS,
+    TRAFFIC,
+    USUAL,
     OpenFlowSpec,
     RunSpec,
     StackSpec,
+    check_name,
     is_own,
     typed,
 )
@@ -50,10 +51,8 @@ from model.transports import SCATTER
 from model.words import USUAL_OF_REAL_HOSTS, WORDS, stack_texts
 
 Text = str | tuple[str, ...]
-TRAFFIC = ("iperf3", "native")
 USUAL_TRAFFIC = str(USUAL_OF_REAL_HOSTS["traffic"])
 MAX_SEEDS = 1000
-_SPEC = RunSpec(LinkSpec(0.0))
 _OPENFLOW = OpenFlowSpec()
 
 
@@ -97,17 +96,15 @@ def _text(value: Any) -> Text:
 class SpecField(Option):
     """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
 
-    `text` is the inverse of `parse`; commands contain what `repeated` returns, if it is given. `check_value`
-    checks a value of the spec, where `parse` takes only texts of another form; it raises UsageError and
-    reads no file. Commands that repeat a run contain the option if the value is not the default, or
-    `always`, provided that `written` is true for the point. If `engines_own` is true, points of other
-    engines in the same sweep keep the default of the spec.
+    `text` is the inverse of `parse`; commands contain what `repeated` returns, if it is given. Commands that
+    repeat a run contain the option if the value is not the default, or `always`, provided that `written` is
+    true for the point. If `engines_own` is true, points of other engines in the same sweep
+    keep the default of the spec.
     """
 
     path: str = ""
     text: Callable[[Any], Text] = _text
     repeated: Callable[[Any], Text] | None = None
-    check_value: Callable[[str, Any], object] | None = None
     always: bool = False
     written: Callable[[RunSpec], bool] = lambda _spec: True
     hosts: Hosts = Hosts.ALL
@@ -118,7 +115,7 @@ class SpecField(Option):
     @property
     def default_value(self) -> Any:
         """The default of the spec."""
-        return self.of(_SPEC)
+        return self.of(USUAL)
 
     def of(self, spec: RunSpec) -> Any:
         """Return the field's value in `spec`."""
@@ -133,10 +130,6 @@ class SpecField(Option):
     def usual(self) -> Any:
         """The value for real hosts if neither an option nor a figure chooses one; None for the default."""
         return USUAL_OF_REAL_HOSTS.get(self.path)
-
-    def check(self, value: Any) -> None:
-        """Raise UsageError for a value of the spec that the option cannot set."""
-        (self.check_value or self.parse)(self.flag, value)
 
     def argv(self, spec: RunSpec) -> list[str]:
         """Return the arguments that give this field its value in `spec`; empty if none are needed."""
@@ -193,13 +186,6 @@ def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
     return given
 
 
-def check_stack(option: str, stack: StackSpec) -> None:
-    """Check names in the stack of a spec; model/spec.py checks its numbers. Raises UsageError."""
-    for name, known in CHOICES.items():
-        if (value := getattr(stack, name)) not in known:
-            raise UsageError(f"{option} {name}={value}: unknown; choose from: {', '.join(known)}")
-
-
 def _stack_value(text: str, name: str, value: str) -> object:
     kind = STACK_FIELDS[name]
     if kind is bool:
@@ -207,8 +193,8 @@ def _stack_value(text: str, name: str, value: str) -> object:
             raise UsageError(f"--stack {text}: write {name}=on or {name}=off")
         return _SWITCH[value]
     if kind is str:
-        if value not in CHOICES[name]:
-            raise UsageError(f"--stack {text}: unknown; choose from: {', '.join(CHOICES[name])}")
+        known, before = parsers.CHOICES[f"stack.{name}"]
+        check_name(before, value, known)
         return value
     limits, whole = LIMITS[f"stack.{name}"], kind is int
     try:
@@ -237,7 +223,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "dataplane", "NAME",
         f"Carry packets between real hosts by this data plane: {_names(DATAPLANES)}. "
-        f"[default: {_SPEC.dataplane}]",
+        f"[default: {USUAL.dataplane}]",
         parsers.choice(lambda: DATAPLANES),
         path="dataplane", always=True, hosts=Hosts.REAL, engines_own=True,
     ),
@@ -251,98 +237,99 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "mode", "NAME",
         f"Install OpenFlow rules in this mode: {_names(MODES)}. [default: {_OPENFLOW.mode}]",
-        parsers.choice(lambda: MODES),
+        parsers.of_field("openflow.mode"),
         path="openflow.mode", hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "datapath", "NAME",
         f"Use this datapath of Open vSwitch: {_names(DATAPATHS)}. [default: {_OPENFLOW.datapath}]",
-        parsers.choice(lambda: DATAPATHS),
+        parsers.of_field("openflow.datapath"),
         path="openflow.datapath", hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "routing", "NAME",
         f"Choose paths by this policy: {_names(POLICIES)}; {SCATTER} chooses one per packet. "
-        f"[default: {_SPEC.routing} or the figure's]",
-        parsers.choice(lambda: POLICIES),
+        f"[default: {USUAL.routing} or the figure's]",
+        parsers.of_field("routing"),
         path="routing", always=True,
     ),
     SpecField(
         "queue", "PKTS",
-        f"Limit the queue of every port to PKTS packets; 0 means no limit. [default: {_SPEC.link.queue_pkts} "
-        "or the figure's]",
-        parsers.limited("link.queue_pkts"),
+        f"Limit the queue of every port to PKTS packets; 0 means no limit. [default: "
+        f"{USUAL.link.queue_pkts} or the figure's]",
+        parsers.of_field("link.queue_pkts"),
         path="link.queue_pkts", always=True, written=lambda spec: not spec.link.queue_bytes,
     ),
     SpecField(
         "delay", "US", "Delay packets on every link by US microseconds. [default: 0 or the figure's]",
-        parsers.limited("link.delay_us"),
+        parsers.of_field("link.delay_us"),
         path="link.delay_us", always=True,
     ),
     SpecField(
         "host_delay", "US",
         "Delay packets on hosts' links by US microseconds more, in each direction. "
         "[default: 0 or the figure's]",
-        parsers.limited("link.host_delay_us"),
+        parsers.of_field("link.host_delay_us"),
         path="link.host_delay_us",
     ),
     SpecField(
         "clock_tolerance", "PPM",
         "Let the transmit clock of each node be off by a random share of up to PPM millionths. "
-        f"[default: {exact(_SPEC.link.clock_ppm)}, as IEEE 802.3 allows, or the figure's]",
-        parsers.limited("link.clock_ppm"),
+        f"[default: {exact(USUAL.link.clock_ppm)}, as IEEE 802.3 allows, or the figure's]",
+        parsers.of_field("link.clock_ppm"),
         path="link.clock_ppm",
     ),
     SpecField(
         "queue_bytes", "BYTES", "Limit the queues of switches to BYTES bytes instead of packets.",
-        parsers.limited("link.queue_bytes"),
+        parsers.of_field("link.queue_bytes"),
         path="link.queue_bytes",
     ),
     SpecField(
         "traffic", "NAME",
         f"Generate the traffic of real hosts by this program: {_names(TRAFFIC)} (one process for all hosts). "
         f"[default: {USUAL_TRAFFIC} or the figure's]",
-        parsers.choice(lambda: TRAFFIC),
+        parsers.of_field("traffic"),
         path="traffic", always=True, hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
         "loss", "PERCENT",
         "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
         parsers.percent("link.loss"),
-        path="link.loss", text=lambda share: exact(100 * share), check_value=parsers.limited("link.loss"),
+        path="link.loss", text=lambda share: exact(100 * share),
     ),
     SpecField(
         "link_trace", "TRACE",
         f"Let links between switches carry packets at the delivery opportunities of TRACE instead of their "
         f"rate: {TRACE_FORMS} (milliseconds, one per line). [default: none, or the figure's]",
         user_files.link_trace_of,
-        path="link.trace", check_value=parsers.check_link_trace,
+        path="link.trace",
     ),
     SpecField(
         "ecn", "PKTS",
         "Mark ECN-capable packets that find PKTS or more packets in a queue; 0 means never. "
         "[default: 0 or the figure's]",
-        parsers.limited("link.ecn_pkts"),
+        parsers.of_field("link.ecn_pkts"),
         path="link.ecn_pkts",
     ),
     SpecField(
         "random_drop", "PKTS",
         "Drop packets at random in the last PKTS slots of each switch queue. [default: 0]",
-        parsers.limited("link.random_pkts"),
+        parsers.of_field("link.random_pkts"),
         path="link.random_pkts",
     ),
     SpecField(
         "discipline", "NAME",
         f"Schedule the packets of each switch port by this queue discipline: {_names(disciplines())}. "
-        f"Open vSwitch has {_SPEC.link.discipline} only. [default: {_SPEC.link.discipline} or the figure's]",
-        parsers.choice(disciplines),
+        f"Open vSwitch has {USUAL.link.discipline} only. [default: {USUAL.link.discipline} or the "
+        "figure's]",
+        parsers.of_field("link.discipline"),
         path="link.discipline",
     ),
     SpecField(
         "host_queue", "NAME",
         f"Queue the packets of a real host in a {HOST_QUEUES[0]} of the fabric or in a {HOST_QUEUES[1]} of "
-        f"its kernel. [default: {_SPEC.link.host_queue}; with Open vSwitch {HOST_QUEUES[1]}]",
-        parsers.choice(lambda: HOST_QUEUES),
+        f"its kernel. [default: {USUAL.link.host_queue}; with Open vSwitch {HOST_QUEUES[1]}]",
+        parsers.of_field("link.host_queue"),
         path="link.host_queue", hosts=Hosts.REAL, written=_is_fabric,
     ),
     SpecField(
@@ -351,11 +338,10 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "Repeatable.",
         parsers.events,
         multiple=True, path="events", text=lambda events: tuple(map(event_text, events)),
-        check_value=parsers.check_events,
     ),
     SpecField(
         "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
-        parsers.limited("transport.write_bytes"),
+        parsers.of_field("transport.write_bytes"),
         path="transport.write_bytes", hosts=Hosts.REAL,
     ),
     SpecField(
@@ -363,7 +349,6 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         parsers.sysctls,
         multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
         text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
-        check_value=parsers.check_sysctls,
     ),
     SpecField(
         "scheduler", "NAME[:MS|:ideal]",
@@ -371,43 +356,43 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "responsive:2:gap=0.15 adds subflows to connections below their demand. "
         "[default: none or the figure's]",
         lambda _flag, text: parse_scheduler(text),
-        path="scheduler", text=scheduler_words, check_value=lambda _flag, chosen: check_chosen(chosen),
+        path="scheduler", text=scheduler_words,
     ),
     SpecField(
         "stalls", "WHERE:EVERY:MIN-MAX",
         "Stall the CPUs of fabric, hosts or all every EVERY ms on average, for MIN to MAX ms each.",
         lambda _flag, text: parse_stalls(text),
-        path="noise", text=stalls_words, check_value=lambda _flag, noise: check_noise(noise),
+        path="noise", text=stalls_words,
     ),
     SpecField(
         "clock", "NAME",
         f"Run the fabric by this clock: {CLOCKS[0]} (stops while the machine stalls) or {CLOCKS[1]}. "
-        f"[default: {_SPEC.clock} or the figure's]",
+        f"[default: {USUAL.clock} or the figure's]",
         parsers.choice(lambda: CLOCKS),
         path="clock",
     ),
     SpecField(
         "agent_delay", "US",
         "Answer the reports of simulated datapaths under an agent (--cc ccp:NAME) after US microseconds.",
-        parsers.limited("agent.delay_us"),
+        parsers.of_field("agent.delay_us"),
         path="agent.delay_us", hosts=Hosts.SIMULATED,
     ),
     SpecField(
         "agent_jitter", "US", "Delay a simulated agent's answers by a random time of up to US microseconds.",
-        parsers.limited("agent.jitter_us"),
+        parsers.of_field("agent.jitter_us"),
         path="agent.jitter_us", hosts=Hosts.SIMULATED,
     ),
     SpecField(
         "report_interval", "US",
         "Let datapaths under an agent report every US microseconds; 0: once per round trip.",
-        parsers.limited("agent.report_us"),
+        parsers.of_field("agent.report_us"),
         path="agent.report_us",
     ),
     SpecField(
         "parts", "N",
         "Divide the network of a simulation into up to N parts, which CPUs carry out side by side "
         "(docs/simulator.md). [default: 1]",
-        parsers.limited("parts"),
+        parsers.of_field("parts"),
         path="parts", hosts=Hosts.SIMULATED, engines_own=True,
     ),
     SpecField(
@@ -417,7 +402,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         parse_stack,
         multiple=True, path="stack", text=stack_texts,
         repeated=changed_texts,
-        check_value=check_stack, hosts=Hosts.SIMULATED, engines_own=True, merges=True,
+        hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
 """Options that give all points of a sweep one value of a field."""

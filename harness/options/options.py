@@ -15,7 +15,6 @@ from harness.options.fields import (
     BY_NAME,
     OPTIONS,
     SPEC_FIELDS,
-    TRAFFIC,
     USUAL_TRAFFIC,
     Hosts,
     SpecField,
@@ -27,7 +26,6 @@ from harness.options.rates import AS_CHOSEN, AUTO, AutoRate, Window, virtual_mbp
 from model.congestion import COUPLED_DEFAULT
 from model.spec import (
     ELASTIC,
-    MIN_QUEUE_BYTES,
     QDISC,
     LinkSpec,
     OpenFlowSpec,
@@ -47,7 +45,6 @@ __all__ = [
     "MAX_K",
     "QUEUE_SAMPLE_MS",
     "SIMULATED_TRAFFIC",
-    "TRAFFIC",
     "UNSCHEDULED",
     "USUAL_TRAFFIC",
     "Defaults",
@@ -311,8 +308,9 @@ def _base(
     warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
-    base = changed(RunSpec(LinkSpec(rate_mbps or 0.0)), {**values, **common})
-    _check_queues(given, base.link)
+    base = changed(RunSpec(LinkSpec(rate_mbps or 1.0)), {**values, **common})
+    if base.link.queue_bytes and "queue" in given.settings:
+        raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
     return base
 
 
@@ -444,20 +442,3 @@ def _check_hosts(given: UserOptions, defaults: Defaults, engines: tuple[str, ...
                 f"{option.flag} {text if isinstance(text, str) else text[0]}: simulated hosts have no kernel "
                 "and run no programs; leave it out (--stack sets their parameters)"
             )
-
-
-def _check_queues(given: UserOptions, link: LinkSpec) -> None:
-    """Raise UsageError if limit, marking threshold and random drop of a queue contradict each other."""
-    if 0 < link.queue_pkts <= link.ecn_pkts:
-        raise UsageError(
-            f"--ecn {link.ecn_pkts}: a queue of {link.queue_pkts} packets drops before it marks any; choose "
-            "a threshold below --queue"
-        )
-    if link.queue_bytes and "queue" in given.settings:
-        raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
-    held = link.queue_bytes // MIN_QUEUE_BYTES if link.queue_bytes else link.queue_pkts
-    if link.random_pkts > held:
-        has = f"holds {held} packets" if held else "has no limit"
-        raise UsageError(
-            f"--random-drop {link.random_pkts}: the queue {has}; choose no more slots than it has"
-        )

@@ -6,21 +6,28 @@ A parser takes the flag, for the message, and the text. A value that already has
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
-from common.text import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
 from harness.baseline import MATRIX
-from harness.options import user_files
 from harness.options.user_files import expanded, trace_of
 from model.congestion import CONGESTION_CONTROLS
-from model.links import event_text
-from model.spec import LIMITS, MAX_SUBFLOWS, Limits, LinkEvent, WorkloadSpec, value_words
+from model.spec import (
+    LIMITS,
+    MAX_SUBFLOWS,
+    NAMES,
+    Limits,
+    LinkEvent,
+    TransportSpec,
+    WorkloadSpec,
+    check_name,
+    stated,
+    value_words,
+)
 from workloads import matrices, trace
 
 Parser = Callable[[str, Any], Any]
@@ -30,9 +37,10 @@ BOTH = "both"
 BY_MACHINE: Literal["auto"] = "auto"
 MAX_K = 80
 """128 000 hosts, which the flow-level models carry. What an engine cannot carry, it refuses."""
-_SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 _ENDLESS = 10**15
 TRACE = f"{trace.NAME}:"
+CHOICES = stated(NAMES)
+"""Known names of fields of the spec, and what is typed before one, by path."""
 
 
 def sweep_workloads() -> tuple[str, ...]:
@@ -42,9 +50,7 @@ def sweep_workloads() -> tuple[str, ...]:
 
 def one_of(option: str, value: str, known: Collection[str]) -> str:
     """Return `value` when it is known. Raises UsageError that lists the known ones."""
-    if value not in known:
-        meant = did_you_mean(value, known)
-        raise UsageError(f"{option} {value}: unknown; {meant}choose from: {', '.join(known)}")
+    check_name(f"{option} ", value, known)
     return value
 
 
@@ -98,6 +104,11 @@ def limited(path: str) -> Parser:
         return _within(option, limits, value)
 
     return parse
+
+
+def of_field(path: str) -> Parser:
+    """Return the parser of a number in the range, or of a known name, of the spec's field at `path`."""
+    return limited(path) if path in LIMITS else choice(lambda: CHOICES[path][0])
 
 
 def percent(path: str) -> Parser:
@@ -229,30 +240,9 @@ def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         name, _, value = text.partition("=")
         key, wanted = name.strip(), " ".join(value.split())
-        _check_sysctl(option, text, key, wanted)
         if found.setdefault(key, wanted) != wanted:
             raise UsageError(f"{option} {text}: {key} is {found[key]} already; give it once")
-    return found
-
-
-def check_sysctls(option: str, values: Mapping[str, str]) -> None:
-    """Check the sysctls of a spec. Raises UsageError."""
-    for name, value in values.items():
-        _check_sysctl(option, f"{name}={value}", name, value)
-
-
-def _check_sysctl(option: str, text: str, name: str, value: str) -> None:
-    if not _SYSCTL.fullmatch(name) or not value.strip():
-        raise UsageError(
-            f"{option} {text}: write NAME=VALUE with a name of net.*, e.g. --sysctl net.ipv4.tcp_sack=0"
-        )
-
-
-def check_link_trace(option: str, text: str) -> None:
-    """Check the trace of a spec, which names no file. Raises UsageError."""
-    if text.startswith(user_files.LINK_TRACE):
-        raise UsageError(f"{option}: a stored point names a file")
-    user_files.link_trace_of(option, text)
+    return dict(TransportSpec(sysctls=found).sysctls)
 
 
 def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:
@@ -266,28 +256,9 @@ def _event(option: str, text: str) -> LinkEvent:
     nodes, _, share = rest.partition(":")
     a, dash, b = (part.strip() for part in nodes.partition("-"))
     try:
-        event = LinkEvent(float(time_s), a, b, float(share or 0))
+        return LinkEvent(float(time_s), a if dash else "", b, float(share or 0))
     except ValueError:
-        event = None
-    if event is None or not (dash and _can_be_typed(event)):
-        raise _not_an_event(option, text)
-    return event
-
-
-def check_events(option: str, of: Iterable[LinkEvent]) -> None:
-    """Check the events of a spec. Raises UsageError."""
-    for event in of:
-        if not _can_be_typed(event):
-            raise _not_an_event(option, event_text(event))
-
-
-def _can_be_typed(event: LinkEvent) -> bool:
-    """Return whether its nodes have names, and none that holds a separator of the option."""
-    return bool(event.a and event.b) and not any(mark in event.a + event.b for mark in "-:")
-
-
-def _not_an_event(option: str, text: str) -> UsageError:
-    return UsageError(
-        f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after "
-        "10 s, or :0.5 at its end for half the rate"
-    )
+        raise UsageError(
+            f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after "
+            "10 s, or :0.5 at its end for half the rate"
+        ) from None

@@ -12,18 +12,17 @@ from typing import Any
 
 import topos
 from common import files, records, stored_json
+from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.registry import ENGINES
 from harness.baseline import is_baseline
-from harness.options.fields import SPEC_FIELDS
 from harness.options.parsers import one_of
 from harness.results.tables import UnreadableError
-from model.congestion import CONGESTION_CONTROLS, is_known
 from model.flows import drawn_flows
+from model.links import link_trace
 from model.reasons import Reason, texts
 from model.result import RunResult, Status, under_test
-from model.spec import RunSpec, check_limits
+from model.spec import RunSpec
 from topos import from_file
-from workloads import matrices
 
 SCHEMA = 4
 FORMAT = "refabric-run"
@@ -158,18 +157,12 @@ def sample_path(point: Path, name: str) -> Path:
 
 
 def check_known(spec: RunSpec) -> None:
-    """Raise UsageError for a name or a value in `spec` that this checkout does not know."""
-    topos.check(spec.topology.kind, spec.topology.params)
-    matrices.check(spec.workload.matrix, spec.workload.params)
+    """Raise UsageError for what `spec` names above model/, or holds as text, and this checkout lacks."""
     if spec.topology.kind == from_file.KIND or is_baseline(spec):  # others are right if their numbers are
         network = topos.build(spec.topology.kind, spec.topology.params)
         if is_baseline(spec):
             drawn_flows(spec, network)
     one_of("engine", spec.engine, ENGINES)
-    if not is_known(spec.transport.cc):
-        one_of("congestion control", spec.transport.cc, CONGESTION_CONTROLS)
-    check_limits(spec)
-    for field_of_option in SPEC_FIELDS:
-        value = field_of_option.of(spec)
-        if value != field_of_option.default_value:
-            field_of_option.check(value)
+    one_of("data plane", spec.dataplane, DATAPLANES)
+    if spec.link.trace:
+        link_trace(spec.link.trace)

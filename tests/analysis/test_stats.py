@@ -391,7 +391,6 @@ def test_the_emulator_has_no_senders_of_constant_rate() -> None:
         (spec(dscp=64), "dscp must be from 0 to 63"),
         (spec("beside_constant_rate", flows="constant_rate"), "has a constant rate itself"),
         (spec("beside_constant_rate", flows="moon"), "unknown workload 'moon'"),
-        (spec(discipline="magic"), "queue discipline 'magic': choose fifo or priority"),
     ],
 )
 def test_what_makes_no_sense_is_named(of: RunSpec, complaint: str) -> None:

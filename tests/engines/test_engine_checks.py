@@ -39,7 +39,6 @@ RANKED: dict[str, Any] = {"link": LinkSpec(5.0, discipline="pfabric"), "traffic"
         ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
         ({"events": (LinkEvent(1.0, "p0e0", "moon"),)}, "no node called 'moon'"),
         ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
-        ({"link": LinkSpec(5.0, discipline="magic")}, "discipline 'magic': choose fifo or priority"),
         (
             {"link": LinkSpec(5.0, discipline="priority"), "dataplane": "ovs"},
             "queue discipline priority .* Open vSwitch.*: choose --dataplane fabric",

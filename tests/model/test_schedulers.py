@@ -61,8 +61,7 @@ def test_what_is_typed_wrong(text: str, why: str) -> None:
         parse_scheduler(text)
 
 
-def test_a_spec_without_a_scheduler_is_the_one_from_before_there_were_any() -> None:
-    assert 'scheduler":{' not in TREE.canonical()
+def test_schedulers_are_part_of_a_points_name_and_come_back_from_json() -> None:
     assert with_scheduler(TREE, "none").content_hash() == TREE.content_hash()
     chosen = [with_scheduler(TREE, f"first_fit:{each}") for each in ("ideal", "10", "100")]
     assert len({spec.content_hash() for spec in (TREE, *chosen)}) == 4
@@ -124,7 +123,6 @@ def test_the_seed_decides_how_annealing_goes() -> None:
         ({"routing": "scatter"}, "each packet chooses its own path"),
         ({"events": (LinkEvent(1.0, "p0a0", "c0"),)}, "do not handle link failures"),
         ({"topology": TopologySpec("bcube", {"n": 4})}, "its hosts forward"),
-        ({"scheduler": SchedulerSpec("last_fit")}, "choose one of none, first_fit"),
     ],
 )
 def test_what_cannot_be_scheduled_is_refused(changed: dict[str, object], why: str) -> None:

@@ -43,7 +43,6 @@ CASES: dict[str, list[Point]] = {
     "all failed": [of(name, 1, Status.FAILED) for name in COMPARED],
     "all suspect": [of(name, 1, Status.SUSPECT) for name in COMPARED],
     "only tcp": [of(TCP)],
-    "unknown one": [changed(of("lia"), cc="vegas")],
     "no flows": [changed(of(name), flows=()) for name in COMPARED],
 }
 

@@ -24,12 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
+import msgspec
+
 from ccp.agent import MAX_TRACEBACK, Agent
 from ccp.loading import load
 from ccp.names import is_agents
 from common.errors import RefabricError, RunError, UsageError
 from common.privileges import User
-from common.records import record
 from common.text import one_line, printable
 from engines.core_setup.agent import raised
 from engines.emulation.congestion.channels import (
@@ -333,7 +334,7 @@ class AgentProcess:
         """Return the child's next message; None if it ended, sent nothing for so long, or something else."""
         self._socket.settimeout(seconds)
         try:
-            return record(kind, json.loads(self._socket.recv(MAX_MESSAGE)))
+            return msgspec.json.decode(self._socket.recv(MAX_MESSAGE), type=kind)
         except (OSError, ValueError, RecursionError):
             return None
 

@@ -130,9 +130,6 @@ def test_one_transaction_makes_every_bridge_and_port_once() -> None:
         ({"link": LinkSpec(5.0, loss=0.01)}, "random loss .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, ecn_pkts=20)}, "ECN threshold .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, random_pkts=20)}, "random drop .* choose --dataplane fabric"),
-        ({"openflow": OpenFlowSpec(mode="lazy")}, "--mode lazy: unknown"),
-        ({"openflow": OpenFlowSpec(controller="nox")}, "--controller nox: unknown"),
-        ({"openflow": OpenFlowSpec(datapath="asic")}, "--datapath asic: unknown"),
     ],
 )
 def test_what_openflow_cannot_carry_is_refused_with_what_to_choose(

@@ -51,8 +51,6 @@ def spec(**fields: Any) -> RunSpec:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"stack": StackSpec(acks="never")}, "acks 'never': choose routed or at_once"),
-        ({"stack": StackSpec(scheduler="lottery")}, "scheduler 'lottery': choose min_rtt"),
         ({"stack": StackSpec(acks="at_once"), "link": LinkSpec(20.0, ecn_pkts=10)}, "at_once with ECN"),
         ({"stack": StackSpec(acks="at_once"), "transport": TransportSpec(1, "dctcp")}, "at_once with ECN"),
         ({"transport": TransportSpec(1, "bbr")}, "no congestion control 'bbr': choose from: reno"),

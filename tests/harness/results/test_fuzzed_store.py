@@ -195,7 +195,7 @@ def test_a_file_that_a_stored_point_names_is_not_opened(results: Path, tmp_path:
     run["spec"]["link"]["trace"] = f"@{secret}"
     put_edited(victim, run)
     (error,) = scan(results / EXPERIMENT).broken
-    assert "--link-trace: a stored point names a file" in str(error) and "root:" not in str(error)
+    assert "--link-trace" in str(error) and "root:" not in str(error)
 
 
 def test_a_bomb_is_not_unpacked(stored: Path, results: Path) -> None:

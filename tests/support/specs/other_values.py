@@ -7,11 +7,10 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engines.core_setup.stack import CHOICES
 from fabric._core import disciplines
 from model.noise import parse_stalls
 from model.schedulers import parse_scheduler
-from model.spec import LIMITS, QDISC, STRICT, LinkEvent, LinkSpec, RunSpec, StackSpec
+from model.spec import LIMITS, NAMES, QDISC, STRICT, LinkEvent, LinkSpec, RunSpec, StackSpec, stated
 
 DEFAULTS = RunSpec(LinkSpec(10.0))
 _TEXTS: Mapping[str, Any] = {
@@ -31,7 +30,7 @@ _TEXTS: Mapping[str, Any] = {
     "scheduler": parse_scheduler("first_fit:100"),
     "noise": parse_stalls("all:100:2-6"),
     "stack": StackSpec(min_rto_ms=10.0),
-    **{f"stack.{name}": choices[-1] for name, choices in CHOICES.items()},
+    **{name: tuple(choices)[-1] for name, (choices, _) in stated(NAMES).items() if name.startswith("stack.")},
 }
 
 

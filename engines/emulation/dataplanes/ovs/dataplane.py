@@ -43,7 +43,7 @@ from engines.emulation.sandbox.inside import Caller
 from model.links import ports_of
 from model.network_plan import port_rates_bps
 from model.schedulers import scheduled, scheduler_words
-from model.spec import COMMAND, FIFO, LinkEvent, LinkSpec, RunSpec, check_openflow, is_own, sub_seed
+from model.spec import COMMAND, FIFO, LinkEvent, LinkSpec, RunSpec, is_own, sub_seed
 from model.words import beyond
 from topos.topology import Topology, dpid
 
@@ -330,7 +330,6 @@ def check(spec: RunSpec, topology: Topology) -> None:
     for what, value in asked.items():
         if value:
             raise UsageError(f"{what} is not available with Open vSwitch's kernel queues: {instead}")
-    check_openflow(spec.openflow)
     _check_scheduler(spec)
     longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
     if len(longest) > _LONGEST_NAME:
