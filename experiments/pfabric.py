@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.completion import ALL, LARGE, SMALL, Normalised, Range, normalised
+from analysis.completion import ALL, LARGE, SMALL, Range, normalised
 from analysis.quantities import Quantity
 from engines.registry import IDEAL, SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import Estimate, Measure, Subject, measured_over, points_about, ratio
+from harness.metrics.measures import Estimate, Measure, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT_ONE, ABOVE_ONE, BELOW, BELOW_ONE, Bound, Published, Source
 from harness.options.fields import changed
@@ -174,31 +174,35 @@ def setting(spec: RunSpec) -> RunSpec:
 
 @dataclass(frozen=True)
 class ArmReading:
-    """A number of a point's flows in a range of sizes, and how many of these had not ended."""
+    """A statistic of a point's flows in a range of sizes, and how many of these had not ended."""
 
     of: Range
-    read: Callable[[Normalised], float | None]
+    statistic: str
 
     def __call__(self, point: PointResult) -> float | None:
         """Return the number; None if the point has too few such flows."""
-        return self.read(self._times(point))
+        return self._read(point, self.statistic)
 
     def unfinished_pct(self, point: PointResult) -> float | None:
         """Return the share of these flows that had not ended, in percent; None without any."""
-        return self._times(point).unfinished_pct
+        return self._read(point, "unfinished_pct")
 
-    def _times(self, point: PointResult) -> Normalised:
-        return normalised(point.flows, point.spec.seconds, self.of)
+    def _read(self, point: PointResult, name: str) -> float | None:
+        def of(point: PointResult) -> float | None:
+            value: float | None = getattr(normalised(point.flows, point.spec.seconds, self.of), name)
+            return value
+
+        return kept(f"times_alone_{name} of {self.of.label}", of)(point)
 
 
 def mean_of(of: Range) -> ArmReading:
     """Return the reading of the mean normalised completion time of flows in a range of sizes."""
-    return ArmReading(of, lambda times: times.mean)
+    return ArmReading(of, "mean")
 
 
 def p99_of(of: Range) -> ArmReading:
     """Return the reading of the 99th percentile of the same."""
-    return ArmReading(of, lambda times: times.p99)
+    return ArmReading(of, "p99")
 
 
 def over(one: str, other: str, value_of: ArmReading) -> Measure:

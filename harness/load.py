@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import StoreError
+from common.text import counted
 from harness.claims.claims import Claim, Verdict, claims, verdicts
 from harness.experiment import Experiment, Figure
 from harness.plan.jobs import Plan
@@ -41,6 +42,16 @@ class ExperimentResults:
 
     figures: tuple[FigureResults, ...]
     broken: tuple[StoreError, ...]
+
+    def store_readings(self, new: Collection[str] = ()) -> str:
+        """Store with the points what was read off their rows for statements. Return a line for the user, if
+        that concerns points other than the `new` ones of this run, or could not be stored."""
+        try:
+            names = set(store.store_readings(self.points)).difference(new)
+        except StoreError as error:
+            return f"{error}; the next command reads the rows again"
+        points = counted(len(names), "stored point")
+        return f"metrics new to {points} were computed from their rows, and stored" if names else ""
 
     @property
     def points(self) -> list[PointResult]:

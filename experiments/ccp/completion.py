@@ -17,7 +17,7 @@ from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
 from harness.experiment import Figure, RateOf
-from harness.metrics.measures import Estimate, Subject, measured_over, points_about, ratio
+from harness.metrics.measures import Estimate, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
@@ -77,11 +77,15 @@ def setting(spec: RunSpec) -> RunSpec:
 
 def took_ms(point: PointResult, of: Class, percent: float) -> float | None:
     """Return a percentile of the completion times of a class; None for too few flows."""
-    done = completions(under_test(point.flows)).completed
-    chosen = [1000 * flow.completed_s for flow in done if of.above < flow.size_bytes <= of.upto]
-    if len(chosen) < MIN_FLOWS:
-        return None
-    return statistics.median(chosen) if percent == 50 else percentile(chosen, percent)
+
+    def read(point: PointResult) -> float | None:
+        done = completions(under_test(point.flows)).completed
+        chosen = [1000 * flow.completed_s for flow in done if of.above < flow.size_bytes <= of.upto]
+        if len(chosen) < MIN_FLOWS:
+            return None
+        return statistics.median(chosen) if percent == 50 else percentile(chosen, percent)
+
+    return kept(f"fct_ms_p{percent:g} of {of.name}", read)(point)
 
 
 @functools.cache

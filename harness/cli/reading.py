@@ -20,6 +20,7 @@ from harness.cli.options import (
     stored_option,
     typed,
     users_path,
+    warn,
 )
 from harness.cli.run import emit_verdicts, files_in, metrics_of, show_claims
 from harness.compare import compare as comparing
@@ -70,6 +71,7 @@ def report(
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
     show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
+    warn(found.store_readings())
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
     else:
@@ -149,6 +151,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     human = sys.stderr if as_json else sys.stdout
     show_claims(human, found, as_json)
     judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
+    warn(found.store_readings())
     table.print_details(human, found.points, judged)
     own, files = OwnSettings(chosen.figures), files_in(results / chosen.folder, drawn)
     table.print_closing(human, found.points, own, judged, files)

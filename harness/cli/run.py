@@ -30,6 +30,7 @@ from harness.cli.options import (
     json_option,
     results_option,
     sweep_options,
+    warn,
 )
 from harness.cli.progress import JsonProgress, duration, for_stream
 from harness.execute import sweep
@@ -155,6 +156,8 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
         subflows = dict.fromkeys(count for each in plans for count in each.options.subflows)
         wanted.append(figures.FigureCharts(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
+    before = {point.name: point.digest for point in ready.found.points}
+    warn(stored.store_readings([p.name for p in stored.points if before.get(p.name) != p.digest]))
     charts, page = report.draw_and_report(asked.experiment, stored, wanted, asked.results)
     drawn = [path for paths in charts.values() for path in paths]
     settings = OwnSettings(asked.experiment.figures)

@@ -170,6 +170,11 @@ def _recorded(quantity: Quantity, **more: Any) -> Metric:
     return Metric(quantity, measures.recorded(quantity.name), **more)
 
 
+def _kept(quantity: Quantity, of: OfPoint) -> Metric:
+    """Return the metric of a number that is read off a point's rows or samples once."""
+    return Metric(quantity, measures.kept(quantity.name, of))
+
+
 GOODPUT_MBPS_MEAN = _recorded(
     quantities.GOODPUT_MBPS_MEAN,
     head="mean goodput", decimals=3, shown=ShownIn.SUMMARY,
@@ -277,12 +282,12 @@ FCT_VARIATION_PCT = _recorded(
     Quantity("fct_variation_pct", "% of mean", "the standard deviation of sized flows' completion times"),
     of_completed=True,
 )  # fmt: skip
-LINKS_USED_PCT = Metric(quantities.LINKS_USED_PCT, measures.links_used_pct)
-LINKS_BUSY_PCT = Metric(
+LINKS_USED_PCT = _kept(quantities.LINKS_USED_PCT, measures.links_used_pct)
+LINKS_BUSY_PCT = _kept(
     quantities.LINKS_BUSY_PCT,
     measures.share_of_links_pct(lambda port: port.utilisation_pct > quantities.BUSY_LINK_PCT),
 )
-LINKS_UNUSED_PCT = Metric(
+LINKS_UNUSED_PCT = _kept(
     quantities.LINKS_UNUSED_PCT,
     measures.share_of_links_pct(lambda port: port.utilisation_pct < quantities.UNUSED_LINK_PCT),
 )
@@ -298,25 +303,25 @@ CPU_SLOPE = Metric(
     Quantity("cpu_slope", "% of CPU per subflow", "how CPU use grows with subflows"),
     over=slope(measures.recorded(quantities.CPU_BUSY_PCT.name)),
 )  # fmt: skip
-QUEUE_PKTS_MAX = Metric(quantities.QUEUE_PKTS_MAX, measures.longest_queue_pkts)
-BOTTLENECK_PKTS = Metric(
+QUEUE_PKTS_MAX = _kept(quantities.QUEUE_PKTS_MAX, measures.longest_queue_pkts)
+BOTTLENECK_PKTS = _kept(
     Quantity("bottleneck_pkts", "packets", "the median queue of the busiest port"),
     measures.bottleneck_queue_pkts(50),
 )
-BUFFER_PCT = Metric(
+BUFFER_PCT = _kept(
     Quantity("buffer_pct", "% of the buffer", "the busiest port's queue length, 99th percentile over time"),
     measures.buffer_needed_pct,
 )  # fmt: skip
-QUEUE_GROWTH = Metric(
+QUEUE_GROWTH = _kept(
     Quantity("queue_growth", "x", "packets queued late in the run over those early in it"),
     measures.queue_growth,
 )
-QUEUE_VARIATION_PCT = Metric(
+QUEUE_VARIATION_PCT = _kept(
     Quantity("queue_variation_pct", "% of mean", "the deviation of queue lengths"),
     measures.queue_variation_pct,
 )
-ONE_WAY_S_MAX = Metric(quantities.ONE_WAY_S_MAX, measures.longest_one_way_s)
-RTT_VARIATION_PCT = Metric(
+ONE_WAY_S_MAX = _kept(quantities.ONE_WAY_S_MAX, measures.longest_one_way_s)
+RTT_VARIATION_PCT = _kept(
     Quantity("rtt_variation_pct", "% of mean", "the deviation of round-trip times"),
     measures.rtt_variation_pct,
 )

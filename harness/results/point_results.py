@@ -67,7 +67,11 @@ class PointResult:
     lost: tuple[str, ...] = ()
     """Samples that are in run.json but have no file any more; everything else can be used."""
     digest: str = ""
-    """The SHA-256 of its run.json, which has those of all its tables."""
+    """The SHA-256 of its run.json, which has those of all its tables; readings do not count."""
+    readings: dict[str, float | None] = field(default_factory=dict, compare=False)
+    """What was read off its rows and samples for published statements (measures.kept)."""
+    stored_readings: int = field(default=0, compare=False)
+    """How many of them run.json has."""
     baseline_mbps: float | None = None
     as_intended: bool = False
     """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""

@@ -35,11 +35,10 @@ MAX_BYTES = 1 << 26
 ANOTHER_REVISION = "it was written by another revision of refabric, or edited"
 
 
-def read_run(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Read a run.json or origin.json of this version; return it with its text. Raises UnreadableError."""
+def read_run(path: Path) -> dict[str, Any]:
+    """Read a run.json or origin.json of this version. Raises UnreadableError."""
     try:
-        text = files.read_bytes(path, MAX_BYTES)
-        data = stored_json.loads(text)
+        data = stored_json.loads(files.read_bytes(path, MAX_BYTES))
     except OSError as error:
         raise UnreadableError.of(path, error) from error
     except ValueError as error:
@@ -51,7 +50,7 @@ def read_run(path: Path) -> tuple[dict[str, Any], bytes]:
             path,
             f"its format is number {data.get('schema')}, this refabric reads {SCHEMA}",
         )
-    return data, text
+    return data
 
 
 @dataclass(frozen=True)

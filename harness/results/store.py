@@ -90,14 +90,13 @@ def load_point(folder: Path) -> PointResult:
     Raises UnreadableError that names the file at fault.
     """
     path = folder / RUN
-    data, text = read_run(path)
-    digest = hashlib.sha256(text)
+    data = read_run(path)
     if "provenance" not in data:
-        of_machine, text = read_run(folder / PROVENANCE)
-        digest.update(text)
-        data |= of_machine
+        data |= read_run(folder / PROVENANCE)
+    counted = {name: value for name, value in data.items() if name != "readings"}
+    digest = hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
     try:
-        point = _point(folder, data, digest.hexdigest())
+        point = _point(folder, data, digest)
     except KeyError as error:
         raise UnreadableError(path, f"{ANOTHER_REVISION} ({error} is missing)") from error
     except (TypeError, ValueError, AttributeError, OverflowError, RefabricError) as error:
@@ -129,6 +128,7 @@ def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:
         raise ValueError("tables has an impossible name")
     lost = tuple(name for name in samples if _is_lost(sample_path(folder, name)))
     cost = records.mapping(data.get("cost", {}), "cost")
+    readings = records.mapping(data["readings"], "readings")
     metrics = {**records.mapping(data["metrics"], "metrics"), **cost}
     provenance = dict(records.mapping(data["provenance"], "provenance"))
     for name in _LISTS:
@@ -154,6 +154,8 @@ def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:
         samples={name: content for name, content in samples.items() if name not in lost},
         lost=lost,
         digest=digest,
+        readings={name: None if of is None else _number(of, name) for name, of in readings.items()},
+        stored_readings=len(readings),
     )
 
 
@@ -342,10 +344,10 @@ class Store:
     def note_attempt(self, point: PointResult, attempt: Attempt) -> PointResult:
         """Add an attempt that does not count to a stored point. Raises StoreError."""
         path = point.path / RUN
-        data, _ = read_run(path)
+        data = read_run(path)
         if "provenance" not in data:
             path = point.path / PROVENANCE
-            data, _ = read_run(path)
+            data = read_run(path)
         data["attempts"] = [each.to_json() for each in (*point.attempts, attempt)]
         files.replace_file(path, _json_bytes(data), self.tag, beside=self.directory)
         return load_point(point.path)
@@ -415,6 +417,20 @@ class PointWriter:
         return load_point(self.target)
 
 
+def store_readings(points: Iterable[PointResult]) -> list[str]:
+    """Add to run.json what was read off points' tables since they were stored; return the points' names.
+
+    A point without all its samples keeps none: they may come back. Raises StoreError.
+    """
+    new = [point for point in points if len(point.readings) > point.stored_readings and not point.lost]
+    for point in new:
+        path = point.path / RUN
+        readings = {name: point.readings[name] for name in sorted(point.readings)}
+        text = _json_bytes({**read_run(path), "readings": readings})
+        files.replace_file(path, text, beside=point.path.parent)
+    return [point.name for point in new]
+
+
 def _is_below(name: str) -> bool:
     """Whether a path leads to a place below the folder that it is relative to."""
     parts = name.split("/")
@@ -442,6 +458,7 @@ def _run(spec: RunSpec, result: RunResult, hosts: int, stored: Mapping[str, Cont
         "cautions": [caution.to_json() for caution in result.cautions],
         "hosts": hosts,
         "metrics": {**result.metrics, **of_rows},
+        "readings": {},
         "tables": {file: dataclasses.asdict(content) for file, content in stored.items()},
     }
 

@@ -50,7 +50,7 @@ def stored(
 def with_flows(point: PointResult, flows: Sequence[FlowRow]) -> PointResult:
     """Return the point with other flows, and their metrics."""
     metrics = {**point.metrics, **row_metrics(point.spec, flows, point.ports)}
-    return dataclasses.replace(point, flows=tuple(flows), metrics=metrics)
+    return dataclasses.replace(point, flows=tuple(flows), metrics=metrics, readings={})
 
 
 def judged(points: Sequence[PointResult]) -> list[PointResult]:

@@ -73,7 +73,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
     found: Counter[Path] = Counter()
     read_run, read_rows = run_json.read_run, tables.read_rows
 
-    def counted_run(path: Path) -> tuple[dict[str, Any], bytes]:
+    def counted_run(path: Path) -> dict[str, Any]:
         found[path] += 1
         return read_run(path)
 

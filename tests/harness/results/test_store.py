@@ -16,9 +16,11 @@ import pytest
 
 from common import files
 from common.errors import StoreError, UsageError
+from harness.metrics.measures import kept
 from harness.results import tables
+from harness.results.point_results import PointResult
 from harness.results.row_metrics import row_metrics
-from harness.results.store import Store, finite, load, load_point, point_name, scan
+from harness.results.store import Store, finite, load, load_point, point_name, scan, store_readings
 from model.reasons import COMPLETION, LATE, RTT, Fault, Reason
 from model.result import Status
 from model.spec import TopologySpec, WorkloadSpec
@@ -202,3 +204,22 @@ def test_reasons_come_back_as_records(store: Store) -> None:
     assert (doubted.reasons, doubted.cautions) == ((), (late,))
     entries = {entry.name: entry.machine_attempts for entry in scan(store.directory).points}
     assert entries == {suspect.name: 1, doubted.name: 0}
+
+
+def test_what_was_read_off_rows_is_kept_with_the_point(store: Store) -> None:
+    read: list[str] = []
+
+    def total(point: PointResult) -> float:
+        read.append(point.name)
+        return sum(flow.goodput_mbps for flow in point.flows)
+
+    total_mbps = kept("total_mbps", total)
+    point = load_point(put(store, spec_of(), result_of([1.0, 2.0])).path)
+    assert total_mbps(point) == total_mbps(point) == 3.0
+    assert store_readings([point]) == [point.name] == read
+    again = load_point(point.path)
+    assert total_mbps(again) == 3.0 and len(read) == 1
+    assert store_readings([again]) == []
+    assert again == point, "its digest and its metrics are those of before"
+    stripped = dataclasses.replace(again, lost=("goodput",), readings={"total_mbps": 3.0, "other": None})
+    assert store_readings([stripped]) == [], "samples may come back"
