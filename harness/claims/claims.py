@@ -8,7 +8,7 @@ shown with its size. It counts only if the statement is about a sign, which does
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -21,7 +21,6 @@ from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.labels import named, queue_label, workload_label
 from harness.metrics.measures import Estimate
-from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.results.point_results import PointResult
 from model.congestion import COUPLED_DEFAULT
@@ -49,9 +48,6 @@ INCOMPARABLE = "not comparable"
 """Differs, but the paper says too little about its network for a conclusion."""
 MIN_SEEDS = {"simulated": 6, "emulated": 3}
 """A number must have at least this many seeds to settle a sentence."""
-
-MeasureOf = Callable[[Metric, Sequence[PointResult], Published], Estimate | None]
-"""Reads a metric off a figure's points for a statement."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +78,7 @@ class Verdict:
         return self.published.metric.unit
 
 
-def verdicts(
-    figure: Figure, points: Sequence[PointResult], measure: MeasureOf = Metric.measure
-) -> list[Verdict]:
+def verdicts(figure: Figure, points: Sequence[PointResult]) -> list[Verdict]:
     """Return a verdict on every published statement of `figure` from its own points.
 
     Statements about an engine that did not run are left out if another engine ran. A statement is about one
@@ -95,15 +89,13 @@ def verdicts(
     own = OwnSettings([figure])
     ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
     rows = (row for row in figure.published if not row.engine or row.engine in ran)
-    return [verdict_of(row, points, own, measure) for row in rows]
+    return [verdict_of(row, points, own) for row in rows]
 
 
-def verdict_of(
-    row: Published, points: Sequence[PointResult], own: OwnSettings, measure: MeasureOf = Metric.measure
-) -> Verdict:
+def verdict_of(row: Published, points: Sequence[PointResult], own: OwnSettings) -> Verdict:
     """Return the verdict on one statement from the points of its figure, whose settings are `own`."""
     usable = _usable(points)
-    verdict = _best(row, [p for p in usable if not own.unlike(row, p.spec)], measure)
+    verdict = _best(row, [p for p in usable if not own.unlike(row, p.spec)])
     if verdict.word != NOT_MEASURED or verdict.measured is not None:
         return verdict
     about = (p.spec for p in usable if _is_about(row, p.spec) and p.spec.transport.subflows == row.subflows)
@@ -124,7 +116,7 @@ def beside(points: Sequence[PointResult], ours: Sequence[PointResult]) -> list[P
     return [judged for judged in points if _key(judged.spec) in settings]
 
 
-def _best(row: Published, points: Sequence[PointResult], measure: MeasureOf) -> Verdict:
+def _best(row: Published, points: Sequence[PointResult]) -> Verdict:
     """The verdict of the best setting.
 
     A setting keeps its other networks and workloads, because some statements compare them.
@@ -135,7 +127,7 @@ def _best(row: Published, points: Sequence[PointResult], measure: MeasureOf) -> 
     able = [group for group in settings.values() if any(_is_about(row, p.spec) for p in group)]
     if not able:
         return Verdict(row, None, NOT_MEASURED, _missing(row, points))
-    candidates = [(_verdict(row, group, measure), group) for group in able]
+    candidates = [(_verdict(row, group), group) for group in able]
     return max(candidates, key=lambda pair: _weight(*pair))[0]
 
 
@@ -147,19 +139,19 @@ def _weight(verdict: Verdict, group: Sequence[PointResult]) -> tuple[object, ...
     return rank, seeds, len(group), first.seconds, papers_own, _key(first)
 
 
-def _verdict(row: Published, group: Sequence[PointResult], measure: MeasureOf) -> Verdict:
+def _verdict(row: Published, group: Sequence[PointResult]) -> Verdict:
     """The verdict of one setting's points."""
     spec = group[0].spec
     setting = f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {spec.seconds:g} s"
     metric = row.metric
     if row.on_cpu_bound:
-        measured = measure(metric, group, row)
+        measured = metric.measure(group, row)
         if measured is not None and not measured.suspect:
             why = "the machine was not saturated, as this statement requires; give a higher --rate"
             return Verdict(row, measured, NOT_MEASURED, why, setting)
     else:
-        measured = measure(metric, [p for p in group if p.status is Status.OK], row)
-        if measured is None and (dubious := measure(metric, group, row)) is not None:
+        measured = metric.measure([p for p in group if p.status is Status.OK], row)
+        if measured is None and (dubious := metric.measure(group, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
         return Verdict(row, None, NOT_MEASURED, _unseen(row, group), setting)
@@ -345,7 +337,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
     return list(first.values())
 
 
-def claims(figure: Figure, points: Sequence[PointResult], measure: MeasureOf = Metric.measure) -> list[Claim]:
+def claims(figure: Figure, points: Sequence[PointResult]) -> list[Claim]:
     """Return every statement of a figure with simulated and emulated variants; none of another figure."""
     if not figure.has_variants:
         return []
@@ -357,20 +349,20 @@ def claims(figure: Figure, points: Sequence[PointResult], measure: MeasureOf = M
         Claim(
             figure,
             row,
-            None if row.engine in LINUX_HOSTS else _side(row, simulated, own, measure),
-            _side(row, emulated, own, measure) if has_real and row.engine not in SIMULATED_HOSTS else None,
+            None if row.engine in LINUX_HOSTS else _side(row, simulated, own),
+            _side(row, emulated, own) if has_real and row.engine not in SIMULATED_HOSTS else None,
         )
         for row in figure.published
     ]
 
 
-def _side(row: Published, points: Sequence[PointResult], own: OwnSettings, measure: MeasureOf) -> Verdict:
+def _side(row: Published, points: Sequence[PointResult], own: OwnSettings) -> Verdict:
     """The verdict on the statement's own network; if there is none, on the largest other one of its kind."""
-    verdict = verdict_of(row, points, own, measure)
+    verdict = verdict_of(row, points, own)
     if verdict.word != NOT_MEASURED:
         return verdict
     for size in _other_sizes(row, points):
-        there = verdict_of(dataclasses.replace(row, k=size), points, own, measure)
+        there = verdict_of(dataclasses.replace(row, k=size), points, own)
         if there.measured is None:
             verdict = verdict if verdict.overrides else dataclasses.replace(there, published=row)
             continue
