@@ -14,7 +14,7 @@ from model.congestion import described
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
-from model.words import unusual
+from model.words import unusual, varied, words_at
 from topos import TOPOLOGIES, size_words
 from workloads import matrices
 
@@ -148,12 +148,14 @@ def routing(specs: Iterable[RunSpec]) -> str:
     return ", ".join(filter(None, (policies, *(led if len(led) == 1 else ()))))
 
 
-def label(spec: RunSpec) -> str:
-    """Return the name of a point: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and the tuning of its hosts."""
+def label(spec: RunSpec, axes: Sequence[str] = ()) -> str:
+    """Return the name of a point: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, the tuning of its hosts, and the
+    fields `axes` of its spec, by path."""
+    at = "".join(f", {words_at(spec, path)}" for path in axes)
     if is_baseline(spec):
-        return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
+        return f"{named(spec.topology)} baseline, one uncongested TCP flow{at}{_engine(spec)}"
     what = f"{named(spec.topology)} {workload_label(spec)}, {_sender(spec)}, seed {spec.seed}"
-    return what + tuned(spec) + _engine(spec)
+    return what + at + tuned(spec) + _engine(spec)
 
 
 def point_label(spec: RunSpec) -> str:
@@ -196,6 +198,8 @@ class CommonLabels:
     seed: str = ""
     tuned: str = ""
     engine: str = ""
+    axes: tuple[str, ...] = ()
+    """Paths of the fields of the spec in which the points differ, beside those that their names have."""
 
     @property
     def words(self) -> str:
@@ -216,6 +220,7 @@ def shared(specs: Sequence[RunSpec]) -> CommonLabels:
         one(f"seed {spec.seed}" for spec in measured),
         one(tuned(spec) for spec in measured),
         one(_engine(spec) for spec in specs),
+        varied(measured),
     )
 
 
@@ -224,11 +229,13 @@ def beside(spec: RunSpec, alike: CommonLabels) -> str:
     engine = "" if alike.engine else _engine(spec)
     if is_baseline(spec):
         on_its_own = not alike.setting.startswith(f"{named(spec.topology)} ")
-        return f"{f'{named(spec.topology)} ' if on_its_own else ''}baseline, one flow alone{engine}"
+        axes = "".join(f", {words_at(spec, path)}" for path in alike.axes)
+        return f"{f'{named(spec.topology)} ' if on_its_own else ''}baseline, one flow alone{axes}{engine}"
     parts = (
         "" if alike.setting else _setting(spec),
         _sender(spec),
         "" if alike.seed else f"seed {spec.seed}",
+        *(() if arms.words_of(spec) else (words_at(spec, path) for path in alike.axes)),
     )
     return ", ".join(filter(None, parts)) + ("" if alike.tuned else tuned(spec)) + engine
 

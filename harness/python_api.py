@@ -7,6 +7,7 @@ import functools
 import html
 import importlib
 import io
+import itertools
 import json
 import os
 import sys
@@ -20,9 +21,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+import topos
 from common import processes
 from common.errors import UsageError
 from engines.emulation.sandbox import client
+from engines.registry import SIMULATOR
 from harness import load as loading
 from harness.baseline import is_baseline
 from harness.catalogue import Catalogue, additions, extended
@@ -432,6 +435,31 @@ def run_points(
     broken = [str(error) for error in found.broken]
     folder = asked.results / asked.experiment.folder
     return _results(asked.experiment, folder, outcome.points, found.figures, broken)
+
+
+ANY_NETWORK = "cs244-one-to-one"
+"""The experiment that takes any network."""
+SIZE = 4
+"""The size of a network of `grid` that names none."""
+
+
+def run_grid(
+    catalogue: Catalogue, network: str, results: Folder, quiet: bool, options: Mapping[str, Any]
+) -> Results:
+    """Run the product of the options' values on a network, as `run_points` does. Raises RefabricError."""
+    values = {"engine": SIMULATOR, **options}
+    family = topos.TOPOLOGIES.get(topos.ALIASES.get(network, network))
+    networks: list[str] = [network]
+    if family is not None and not family.written:
+        sizes = {p.name: values.pop(p.name) for p in family.parameters if p.name in values}
+        sizes = {family.size.name: SIZE, **sizes}
+        each = [[f"{name}={size}" for size in _several(value)] for name, value in sizes.items()]
+        networks = [",".join([family.alias, *chosen]) for chosen in itertools.product(*each)]
+    return run_points(catalogue, ANY_NETWORK, results, quiet, {**values, "topology": networks})
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple | range) else [value]
 
 
 def load_results(

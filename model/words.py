@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import topos
@@ -90,6 +90,48 @@ _ORDER = (
 )  # fmt: skip
 """The order of the words. Fields that are not listed come last."""
 _SHOWN = (*_ORDER, *(path for path in WORDS if path not in _ORDER))
+
+
+_PLAIN: Mapping[str, Words] = {
+    "link.rate_mbps": "{:g} Mb/s".format,
+    "link.queue_pkts": lambda pkts: f"{pkts}-packet queues" if pkts else "unbounded queues",
+    "warmup_s": "{:g} s warm-up".format,
+    "seconds": "{:g} s".format,
+}
+_NAMED = frozenset({
+    "topology", "workload", "engine", "seed", "sampling", "routing", "scheduler", "link.nic_queue_pkts",
+    "link.trace", "transport.subflows", "transport.cc", "transport.algorithm", "transport.join_after_ms",
+    "transport.join_after_bytes", "transport.sysctls",
+})  # fmt: skip
+"""What names of points have anyway (harness/labels.py), and what follows from another field."""
+
+
+def varied(specs: Sequence[RunSpec]) -> tuple[str, ...]:
+    """Return the paths of the fields in which specs differ, without those that the names of points have
+    anyway. A field of a part that is set as a whole (`noise`) is a path of its own."""
+    differing = []
+    for part in dataclasses.fields(RunSpec):
+        values = [getattr(spec, part.name) for spec in specs]
+        if part.name in _NAMED or all(value == values[0] for value in values):
+            continue
+        if (part.name in WORDS and part.name != "stack") or not dataclasses.is_dataclass(values[0]):
+            differing.append(part.name)
+            continue
+        for inner in dataclasses.fields(values[0]):
+            first = getattr(values[0], inner.name)
+            if any(getattr(value, inner.name) != first for value in values):
+                differing.append(f"{part.name}.{inner.name}")
+    return tuple(path for path in differing if path not in _NAMED)
+
+
+def words_at(spec: RunSpec, path: str) -> str:
+    """Describe the value of one field, whether it is usual or not: `50-packet queues`, `min_rto_ms=10`."""
+    value = operator.attrgetter(path)(spec)
+    if path in _PLAIN:
+        return _PLAIN[path](value)
+    if path in WORDS and (value or isinstance(value, float)):
+        return WORDS[path](value)
+    return f"{path.rpartition('.')[2]}={typed(value)}"
 
 
 def _usual(path: str, simulated: bool) -> Any:

@@ -65,6 +65,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "experiments",
+    "grid",
     "load",
     "run",
 ]
@@ -78,9 +79,10 @@ def run(
         refabric.run("cs244-one-to-one", k=4, engine="simulator", subflows=[1, 8], seeds=3)
 
     `options` are those of `refabric run`, with underscores: `random_drop=10` is `--random-drop 10`. A list
-    stands for a comma-separated value (`k=[4, 8]`) or a repeated option (`event=["2:p0a0-c0"]`), a mapping
-    for NAME=VALUE (`stack={"acks": "at_once"}`), True for a flag (`qmon=True`). Points are stored below
-    `results`; the same call continues an interrupted run. Progress goes to stderr, unless `quiet`.
+    stands for a comma-separated value (`k=[4, 8]`, `queue=[20, 50]`) or a repeated option
+    (`event=["2:p0a0-c0"]`), a mapping for NAME=VALUE (`stack={"min_rto_ms": [10, 200]}`), True for a flag
+    (`qmon=True`). Points are stored below `results`; the same call continues an interrupted run. Progress
+    goes to stderr, unless `quiet`.
 
     A name that ends in `.py` is a file of the caller, which is run (docs/guide/own.md).
 
@@ -91,6 +93,23 @@ def run(
     from harness import python_api  # noqa: PLC0415
 
     return python_api.run_points(CATALOGUE, experiment, results, quiet, options)
+
+
+def grid(
+    network: str, *, results: str | os.PathLike[str] = "results", quiet: bool = False, **options: Any
+) -> Results:
+    """Run every combination of the options' values on a network; return its points.
+
+        refabric.grid("star", n=8, queue=[20, 50], delay=[0, 100], subflows=[1, 2])
+
+    `network` is a kind of topology, whose parameters are options too (the size is 4 unless it is given), or
+    what `--topology` takes, such as `ls,4` and `file:net.json`. The points are those of the experiment
+    `cs244-one-to-one`, in the simulator unless `engine` names others. All else is as for `run`.
+    """
+    from experiments.registry import CATALOGUE  # noqa: PLC0415
+    from harness import python_api  # noqa: PLC0415
+
+    return python_api.run_grid(CATALOGUE, network, results, quiet, options)
 
 
 def load(

@@ -74,6 +74,8 @@ def shell(
 ) -> int:
     """Open Mininet's prompt on a running network: refabric shell ft,4."""
     chosen = UserOptions.parsed(**options)
+    for name, _ in chosen.axes:
+        raise UsageError(f"--{name}: a prompt has one network; give one value")
     topos.build(*topos.parse(topology))
     dataplane = chosen.settings.get("dataplane", FABRIC)
     if engine == engines.LINUX:

@@ -49,7 +49,7 @@ VALUES: Mapping[str, Callable[[], Collection[str]]] = {
     "workload": lambda: (*parsers.sweep_workloads(), "all"),
 }  # fmt: skip
 """What an option's value may be, by the option's name."""
-LISTS = frozenset({"cc", "engine", "workload"})
+LISTS = frozenset({"cc", "engine", "workload", *(option.name for option in OPTIONS if option.listed)})
 """Options that take several values, with commas between them."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -113,12 +113,12 @@ def typed(option: Option) -> Callable[[Command], Command]:
     """Return the decorator that adds an option whose value arrives parsed."""
 
     def parsed(_context: click.Context, _parameter: click.Parameter, text: Any) -> Any:
-        return option.default if text is None or text == () else option.parse(option.flag, text)
+        return option.default if text is None or text == () else option.read(text)
 
     return click.option(
         option.flag,
         option.name,
-        metavar=option.metavar,
+        metavar=f"{option.metavar},..." if option.listed else option.metavar,
         multiple=option.multiple,
         callback=parsed,
         help=option.help,
@@ -260,7 +260,7 @@ def _arguments(command: click.Command, name: str, value: Any) -> Iterator[str]:
 def _texts(flag: str, value: Any) -> list[str]:
     """Return a value as texts of a command line. Raises UsageError for a type that no option takes."""
     if isinstance(value, Mapping):
-        return [f"{name}={_argument_text(flag, inner)}" for name, inner in value.items()]
+        return [f"{name}={','.join(_texts(flag, inner))}" for name, inner in value.items()]
     if isinstance(value, str) or not isinstance(value, Iterable):
         return [_argument_text(flag, value)]
     return [_argument_text(flag, inner) for inner in value]

@@ -18,6 +18,7 @@ from common.errors import RefabricError
 from engines.engine import Engine
 from engines.provenance import free_memory_mb
 from engines.registry import MININET
+from harness import labels
 from harness.claims import claims
 from harness.claims.claims import Verdict, once
 from harness.claims.own_settings import OwnSettings
@@ -299,6 +300,7 @@ def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: An
     made = session.checked_plan(chosen, asked, stored=stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     to_run = {job.name for job in jobs.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
+    axes = labels.shared([job.spec for job in made.jobs]).axes
     for index, job in enumerate(made.jobs, 1):
         todo = "to run" if job.name in pending else "to retry" if job.name in to_run else "finished"
         if as_json:
@@ -316,7 +318,7 @@ def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: An
         else:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
             head = f"{index:3} {todo:8} {duration(job.expected_s):>11} {rate:>9} "
-            click.echo(fitted(head + label(job.spec), len(head)))
+            click.echo(fitted(head + label(job.spec, axes), len(head)))
     left = [job for job in made.jobs if job.name in to_run]
     advice = machine_advice(made.jobs, to_run)
     if as_json:

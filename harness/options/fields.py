@@ -68,7 +68,8 @@ class Hosts(enum.Enum):
 class Option:
     """An option of a sweep: its name (`random_drop` is --random-drop), metavariable, help text and parser.
 
-    The texts of a `multiple` option are parsed together.
+    The texts of a `multiple` option are parsed together. Commas separate values of a `listed` option; several
+    are an axis of the sweep.
     """
 
     name: str
@@ -77,6 +78,17 @@ class Option:
     parse: Parser
     multiple: bool = False
     default: Any = None
+    listed: bool = False
+
+    def read(self, given: Any) -> Any:
+        """Return the value of a text or of a value of its type; of several, a tuple. Raises UsageError."""
+        if not self.listed:
+            return self.parse(self.flag, given)
+        parts = given.split(",") if isinstance(given, str) else given
+        if isinstance(parts, list | tuple) and len(parts) > 1:
+            each = (part.strip() if isinstance(part, str) else part for part in parts)
+            return tuple(dict.fromkeys(self.parse(self.flag, part) for part in each))
+        return self.parse(self.flag, parts[0] if isinstance(parts, list | tuple) and parts else given)
 
     @property
     def flag(self) -> str:
@@ -175,13 +187,16 @@ _SWITCH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "fa
 
 
 def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
-    """Parse each of `texts`, `name=value` of a StackSpec. Raises UsageError."""
+    """Parse each of `texts`, `name=value` of a StackSpec; several values, with commas between them, are a
+    tuple. Raises UsageError."""
     given: dict[str, object] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if name not in STACK_FIELDS or not equals or not value:
             raise UsageError(f"{option} {text}: write NAME=VALUE; names are: {', '.join(STACK_FIELDS)}")
-        if given.setdefault(name, _stack_value(text, name, value)) != _stack_value(text, name, value):
+        values = tuple(dict.fromkeys(_stack_value(text, name, part.strip()) for part in value.split(",")))
+        chosen = values if len(values) > 1 else values[0]
+        if given.setdefault(name, chosen) != chosen:
             raise UsageError(f"{option} {text}: {name} is given already; give it once")
     return given
 
@@ -219,7 +234,7 @@ def usual_stack() -> str:
     return ", ".join(f"{name}={typed(getattr(StackSpec(), name))}" for name in STACK_FIELDS)
 
 
-SPEC_FIELDS: tuple[SpecField, ...] = (
+_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "dataplane", "NAME",
         f"Carry packets between real hosts by this data plane: {_names(DATAPLANES)}. "
@@ -405,7 +420,12 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
-"""Options that give all points of a sweep one value of a field."""
+SPEC_FIELDS = tuple(
+    field if field.multiple or field.name == "controller" else dataclasses.replace(field, listed=True)
+    for field in _FIELDS
+)
+"""Options of fields of the spec. Each takes several values, except those that are given several times, and a
+controller, whose command may have commas."""
 
 K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
 SUBFLOWS = Option(
@@ -441,11 +461,12 @@ GRID_OPTIONS: tuple[Option, ...] = (
         "rate", "MBPS|auto",
         "Set the link rate in Mb/s; auto means the highest rate that this machine carries, or 100 Mb/s in "
         "the simulator. [default: auto or the figure's]",
-        parsers.rate,
+        parsers.rate, listed=True,
     ),
-    Option("seconds", "S", "Measure each point for S seconds.", parsers.limited("seconds")),
+    Option("seconds", "S", "Measure each point for S seconds.", parsers.of_field("seconds"), listed=True),
     Option(
-        "warmup", "S", "Run traffic for S seconds before measuring.", parsers.limited("warmup_s"),
+        "warmup", "S", "Run traffic for S seconds before measuring.", parsers.of_field("warmup_s"),
+        listed=True,
     ),
     Option("seed", "N", "Start with seed N. [default: 1]", parsers.limited("seed"), default=1),
     Option("seeds", "COUNT", "Run COUNT seeds, counting up from --seed.", parsers.count(MAX_SEEDS)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,20 +91,29 @@ class UserOptions:
     profile: str = DEFAULT
     qmon: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    """Options with several values: the sweep is the product of these axes. That of a field of the stack has
+    the option `stack`, and values such as `{"min_rto_ms": 10.0}`."""
 
     @classmethod
     def parsed(cls, **values: Any) -> UserOptions:
         """Return the options with these parsed values; None means that the option was not given."""
         chosen = {name: value for name, value in values.items() if value is not None}
+        several = [o.name for o in OPTIONS if o.listed and isinstance(chosen.get(o.name), tuple)]
+        axes = [(name, chosen.pop(name)) for name in several]
+        stack = chosen.pop("stack", {})
+        axes += [("stack", tuple({n: one} for one in v)) for n, v in stack.items() if isinstance(v, tuple)]
+        if fixed := {name: value for name, value in stack.items() if not isinstance(value, tuple)}:
+            chosen["stack"] = fixed
         settings = {name: chosen.pop(name) for name in BY_NAME if name in chosen}
-        return cls(**chosen, settings=settings)
+        return cls(**chosen, settings=settings, axes=tuple(axes))
 
     @classmethod
     def of(cls, **texts: Any) -> UserOptions:
         """Return the options with these texts, as on a command line. Raises UsageError."""
         known = {option.name: option for option in OPTIONS}
         values = {
-            name: known[name].parse(known[name].flag, text) if name in known else text
+            name: known[name].read(text) if name in known else text
             for name, text in texts.items()
             if text is not None
         }
@@ -111,13 +121,31 @@ class UserOptions:
 
     def names(self) -> list[str]:
         """Return the names of the options that differ from their defaults."""
-        grid = [f for f in dataclasses.fields(self) if f.name != "settings"]
-        return [f.name for f in grid if getattr(self, f.name) != f.default] + list(self.settings)
+        grid = [f for f in dataclasses.fields(self) if f.name not in ("settings", "axes")]
+        given = [f.name for f in grid if getattr(self, f.name) != f.default]
+        return list(dict.fromkeys([*given, *self.settings, *(name for name, _ in self.axes)]))
+
+    def each(self) -> list[UserOptions]:
+        """Return the options with each combination of the values of its axes, those of the last one first."""
+        found = []
+        for values in itertools.product(*(values for _, values in self.axes)):
+            settings, grid = dict(self.settings), dict[str, Any]()
+            for (name, _), value in zip(self.axes, values, strict=True):
+                if name not in BY_NAME:
+                    grid[name] = value
+                else:
+                    merged = BY_NAME[name].merges
+                    settings[name] = {**settings.get(name, {}), **value} if merged else value
+            found.append(dataclasses.replace(self, settings=settings, axes=(), **grid))
+        return found
 
     def without(self, hosts: Hosts) -> UserOptions:
         """Return the options without those that apply to these hosts only."""
-        kept = {name: value for name, value in self.settings.items() if BY_NAME[name].hosts is not hosts}
-        return dataclasses.replace(self, settings=kept)
+        away = {name for name, option in BY_NAME.items() if option.hosts is hosts}
+        kept = {name: value for name, value in self.settings.items() if name not in away}
+        return dataclasses.replace(
+            self, settings=kept, axes=tuple(axis for axis in self.axes if axis[0] not in away)
+        )
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ class Plan:
                 idle.setdefault(why, []).append(each.figure.name)
             rated = [spec for spec in each.specs if each.rate_of(spec.topology).rate_mbps is not None]
             capped += each.options.window.capped(rated)
-        return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
+        lines = [f"{', '.join(dict.fromkeys(names))}: {why}" for why, names in idle.items()]
+        return [*lines, *self.notes, *dict.fromkeys(capped)]
 
 
 def jobs_of(

@@ -209,7 +209,7 @@ def _plan(
     for figure in experiment.figures:
         for own, defaults in figure.variants(chosen):
             coupled_cc, _ = machines.coupled_cc(own.engine or ())
-            resolved.append((figure, resolve(own, defaults, coupled_cc)))
+            resolved += [(figure, resolve(each, defaults, coupled_cc)) for each in own.each()]
     rates = _begun_rates(resolved, stored)
 
     def rate_on(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,13 +44,6 @@ def test_the_field_reaches_spec_result_label_report_and_comparison(tree: Path) -
     assert "--processing 50" in page, "the command that repeats the run"
     assert "50 us of processing" in page, "the label of the points"
     assert "processing_us" in refabric(tree, "compare", f"plain/{STUDY}", f"slow/{STUDY}")
-
-
-def test_points_without_the_field_keep_their_names(tree: Path) -> None:
-    plan = ("plan", STUDY, *POINT, "--json")
-    argv = [str(Path(sys.executable).with_name("refabric")), *plan]
-    here = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, cwd=tree)
-    assert points(refabric(tree, *plan)) == points(here.stdout) != []
 
 
 def test_a_value_that_is_out_of_range_is_refused(tree: Path) -> None:

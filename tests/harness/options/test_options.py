@@ -260,7 +260,7 @@ class TestScript:
 
 def test_every_field_of_given_has_an_option_and_every_option_a_place() -> None:
     fields = {field.name for field in dataclasses.fields(UserOptions)}
-    assert fields - {"settings", "qmon"} == {option.name for option in GRID_OPTIONS}
+    assert fields - {"settings", "axes", "qmon"} == {option.name for option in GRID_OPTIONS}
     assert not fields & BY_NAME.keys()
 
 

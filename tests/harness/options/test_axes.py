@@ -1,0 +1,61 @@
+"""Options with several values: a sweep is the product of its axes, on command lines and in Python."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from common.errors import UsageError
+from experiments.registry import EXPERIMENTS
+from harness import labels
+from harness.options.options import UserOptions
+from harness.plan import session
+from model.spec import RunSpec
+
+BASE: dict[str, Any] = {"engine": "simulator", "k": "4", "subflows": "1,2", "rate": "10"}
+
+
+def specs(**texts: Any) -> list[RunSpec]:
+    made = session.make_plan(EXPERIMENTS["cs244-one-to-one"], UserOptions.of(**{**BASE, **texts}))
+    return [job.spec for job in made.jobs if job.spec.workload.matrix != "reference"]
+
+
+def test_a_sweep_is_the_product_of_its_axes() -> None:
+    of = specs(queue="20,50", delay="0, 100", stack=("min_rto_ms=10,200", "sack=off"), rate="10,20")
+    found = [
+        (s.link.queue_pkts, s.link.delay_us, s.stack.min_rto_ms, s.link.rate_mbps, s.transport.subflows)
+        for s in of
+    ]
+    assert sorted(found) == sorted(itertools.product((20, 50), (0, 100), (10, 200), (10, 20), (1, 2)))
+    assert not any(spec.stack.sack for spec in of)
+    assert all(spec.link.nic_queue_pkts == spec.link.queue_pkts for spec in of)
+
+
+def test_one_value_or_the_same_twice_is_no_axis() -> None:
+    assert specs(queue="20,20") == specs(queue="20") == specs(queue=[20])
+    assert UserOptions.of(queue="20", stack=("min_rto_ms=10",)).axes == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({"queue": "20,"}, "--queue : give a whole number"),
+        ({"queue": "20,2000000"}, "--queue 2000000: must be at most"),
+        ({"stack": ("min_rto_ms=10,soon",)}, "min_rto_ms is a number"),
+        ({"queue": "20,50", "ecn": "30"}, "a queue of 20 packets drops before it marks any"),
+    ],
+)
+def test_each_value_of_an_axis_is_checked(texts: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        specs(**texts)
+
+
+def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> None:
+    of = specs(queue="20,50", stack=("min_rto_ms=10,200",), delay="100")
+    alike = labels.shared(of)
+    assert set(alike.axes) == {"link.queue_pkts", "stack.min_rto_ms"}
+    assert len({labels.beside(spec, alike) for spec in of}) == len(of)
+    assert len({labels.label(spec, alike.axes) for spec in of}) == len(of)
+    assert labels.shared(specs()).axes == ()
