@@ -104,8 +104,8 @@ def compare(spec: RunSpec, threads: list[int], runs: int) -> list[dict[str, Any]
 def main(sizes: str, parts: int, threads: str, runs: int, as_json: bool, **point: Any) -> None:
     """Measure the simulator with a divided network and print the results."""
     for k in sizes.split(","):
-        spec = dataclasses.replace(spec_of(int(k), stack="linux", **point), parts=parts)
         try:
+            spec = dataclasses.replace(spec_of(int(k), stack="linux", **point), parts=parts)
             found = compare(spec, [int(count) for count in threads.split(",")], runs)
         except RefabricError as error:
             click.echo(f"parts: {error}", err=True)

@@ -87,6 +87,8 @@ MAX_SEGMENTS = 10**9
 MAX_QUEUE_PKTS = 1_000_000
 MIN_QUEUE_BYTES, MAX_QUEUE_BYTES = 1514, 1 << 40
 MAX_FRAME_BYTES = 9000
+MAX_BITS = 1000
+"""Whole numbers of more bits are no floats."""
 MAX_RTO_MS = 120_000.0
 """The longest timeout (Linux: include/net/tcp.h, TCP_RTO_MAX)."""
 MAX_STALL_MS = 500.0
@@ -118,7 +120,7 @@ class Limits:
             return "must be a whole number"
         if self.zero and value == 0:
             return ""
-        if not math.isfinite(value) or value < self.least:
+        if (isinstance(value, float) and not math.isfinite(value)) or value < self.least:
             least = f"{'0 or ' if self.zero else ''}at least {exact_digits(self.least)}"
             return f"must be {least} {self.unit}".rstrip()
         if value > self.most:
@@ -164,6 +166,8 @@ def value_words(value: Any) -> str:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number:
         return repr(value)
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return f"about 2^{value.bit_length()}"
     return exact_digits(value) if abs(value) < 1e15 else f"{value:g}"
 
 

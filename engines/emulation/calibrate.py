@@ -23,7 +23,7 @@ from typing import Any
 
 import topos
 from common import files, stored_json
-from common.errors import HostUnfitError, RunError, StoreError
+from common.errors import HostUnfitError, RunError, StoreError, UsageError
 from common.privileges import check_private
 from engines.emulation.engine import MininetEngine
 from engines.emulation.noise import measure
@@ -339,7 +339,7 @@ def entries() -> list[Calibration]:
             entry = Calibration.from_json(data)
             if key == _key(entry):
                 found.append(entry)
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, UsageError):
             continue  # Damaged or from an earlier version: calibrate again.
     return found
 

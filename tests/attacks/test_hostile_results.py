@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import json
@@ -75,13 +76,16 @@ def victim_of(results: Path) -> Path:
 
 
 def edit(point: Path, **parts: object) -> Path:
-    """Change parts of a stored spec, and the hash and the folder's name with it; return the folder."""
+    """Change parts of a stored spec, and the hash and the folder's name with it if there is such a spec;
+    return the folder."""
     run = json.loads((point / "run.json").read_text())
     run["spec"] |= parts
-    spec = RunSpec.from_json(run["spec"])
-    run["hash"] = spec.content_hash()
+    name = point.name
+    with contextlib.suppress(UsageError):
+        spec = RunSpec.from_json(run["spec"])
+        run["hash"], name = spec.content_hash(), point_name(spec)
     (point / "run.json").write_text(json.dumps(run))
-    return point.rename(point.with_name(point_name(spec)))
+    return point.rename(point.with_name(name))
 
 
 def commands_go_on(results: Path, *commands: str) -> str:
@@ -100,6 +104,10 @@ def commands_go_on(results: Path, *commands: str) -> str:
 
 def network_text(nodes: object, links: object) -> dict[str, int | str]:
     return {"name": "x", "network": json.dumps({"nodes": nodes, "links": links, "rate_mbps": 0.0})}
+
+
+def links_of(*ends: tuple[int, int]) -> list[list[int]]:
+    return [[a, b, 1, 0, 0, 0] for a, b in ends]
 
 
 HUGE: dict[str, dict[str, int | str]] = {
@@ -162,10 +170,11 @@ def test_the_largest_networks_that_are_used_still_exist() -> None:
 def test_exponentially_many_shortest_paths_are_not_listed(results: Path) -> None:
     """M7: 400 diamonds in a row have 2 ^ 400 shortest paths, which the check of a baseline walked along."""
     nodes: list[list[object]] = [["a", 0], ["b", 0], *([f"s{n}", 1] for n in range(1201))]
-    links = [[0, 2, 1, 0], [1, 1202, 1, 0]]
+    links = links_of((0, 2), (1, 1202))
     for first in range(2, 1202, 3):
-        links += [[first, first + 1, 1, 0], [first, first + 2, 1, 0]]
-        links += [[first + 1, first + 3, 1, 0], [first + 2, first + 3, 1, 0]]
+        links += links_of(
+            (first, first + 1), (first, first + 2), (first + 1, first + 3), (first + 2, first + 3)
+        )
     spec = dataclasses.replace(
         baseline_of(spec_of()), topology=TopologySpec("file", network_text(nodes, links))
     )

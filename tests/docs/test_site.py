@@ -90,7 +90,7 @@ def test_every_figure_is_in_the_gallery_and_every_picture_has_a_page() -> None:
 def test_the_reference_is_made_from_the_code() -> None:
     assert "## refabric run\n" in _pages()["reference/command-line.md"]
     for page, words in (
-        ("command-line", "`--random-drop PKTS`"), ("metrics", "| `goodput_mbps_mean` |"),
+        ("command-line", "`--random-drop PKTS,...`"), ("metrics", "| `goodput_mbps_mean` |"),
         ("exit-codes", "| `130` |"), ("python", "## Results\n"), ("results", "flows.csv"),
     ):  # fmt: skip
         assert words in _pages()[f"reference/{page}.md"]

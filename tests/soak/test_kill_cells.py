@@ -31,7 +31,7 @@ from tests.soak.kill_matrix import (
     unfinished,
     unnoticed,
 )
-from tests.support import leftovers
+from tests.support import chart_files, leftovers
 from tests.support.leftovers import Snapshot, compare
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 
@@ -99,7 +99,9 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results folder of a finished sweep."""
     results = tmp_path_factory.mktemp("soak")
     options = ("--engine", "fake", "--k", "4", "--subflows", "1,2", "--qmon", "--results", str(results))
-    assert CliRunner().invoke(main, ("run", EXPERIMENT, *options)).exit_code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        chart_files.draw_all(patch)
+        assert CliRunner().invoke(main, ("run", EXPERIMENT, *options)).exit_code == 0
     return results / EXPERIMENT
 
 
