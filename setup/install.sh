@@ -290,23 +290,37 @@ modules_are_in_place() {
     done < <(grep -o "'$root/[^']*'" "$finder" | tr -d "'")
 }
 
-build_core() {
-    # The stub, beside the core, tells mypy and editors what is in it.
-    "$venv/bin/pip" install --verbose --disable-pip-version-check --no-build-isolation --no-deps --editable "$root" || return
+core_is_current() { # fingerprint of its sources
+    # Nothing that runs needs the stub, so a user who cannot write it does without.
+    is_current core "$1" && modules_are_in_place && { [ -s "$(stub)" ] || [ ! -w "$(dirname "$(stub)")" ]; }
+}
+
+stub() { # its path, also before it exists
     local beside
     beside=$(echo "$venv"/lib/python3*/site-packages/fabric)
-    "$venv/bin/python" -m nanobind.stubgen --quiet --exclude-values --module fabric._core \
-        --output-file "$beside/_core.pyi" --marker-file "$beside/py.typed"
+    echo "$beside/_core.pyi"
+}
+
+describe_core() {
+    # The stub, beside the core, tells mypy and editors what is in it.
+    run_logged "describing the fabric core" "$venv/bin/python" -m nanobind.stubgen --quiet --exclude-values \
+        --module fabric._core --output-file "$(stub)" --marker-file "$(dirname "$(stub)")/py.typed"
 }
 
 install_core() {
     local wanted
     wanted=$(core_sources | fingerprint -)
-    is_current core "$wanted" && modules_are_in_place && return 0
+    core_is_current "$wanted" && return 0
     lock_clone
-    is_current core "$wanted" && modules_are_in_place && return 0
+    core_is_current "$wanted" && return 0
+    if is_current core "$wanted" && modules_are_in_place; then
+        describe_core
+        return 0
+    fi
     rm -f -- "$venv/.refabric-core"
-    run_logged "building the fabric core (about a minute)" build_core
+    run_logged "building the fabric core (about a minute)" "$venv/bin/pip" install --verbose --disable-pip-version-check \
+        --no-build-isolation --no-deps --editable "$root"
+    describe_core
     # Compile now, so that no process of root finds byte code to write in the clone.
     "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true
     printf '%s\n' "$wanted" >"$venv/.refabric-core"

@@ -179,6 +179,29 @@ def test_a_clone_is_locked_by_a_file_that_no_other_user_can_open(tmp_path: Path)
     assert re.fullmatch(said, done.stderr), done.stderr
 
 
+CORE = """venv={folder}; root={folder}; modules_are_in_place() {{ true; }}; core_sources() {{ echo core; }}
+lock_clone() {{ echo locked; }}; core_sources | fingerprint - >{folder}/.refabric-core; install_core"""
+STUBGEN = """#!/bin/sh
+echo "$*" >>"{log}"
+while [ $# -gt 1 ]; do [ "$1" != --output-file ] || echo stub >"$2"; shift; done
+"""
+
+
+def test_a_stub_of_the_core_that_is_missing_is_made_without_building(tmp_path: Path) -> None:
+    log, beside = tmp_path / "log", tmp_path / "lib" / "python3.99" / "site-packages" / "fabric"
+    for folder in (tmp_path / "bin", beside):
+        folder.mkdir(parents=True)
+    for name in ("pip", "python"):
+        (tmp_path / "bin" / name).write_text(STUBGEN.format(log=log))
+        (tmp_path / "bin" / name).chmod(0o755)
+    for expected in ("locked\n", ""):
+        done = in_script(CORE.format(folder=tmp_path), tmp_path / "none")
+        assert (done.returncode, done.stdout) == (0, expected), done.stderr
+    (call,) = log.read_text().splitlines()
+    assert call.startswith("-m nanobind.stubgen ") and "--module fabric._core" in call
+    assert (beside / "_core.pyi").read_text() == "stub\n"
+
+
 DEPLOY = ROOT / "deploy"
 
 
