@@ -43,6 +43,12 @@ def queue_limit_pkts(link: LinkSpec) -> int:
     return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
 
 
+def longest_queue_pkts(link: LinkSpec, topology: Topology) -> int:
+    """Return the highest limit of a switch's queue in full packets; 0 if one is unbounded."""
+    usual = queue_limit_pkts(link)
+    return usual and max([usual, *(each.queue_pkts for each in topology.links)])
+
+
 def check_events(spec: RunSpec, topology: Topology) -> None:
     """Raise UsageError for an event outside the run, or on an unknown link."""
     end_s = spec.warmup_s + spec.seconds

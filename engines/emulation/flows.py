@@ -23,7 +23,7 @@ from engines.provenance import free_memory_mb
 from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
-from model.links import queue_limit_pkts
+from model.links import longest_queue_pkts, queue_limit_pkts
 from model.network_plan import MAX_PACKETS, by_rank
 from model.result import RunResult
 from model.schedulers import opens_subflows
@@ -161,7 +161,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
         + 2 * len(topology.links) * _PORT
         + (_IPERF3_FLOW * len(flows) if spec.traffic == "iperf3" else 0)
         + _SUBFLOW * subflows
-        + _PACKET * _packets(spec.link, len(flows), subflows)
+        + _PACKET * _packets(spec.link, topology, len(flows), subflows)
         + _sampled(spec, topology, subflows)
     )
     return held / MB
@@ -199,9 +199,9 @@ def _memory_advice(spec: RunSpec, mostly_samples: bool) -> str:
     return "choose a smaller --k or fewer --subflows"
 
 
-def _packets(link: LinkSpec, flows: int, subflows: int) -> int:
+def _packets(link: LinkSpec, topology: Topology, flows: int, subflows: int) -> int:
     sent = subflows * _SEND_BUFFER_PKTS
-    if not (queue := queue_limit_pkts(link)):
+    if not (queue := longest_queue_pkts(link, topology)):
         return min(MAX_PACKETS, sent)
     on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS * _LINKS_ON_A_PATH
     return min(MAX_PACKETS, sent, round(flows * (queue * _LINKS_ON_A_PATH + on_wire)) + 4 * subflows)

@@ -31,7 +31,7 @@ from fabric._core import COMPILER, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import DATAPATH, core_name
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows, subflow_counts
-from model.links import check_events, queue_limit_pkts
+from model.links import check_events, longest_queue_pkts, queue_limit_pkts
 from model.machine import demand
 from model.network_plan import check_trace
 from model.noise import noisy
@@ -195,19 +195,21 @@ _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> float:
     """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
-    queue = queue_limit_pkts(spec.link) or _UNLIMITED_QUEUE
+    usual = queue_limit_pkts(spec.link) or _UNLIMITED_QUEUE
+    queues = [each.queue_pkts or usual for each in topology.links]
     attachments = len({nic.switch for nic in topology.nics})
     counts = subflow_counts(spec, flows)
     subflows = sum(counts)
     held = (
         _PROGRAM
         + _PART * (spec.parts - 1)
-        + ports * (_PORT + (_RING_ENTRY * queue if queue > _PLACES_IN_PORT else 0))
+        + ports * _PORT
+        + 2 * _RING_ENTRY * sum(queue for queue in queues if queue > _PLACES_IN_PORT)
         + _TABLE_ENTRY * len(topology.forwarders) * attachments
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)
         + _SUBFLOW * subflows
-        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, flows, counts)
+        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, topology, flows, counts)
     )
     return held / MB
 
@@ -226,10 +228,10 @@ def check_memory(spec: RunSpec, topology: Topology, flows: Sequence[Flow], avail
     )
 
 
-def _packets(spec: RunSpec, flows: Sequence[Flow], counts: Sequence[int]) -> int:
+def _packets(spec: RunSpec, topology: Topology, flows: Sequence[Flow], counts: Sequence[int]) -> int:
     subflows = sum(counts)
     most = MIN_PACKETS + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
-    queue = queue_limit_pkts(spec.link)
+    queue = longest_queue_pkts(spec.link, topology)
     if queue == 0:
         return most
     on_wire = spec.link.rate_mbps * spec.link.delay_us / FRAME_BITS * 2 * 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from typing import Any
@@ -72,6 +73,15 @@ def test_what_is_larger_takes_more() -> None:
         spec_of(sampling=SamplingSpec(pings_ms=10)),
     ):
         assert estimate(larger) > small
+
+
+def test_a_long_queue_of_one_link_counts() -> None:
+    spec = spec_of()
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    first, *others = topology.links
+    longer = dataclasses.replace(topology, links=(dataclasses.replace(first, queue_pkts=10_000), *others))
+    flows = planned_flows(spec, topology)
+    assert estimated_mb(spec, longer, flows) > estimated_mb(spec, topology, flows) + 1
 
 
 def test_measured_points_fit_the_bound() -> None:

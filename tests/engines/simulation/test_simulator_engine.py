@@ -228,6 +228,15 @@ def test_what_is_larger_takes_more() -> None:
         assert estimate(larger) > small
 
 
+def test_a_long_queue_of_one_link_counts() -> None:
+    spec = spec_of()
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    first, *others = topology.links
+    longer = dataclasses.replace(topology, links=(dataclasses.replace(first, queue_pkts=10_000), *others))
+    flows = drawn_flows(spec, topology)
+    assert estimated_mb(spec, longer, flows) > estimated_mb(spec, topology, flows) + 1
+
+
 def test_a_queue_in_bytes_counts_as_the_packets_it_holds() -> None:
     assert estimate(spec_of(queue_bytes=100 * 1514)) == pytest.approx(estimate(spec_of(queue_pkts=100)))
 
