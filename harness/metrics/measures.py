@@ -246,6 +246,7 @@ def table(point: PointResult, name: str) -> Table | None:
     try:
         return point.sample(name) if name in point.samples else None
     except StoreError:
+        point.unreadable.add(name)
         return None
 
 
@@ -255,12 +256,17 @@ QUEUE_IN_USE_PKTS = 5.0
 
 def kept(name: str, value_of: OfPoint) -> OfPoint:
     """Return `value_of`, which reads rows or samples of a point alone, as a function that reads each point
-    once: run.json keeps the value under `name`. Flows of 822 points take 12 s of CPU time to read."""
+    once: run.json keeps the value under `name`. Flows of 822 points take 12 s of CPU time to read.
+
+    A point with a damaged table keeps nothing new: the table may come back."""
 
     def of(point: PointResult) -> float | None:
-        if name not in point.readings:
-            point.readings[name] = value_of(point)
-        return point.readings[name]
+        if name in point.readings:
+            return point.readings[name]
+        value = value_of(point)
+        if not point.unreadable:
+            point.readings[name] = value
+        return value
 
     return of
 

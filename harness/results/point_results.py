@@ -72,6 +72,8 @@ class PointResult:
     """What was read off its rows and samples for published statements (measures.kept)."""
     stored_readings: int = field(default=0, compare=False)
     """How many of them run.json has."""
+    unreadable: set[str] = field(default_factory=set, compare=False)
+    """Its damaged sample tables that were asked for: what was read without them is not kept."""
     baseline_mbps: float | None = None
     as_intended: bool = False
     """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""

@@ -90,11 +90,7 @@ def load_point(folder: Path) -> PointResult:
     Raises UnreadableError that names the file at fault.
     """
     path = folder / RUN
-    data = read_run(path)
-    if "provenance" not in data:
-        data |= read_run(folder / PROVENANCE)
-    counted = {name: value for name, value in data.items() if name != "readings"}
-    digest = hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+    data, digest = _read(folder)
     try:
         point = _point(folder, data, digest)
     except KeyError as error:
@@ -107,6 +103,18 @@ def load_point(folder: Path) -> PointResult:
     for file in (FLOWS, PORTS):
         tables.check(folder / file, _content(data["tables"][file], file), written_ns)
     return point
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return a point's run.json, with its origin.json, and the digest of both without readings.
+
+    Raises UnreadableError.
+    """
+    data = read_run(folder / RUN)
+    if "provenance" not in data:
+        data |= read_run(folder / PROVENANCE)
+    counted = {name: value for name, value in data.items() if name != "readings"}
+    return data, hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
 
 
 def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:
@@ -420,9 +428,11 @@ class PointWriter:
 def store_readings(points: Iterable[PointResult]) -> list[str]:
     """Add to run.json what was read off points' tables since they were stored; return the points' names.
 
-    A point without all its samples keeps none: they may come back. Raises StoreError.
+    A point without all its samples keeps none: they may come back. Nor does one that another run replaced
+    in the meantime: these are readings of its earlier rows. Raises StoreError.
     """
     new = [point for point in points if len(point.readings) > point.stored_readings and not point.lost]
+    new = [point for point in new if _read(point.path)[1] == point.digest]
     for point in new:
         path = point.path / RUN
         readings = {name: point.readings[name] for name in sorted(point.readings)}

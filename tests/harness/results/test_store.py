@@ -17,12 +17,14 @@ import pytest
 from common import files
 from common.errors import StoreError, UsageError
 from harness.metrics.measures import kept
+from harness.metrics.measures import table as sampled
 from harness.results import tables
 from harness.results.point_results import PointResult
 from harness.results.row_metrics import row_metrics
+from harness.results.run_json import sample_path
 from harness.results.store import Store, finite, load, load_point, point_name, scan, store_readings
 from model.reasons import COMPLETION, LATE, RTT, Fault, Reason
-from model.result import Status
+from model.result import SAMPLE_COLUMNS, Status, Table
 from model.spec import TopologySpec, WorkloadSpec
 from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
 
@@ -223,3 +225,28 @@ def test_what_was_read_off_rows_is_kept_with_the_point(store: Store) -> None:
     assert again == point, "its digest and its metrics are those of before"
     stripped = dataclasses.replace(again, lost=("goodput",), readings={"total_mbps": 3.0, "other": None})
     assert store_readings([stripped]) == [], "samples may come back"
+
+
+def test_what_was_read_without_a_damaged_table_is_not_kept(store: Store) -> None:
+    length = kept("length", lambda point: None if (of := sampled(point, "cpu")) is None else float(len(of)))
+    columns = SAMPLE_COLUMNS["cpu"]
+    rows = [(0.5, *[1.0] * (len(columns) - 1))] * 3
+    result = dataclasses.replace(result_of([1.0]), samples={"cpu": Table.from_rows(columns, rows)})
+    folder = put(store, spec_of(), result).path
+    path = sample_path(folder, "cpu")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    point = load_point(folder)
+    assert length(point) is None and store_readings([point]) == []
+    path.write_bytes(whole)
+    point = load_point(folder)
+    assert length(point) == 3.0 and store_readings([point]) == [folder.name]
+
+
+def test_what_was_read_off_rows_that_were_replaced_since_is_not_kept(store: Store) -> None:
+    total_mbps = kept("total_mbps", lambda point: sum(flow.goodput_mbps for flow in point.flows))
+    before = load_point(put(store, spec_of(), result_of([1.0, 2.0])).path)
+    assert total_mbps(before) == 3.0
+    after = load_point(put(store, spec_of(), result_of([4.0, 5.0])).path)
+    assert after.path == before.path and store_readings([before]) == []
+    assert total_mbps(load_point(after.path)) == 9.0
