@@ -111,6 +111,26 @@ class PointResult:
         return self.metrics.get(name)
 
     @property
+    def point(self) -> PointResult:
+        """Itself: users' files ask for `point.point.flows`."""
+        return self
+
+    @property
+    def jain(self) -> float | None:
+        """Jain's fairness index of the flows' goodputs."""
+        return self.metric("jain")
+
+    @property
+    def retransmits(self) -> float | None:
+        """The segments that all flows retransmitted; None without flows or segments."""
+        return self.metric("retransmits")
+
+    @property
+    def drops(self) -> float | None:
+        """The packets that all ports dropped; None where the engine has no packets."""
+        return self.metric("drops")
+
+    @property
     def goodput_mbps(self) -> stats.Spread | None:
         """The spread of the goodputs of the flows under test; None without flows."""
         mean, *others = (self.metric(f"goodput_mbps_{name}") for name in ("mean", "min", "median", "max"))

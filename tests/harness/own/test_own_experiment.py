@@ -243,3 +243,18 @@ def test_a_file_has_several_networks_and_several_experiments(tmp_path: Path) -> 
     assert shown == {("file", 20), ("leaf_spine", 20), ("fat_tree", 50)}
     assert "it works" in done.stdout
     assert {path.name for path in (tmp_path / "results/mine/charts").iterdir()} >= {"one", "two"}
+
+
+def test_a_metric_reads_what_the_guide_lists_and_what_it_listed_before() -> None:
+    write("""
+ROWS = metric("rows", "", "rows of both tables", lambda p: len(p.flows) + len(p.ports))
+SAME = metric("same", "", "the same", lambda p: len(p.point.flows) + len(p.point.ports))
+MORE = metric("more", "", "a sum", lambda p: p.jain + p.retransmits + p.drops if p.goodput_mbps else None)
+TIMES = metric("times", "", "rows over time", lambda p: len(p.sample("links")))
+""")
+    done = run("run", *SMALL, "--metric", "./mine.py")
+    assert done.exit_code == 0, done.output
+    (point,) = refabric.load("results/cs244-one-to-one", metric="./mine.py").measured
+    of = point.metrics
+    assert of["rows"] == of["same"] == point.flows.rows + point.ports.rows and of["times"] > 0
+    assert of["more"] == of["jain"] + of["retransmits"] + of["drops"]
