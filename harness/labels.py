@@ -199,7 +199,7 @@ class CommonLabels:
     tuned: str = ""
     engine: str = ""
     axes: tuple[str, ...] = ()
-    """Paths of the fields of the spec in which the points differ, beside those that their names have."""
+    """Paths of the fields of the spec in which points of one arm differ, beside those that names have."""
 
     @property
     def words(self) -> str:
@@ -220,8 +220,16 @@ def shared(specs: Sequence[RunSpec]) -> CommonLabels:
         one(f"seed {spec.seed}" for spec in measured),
         one(tuned(spec) for spec in measured),
         one(_engine(spec) for spec in specs),
-        varied(measured),
+        _axes(measured),
     )
+
+
+def _axes(specs: Sequence[RunSpec]) -> tuple[str, ...]:
+    """Return the paths of the fields in which points of one arm differ, or of none: arms differ in many."""
+    of_arms: dict[str, list[RunSpec]] = {}
+    for spec in specs:
+        of_arms.setdefault(arms.words_of(spec), []).append(spec)
+    return tuple(dict.fromkeys(path for group in of_arms.values() for path in varied(group)))
 
 
 def beside(spec: RunSpec, alike: CommonLabels) -> str:
@@ -235,7 +243,7 @@ def beside(spec: RunSpec, alike: CommonLabels) -> str:
         "" if alike.setting else _setting(spec),
         _sender(spec),
         "" if alike.seed else f"seed {spec.seed}",
-        *(() if arms.words_of(spec) else (words_at(spec, path) for path in alike.axes)),
+        *(words_at(spec, path) for path in alike.axes),
     )
     return ", ".join(filter(None, parts)) + ("" if alike.tuned else tuned(spec)) + engine
 

@@ -35,7 +35,7 @@ from harness.cli.run import carry_out, how_to_continue, metrics_of, request_of
 from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment, Figure
-from harness.labels import label
+from harness.labels import label, shared
 from harness.load import FigureResults
 from harness.metrics.metrics import TABLES, Metric
 from harness.metrics.summary_csv import COLUMNS, record
@@ -153,6 +153,8 @@ class Point:
     judged: PointResult
     own: tuple[Metric, ...] = ()
     """Metrics of a user's file."""
+    axes: tuple[str, ...] = ()
+    """Paths of the fields of the spec in which the points of its results differ; its label names them."""
 
     @property
     def name(self) -> str:
@@ -167,7 +169,7 @@ class Point:
     @property
     def label(self) -> str:
         """Its settings in words: `k=4 one_to_one, MPTCP 8 LIA, seed 1, simulated`."""
-        return label(self.spec)
+        return label(self.spec, self.axes)
 
     @property
     def spec(self) -> RunSpec:
@@ -521,4 +523,5 @@ def _results(
 ) -> Results:
     """Return the points of an experiment, or of a folder that belongs to no known experiment."""
     name, own = (of, tuple(more)) if isinstance(of, str) else (of.name, metrics_of(of))
-    return Results(name, folder, [Point(name, judged, own) for judged in points], figures, broken)
+    axes = shared([judged.spec for judged in points]).axes if points else ()
+    return Results(name, folder, [Point(name, judged, own, axes) for judged in points], figures, broken)

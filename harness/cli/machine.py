@@ -75,7 +75,7 @@ def shell(
     """Open Mininet's prompt on a running network: refabric shell ft,4."""
     chosen = UserOptions.parsed(**options)
     for name, _ in chosen.axes:
-        raise UsageError(f"--{name}: a prompt has one network; give one value")
+        raise UsageError(f"--{name.replace('_', '-')}: a prompt has one network; give one value")
     topos.build(*topos.parse(topology))
     dataplane = chosen.settings.get("dataplane", FABRIC)
     if engine == engines.LINUX:

@@ -163,6 +163,7 @@ def _heads(groups: Sequence[Sequence[RunSpec]], own: OwnSettings) -> list[str]:
         lambda each: f"{queue_label(each)} queues",
         lambda each: f"{each.link.delay_us:g} us",
         lambda each: f"{each.seconds:g} s",
+        lambda each: f"{each.warmup_s:g} s warm-up",
         lambda each: "" if each.engine in SIMULATED_HOSTS else each.dataplane,
         lambda each: "" if each.engine in SIMULATED_HOSTS else each.traffic,
     )

@@ -78,6 +78,7 @@ def self_contained(title: str, points: Iterable[PointResult]) -> Page:
     drawn: list[dict[str, Any]] = []
     shown: list[dict[str, Any]] = []
     room = MAX_PAGE_BYTES
+    axes = labels.shared([point.spec for point in wanted]).axes
     for point in _not_too_many(wanted):
         try:
             scene = scene_of(point.spec)
@@ -93,7 +94,8 @@ def self_contained(title: str, points: Iterable[PointResult]) -> Page:
         if key not in networks:
             networks[key] = len(drawn)
             drawn.append(network)
-        shown.append({**about, "network": networks[key], "name_shown": labels.label(point.spec)})
+        name = labels.label(point.spec, axes)
+        shown.append({**about, "network": networks[key], "label": name, "name_shown": name})
     left_out = len(wanted) - len(shown)
     data = {"live": False, "networks": drawn, "points": shown, "left_out": left_out}
     return Page(_render(title, data, live=False), len(shown), left_out)

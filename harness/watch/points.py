@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ class WatchFolder:
             found = [listed for folder in self._folders() for listed in self._in(folder, until)]
             running = [each for each in found if each.running]
             rest = [each for each in found if not each.running]
-            self._listed = {each.id: each for each in [*running, *rest][:MAX_LISTED]}
+            self._listed = {each.id: each for each in _told_apart([*running, *rest][:MAX_LISTED])}
             self._forget()
             return {
                 "points": [each.to_json() for each in self._listed.values()],
@@ -108,7 +108,7 @@ class WatchFolder:
             if of not in self._served:
                 loaded = store.load_point(listed.at / listed.name)
                 scene = scene_of(loaded.spec)
-                about = {**stored_json(loaded, scene), "id": of}
+                about = {**stored_json(loaded, scene), "id": of, "label": listed.label}
                 self._served[of] = {"point": about, "network": network_json(scene.drawing)}
                 while len(self._served) > MAX_CACHED:
                     del self._served[next(iter(self._served))]
@@ -139,6 +139,7 @@ class WatchFolder:
         about = {
             **point_json(scene),
             "id": listed.id,
+            "label": listed.label,
             "state": "running",
             "reasons": "",
             "round": feed.round,
@@ -207,6 +208,15 @@ def _stored(path: Path) -> ListItem | None:
         return None
     shown = page.is_shown(run.spec)
     return ListItem.of(path.parent, path.name, run.spec, str(run.status)) if shown else None
+
+
+def _told_apart(points: list[ListItem]) -> list[ListItem]:
+    """Return the points with labels that name what varies in their folder."""
+    specs: dict[Path, list[RunSpec]] = {}
+    for each in points:
+        specs.setdefault(each.at, []).append(each.spec)
+    axes = {at: labels.shared(of).axes for at, of in specs.items()}
+    return [replace(each, label=labels.label(each.spec, axes[each.at])) for each in points]
 
 
 def opening(points: list[ListItem]) -> list[ListItem]:

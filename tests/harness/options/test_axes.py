@@ -59,3 +59,12 @@ def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> Non
     assert len({labels.beside(spec, alike) for spec in of}) == len(of)
     assert len({labels.label(spec, alike.axes) for spec in of}) == len(of)
     assert labels.shared(specs()).axes == ()
+
+
+def test_points_of_one_arm_are_told_apart_by_the_axis_alone() -> None:
+    given = UserOptions.of(engine="simulator", delay="0,100", seeds="1")
+    of = [job.spec for job in session.make_plan(EXPERIMENTS["pfabric-parts"], given).jobs]
+    alike = labels.shared(of)
+    assert "link.delay_us" in alike.axes
+    assert not [path for path in alike.axes if path.startswith("stack.")]  # in which arms differ
+    assert len({labels.beside(spec, alike) for spec in of}) == len(of)
