@@ -7,9 +7,10 @@ are kept apart from good ones, so that no chart averages them in by accident.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +44,8 @@ TRANSPORT = (
     "stack.dup_threshold",
 )
 """Fields in which compared algorithms may differ."""
+_OF_SENDERS = ("routing", "stack.dup_threshold", "link.ecn_pkts")
+"""Fields in which transports of one panel may differ, but not the points of one transport."""
 _LAYERS = ("host", "edge", "agg", "core")
 
 
@@ -393,8 +396,50 @@ def panels(
     groups: dict[tuple[str, object], list[Point]] = {}
     for point in drawable:
         groups.setdefault((point.spec.key(ignoring=ignored), apart(point)), []).append(point)
-    made = [Panel(group[0].spec.neutral(*ignored), counts, tuple(group)) for group in groups.values()]
+    made = [
+        Panel(of[0].spec.neutral(*(path for path in ignored if path not in kept)), counts, tuple(of))
+        for group in groups.values()
+        for kept, of in _unpooled(group, {*ignored})
+    ]
     return sorted(made, key=lambda panel: setting_order(panel.spec))
+
+
+def _unpooled(points: list[Point], ignored: Set[str]) -> Iterator[tuple[tuple[str, ...], list[Point]]]:
+    """Yield the points of each panel, and the fields among `ignored` in which other panels differ from it.
+
+    Transports may differ in the fields `_OF_SENDERS`. Where one transport has several values of them, each
+    combination is a panel of its own, so that they are not pooled; transports with one value are in all."""
+    if not ignored >= {*TRANSPORT}:
+        yield (), points
+        return
+    of_sender: dict[object, list[RunSpec]] = {}
+    for point in points:
+        of_sender.setdefault(_sender(point), []).append(point.spec)
+    of = {path: operator.attrgetter(path) for path in _OF_SENDERS if path in ignored}
+    varying = {
+        (sender, path)
+        for sender, specs in of_sender.items()
+        for path, value in of.items()
+        if len(set(map(value, specs))) > 1
+    }
+
+    def place(point: Point) -> tuple[object, ...]:
+        sender = _sender(point)
+        return tuple(value(point.spec) if (sender, path) in varying else None for path, value in of.items())
+
+    def holds(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+        return all(a in (None, b) for a, b in zip(one, other, strict=True))
+
+    places = dict.fromkeys(map(place, points))
+    for chosen in places:
+        if not any(holds(chosen, each) for each in places if each != chosen):
+            own = [point for point in points if place(point) == chosen]
+            kept = tuple(path for path, value in zip(of, chosen, strict=True) if value is not None)
+            yield kept, [*own, *(p for p in points if place(p) != chosen and holds(place(p), chosen))]
+
+
+def _sender(point: Point) -> tuple[object, ...]:
+    return point.algorithm, point.cc, point.subflows, bool(point.spec.link.ecn_pkts)
 
 
 def together(of: Iterable[Panel], *ignoring: str) -> list[list[Panel]]:

@@ -12,6 +12,7 @@ from model.result import FlowRow, PortRow, Status
 from plots.data import Panel, Point, chosen, panels
 from plots.shared import ranks
 from plots.shared.naming import file_stems, setting_names
+from plots.shared.transports import JOINED
 from tests.support.chart_points import MEANS, changed, flow_row, point, port_row
 
 
@@ -116,3 +117,24 @@ def test_seeds_without_a_value_do_not_count() -> None:
     assert ranks.pooled([[], []]) is None
     found = ranks.each_pooled({1: [[], [2.0]], 8: [[]]})
     assert list(found) == [1] and found[1].seeds == 1
+
+
+def test_values_of_an_axis_are_not_pooled_where_transports_may_differ_in_it() -> None:
+    def of(cc: str, duplicates: int, ecn: int, seed: int = 1) -> Point:
+        one = point(1, seed)
+        spec = dataclasses.replace(
+            one.spec,
+            transport=dataclasses.replace(one.spec.transport, cc=cc),
+            stack=dataclasses.replace(one.spec.stack, dup_threshold=duplicates),
+            link=dataclasses.replace(one.spec.link, ecn_pkts=ecn),
+        )
+        return dataclasses.replace(one, spec=spec)
+
+    seeds = [of("dctcp", 3, 20, seed) for seed in (1, 2)]
+    swept = [*seeds, of("dctcp", 10, 20), of("dctcp", 3, 30), of("dctcp", 10, 30)]
+    found = panels([of("reno", 0, 0), *swept], ignoring=JOINED)
+    assert len(found) == len(set(stems(found))) == 4
+    assert [sum(p.cc == "reno" for p in panel.points) for panel in found] == [1] * 4
+    assert sorted(len(panel.points) for panel in found) == [2, 2, 2, 3]
+    (together,) = panels([of("reno", 0, 0), *seeds], ignoring=JOINED)
+    assert len(together.points) == 3
