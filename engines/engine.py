@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from common.errors import UsageError
 from model.result import Instant, RunResult
 from model.spec import RunSpec
 from workloads.matrices import kind_of
@@ -124,7 +125,12 @@ class ByWorkload:
     workloads: ClassVar[Mapping[str, Workload]]
 
     def _workload(self, spec: RunSpec) -> Workload:
-        return self.workloads[kind_of(spec.workload.matrix)]
+        kind = kind_of(spec.workload.matrix)
+        if kind not in self.workloads:
+            raise UsageError(
+                f"workload {spec.workload.matrix}: --engine {self.name} cannot run it; choose another"
+            )
+        return self.workloads[kind]
 
     def check(self, spec: RunSpec) -> None:
         self._workload(spec).check(spec)
