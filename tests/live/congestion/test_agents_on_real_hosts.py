@@ -191,7 +191,7 @@ def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:
 
 
 def test_a_recorded_agent_changes_between_its_programs(tmp_path: Path) -> None:
-    check_windows(controlled(tmp_path, *FAKE_AGENT, "two", "7"))
+    check_windows(run(point(portus_program(*FAKE_AGENT, "two", "7")), tmp_path))
 
 
 def test_a_program_that_was_not_installed_leaves_reno(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_an_agent_built_from_the_crate_fills_the_link(built: str, tmp_path: Path
 
 
 def test_an_agent_built_from_the_crate_changes_between_its_programs(built: str, tmp_path: Path) -> None:
-    check_windows(controlled(tmp_path, f"{built}/switch"))
+    check_windows(run(point(portus_program(f"{built}/switch")), tmp_path))
 
 
 LOOK = """
