@@ -7,18 +7,18 @@ the standard streams do it while a command runs (`escaped`), and consoles, which
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any, TextIO, cast
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.text import Text
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from common.text import printable
 from harness.results.store import finite
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PIPE_WIDTH = 110
 LINE_WIDTH = 80
@@ -68,19 +68,27 @@ def _within(stream: IO[str]) -> IO[str]:
     return stream.stream if isinstance(stream, Escaping) else stream
 
 
-class _Console(Console):
-    """A console that escapes the control characters of texts, not its own."""
+@functools.cache
+def _kind() -> type[Console]:
+    """Return the class of consoles that escape the control characters of texts, not their own."""
+    from rich.console import Console, ConsoleOptions, RenderableType  # noqa: PLC0415 -- short commands have none
+    from rich.segment import Segment  # noqa: PLC0415
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            is_fine = segment.control or segment.text.isprintable()
-            yield segment if is_fine else Segment(printable(segment.text), segment.style)
+    class Escaped(Console):
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                is_fine = segment.control or segment.text.isprintable()
+                yield segment if is_fine else Segment(printable(segment.text), segment.style)
+
+    return Escaped
 
 
 def console_for(stream: IO[str]) -> Console:
     """Return a console on `stream`. A pipe has no width; it gets one that cuts no table."""
     stream = _within(stream)
-    return _Console(file=stream) if stream.isatty() else _Console(file=stream, width=PIPE_WIDTH)
+    return _kind()(file=stream) if stream.isatty() else _kind()(file=stream, width=PIPE_WIDTH)
 
 
 def fitted(text: str, indent: int = 0) -> str:
@@ -98,6 +106,8 @@ def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
 
 def print_wrapped(console: Console, text: str, style: str = "", indent: int = 2) -> None:
     """Print a sentence: on a terminal in lines that fit it, into a pipe on one line."""
+    from rich.text import Text  # noqa: PLC0415
+
     lines = wrapped(text, console.width, indent) if console.is_terminal else [text]
     for line in lines:
         console.print(Text(line, style), soft_wrap=True)
