@@ -20,6 +20,8 @@ from workloads import matrices
 
 _IN_VIRTUAL_TIME = {SIMULATOR: ", simulated", LINUX: ", virtual time"}
 
+MAX_AXES = 4
+
 
 def named(topology: TopologySpec) -> str:
     """Return a short name: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
@@ -225,11 +227,15 @@ def shared(specs: Sequence[RunSpec]) -> CommonLabels:
 
 
 def _axes(specs: Sequence[RunSpec]) -> tuple[str, ...]:
-    """Return the paths of the fields in which points of one arm differ, or of none: arms differ in many."""
+    """Return the paths of the fields in which points of one arm differ, or of none: arms differ in many.
+
+    Points that differ in more than MAX_AXES fields are of different figures, whose stacks differ.
+    """
     of_arms: dict[str, list[RunSpec]] = {}
     for spec in specs:
         of_arms.setdefault(arms.words_of(spec), []).append(spec)
-    return tuple(dict.fromkeys(path for group in of_arms.values() for path in varied(group)))
+    paths = dict.fromkeys(path for group in of_arms.values() for path in varied(group))
+    return tuple(paths) if len(paths) <= MAX_AXES else ()
 
 
 def beside(spec: RunSpec, alike: CommonLabels) -> str:

@@ -220,7 +220,11 @@ _SAMPLE_MS = within(0, 10**9, "ms")
 
 @dataclass(frozen=True)
 class TopologySpec:
-    """A topology's registry name and its parameters, e.g. `fat_tree`, `{"k": 8}`; only `file` has texts."""
+    """A topology's registry name and its parameters, e.g. `fat_tree`, `{"k": 8}`; only `file` has texts.
+
+    It may name a network that is too large to be built, as published ones are: options, `RunSpec.from_json`
+    and `topos.build` check it.
+    """
 
     kind: str = "fat_tree"
     params: Mapping[str, int | str] = field(default_factory=dict)
@@ -235,11 +239,6 @@ class TopologySpec:
         """Return the parameter `name` if it is a number, else `default`."""
         value = self.params.get(name, default)
         return value if isinstance(value, int) else default
-
-    def __post_init__(self) -> None:
-        # Without parameters it stands for networks of any size (`RunSpec.neutral`).
-        if self.params or self.kind not in topos.TOPOLOGIES:
-            topos.check(self.kind, self.params)
 
 
 @dataclass(frozen=True)
@@ -744,6 +743,8 @@ class RunSpec:
         try:
             spec = msgspec.convert(data, cls)
             spec.content_hash()  # raises it for a text that UTF-8 cannot hold
+            if spec.topology.params or spec.topology.kind not in topos.TOPOLOGIES:
+                topos.check(spec.topology.kind, spec.topology.params)
         except ValueError as error:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
         if unknown := next(_unknown(data, spec.to_json()), ""):

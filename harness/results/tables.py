@@ -180,6 +180,8 @@ def _parsed(path: Path, text: bytes, rows: int, types: Mapping[str, Any], missin
     try:
         table = arrow_csv.read_csv(
             pyarrow.py_buffer(text),
+            # A process that read a damaged file on several threads has been seen to abort at its end.
+            read_options=arrow_csv.ReadOptions(use_threads=False),
             convert_options=arrow_csv.ConvertOptions(column_types=types, null_values=[missing]),
         )
         if table.num_rows != rows or len(set(table.column_names)) != table.num_columns:

@@ -94,7 +94,10 @@ def test_a_window_that_the_clock_cannot_count_is_refused(seconds: str) -> None:
         (lambda: LinkSpec(math.inf), "link.rate_mbps of inf"),
         (lambda: LinkSpec(1.0, ecn_pkts=100), "--ecn 100: a queue of 100 packets drops before"),
         (lambda: LinkSpec(1.0, random_pkts=101), "--random-drop 101: the queue holds 100 packets"),
-        (lambda: TopologySpec("star", {"m": 2}), "topology star has no parameter 'm'"),
+        (
+            lambda: RunSpec.from_json(RunSpec(LinkSpec(1.0), TopologySpec("star", {"m": 2})).to_json()),
+            "topology star has no parameter 'm'",
+        ),
         (lambda: LinkEvent(1.0, "a", "b", 2.0), "event.share of 2: must be at most 1"),
         (lambda: NoiseSpec("all", 10.0, 9.0, 9.0), "stalls would take 90 % of the time"),
     ],
