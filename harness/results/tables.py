@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class UnreadableError(StoreError):
 
 MAX_BYTES = 1 << 30
 """Longest text of a table."""
+LARGE_BYTES = 64 << 20
 MAX_RATIO = 50
 """Bytes that a compressed byte may become, besides SMALL_BYTES. Samples compress to a tenth or more, a file
 that was made for it to a thousandth."""
@@ -154,19 +155,37 @@ def _check_length(path: Path, size_bytes: int, content: Content) -> None:
 
 
 def _text(path: Path, content: Content, advice: str = REMOVE) -> bytes:
-    """Return the text of a table as it was written. Raises UnreadableError for any other."""
+    """Return the text of a table as it was written. Raises UnreadableError for any other.
+
+    A large one is first read without being kept: a sparse file of a few kilobytes may have a gigabyte.
+    """
+    text, found = b"", content
     try:
         with files.open_regular(path) as stored:
             _check_length(path, os.fstat(stored.fileno()).st_size, content)
             is_packed = path.suffix == ".gz"
             with gzip.GzipFile(fileobj=stored) if is_packed else contextlib.nullcontext(stored) as file:
-                text: bytes = file.read(content.size_bytes + 1)
+                if content.size_bytes > LARGE_BYTES:
+                    found = _content(file, content)
+                    file.seek(0)
+                if found == content:
+                    text = file.read(content.size_bytes + 1)
+                    found = Content.of(content.rows, text)
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableError.of(path, error, advice) from error
-    if Content.of(content.rows, text) != content:
+    if found != content:
         what = "it is not what run.json promises, the file is truncated or edited"
         raise UnreadableError(path, what, advice)
     return text
+
+
+def _content(file: gzip.GzipFile | BinaryIO, promised: Content) -> Content:
+    """Return what the file has, up to one byte more than promised."""
+    digest, size_bytes = hashlib.sha256(), 0
+    while size_bytes <= promised.size_bytes and (block := file.read(1 << 20)):
+        digest.update(block)
+        size_bytes += len(block)
+    return Content(promised.rows, size_bytes, digest.hexdigest())
 
 
 def _parsed(path: Path, text: bytes, rows: int, types: Mapping[str, Any], missing: str) -> Any:
