@@ -49,6 +49,11 @@ def longest_queue_pkts(link: LinkSpec, topology: Topology) -> int:
     return usual and max([usual, *(each.queue_pkts for each in topology.links)])
 
 
+def lossy(link: LinkSpec, topology: Topology) -> bool:
+    """Return whether any link loses packets at random."""
+    return link.loss > 0 or any(each.loss for each in topology.links)
+
+
 def check_events(spec: RunSpec, topology: Topology) -> None:
     """Raise UsageError for an event outside the run, or on an unknown link."""
     end_s = spec.warmup_s + spec.seconds

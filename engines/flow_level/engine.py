@@ -26,6 +26,7 @@ from engines.provenance import free_memory_mb, origin
 from fabric._core import crossings
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows
+from model.links import lossy
 from model.machine import demand
 from model.network_plan import port_names, port_rates_bps
 from model.noise import noisy
@@ -161,7 +162,7 @@ def check_steady(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> No
         "central schedulers": scheduled(spec),
         "CPUs that stall": noisy(spec),
         f"the {spec.clock} clock": spec.clock != ELASTIC,
-        "random loss": link.loss > 0 or any(each.loss for each in topology.links),
+        "random loss": lossy(link, topology),
         "ECN (--ecn)": link.ecn_pkts > 0,
         "random drop (--random-drop)": link.random_pkts > 0,
         "links that follow a trace (--link-trace)": bool(link.trace),

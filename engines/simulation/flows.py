@@ -31,7 +31,7 @@ from fabric._core import COMPILER, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import DATAPATH, core_name
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows, subflow_counts
-from model.links import check_events, longest_queue_pkts, queue_limit_pkts
+from model.links import check_events, longest_queue_pkts, lossy, queue_limit_pkts
 from model.machine import demand
 from model.network_plan import check_trace
 from model.noise import noisy
@@ -151,7 +151,7 @@ def _undivided(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> dict
     one_by_one = link.discipline != FIFO or bool(link.trace)
     return {
         "link events": bool(spec.events),
-        "random loss": link.loss > 0 or any(each.loss for each in topology.links),
+        "random loss": lossy(link, topology),
         "CPUs that stall": noisy(spec),
         "agents": DATAPATH in map(core_name, congestion_controls(spec, flows)),
         "subflows on demand": opens_subflows(spec),
