@@ -21,6 +21,7 @@ from engines.registry import make
 from harness.options.fields import SPEC_FIELDS, changed
 from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from tests.support.specs.other_values import fields_of, other
+from tests.support.topologies import with_first_link
 
 
 def test_a_sysctl_must_be_one_of_this_kernel() -> None:
@@ -155,7 +156,7 @@ def test_a_field_that_is_added_later_is_refused(part: str, usual: LinkSpec | Sta
 
 def test_loss_of_one_link_is_refused_as_that_of_all_is() -> None:
     tree = topos.build("fat_tree", {"k": 4})
-    one = dataclasses.replace(tree, links=(dataclasses.replace(tree.links[0], loss=0.2), *tree.links[1:]))
+    one = with_first_link(tree, loss=0.2)
     flow_level.check_steady(SPEC, tree, ())
     with pytest.raises(UsageError, match="random loss"):
         flow_level.check_steady(SPEC, one, ())
@@ -190,7 +191,7 @@ def test_first_window_minimum_rto_and_acknowledgements_are_the_routes() -> None:
         (dataclasses.replace(stacked(rank="sent"), link=LinkSpec(10.0)), "--discipline pfabric"),
     ],
 )
-def test_the_rest_is_refused_by_name(spec: RunSpec, words: str) -> None:
+def test_fields_of_a_stack_that_hosts_lack_are_refused_by_name(spec: RunSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         check_stack(spec)
 

@@ -38,7 +38,7 @@ NO_ACKS = StackSpec(acks="at_once")
 
 
 def spec(**fields: Any) -> RunSpec:
-    """MPTCP with four subflows on a k=4 tree, unless told otherwise."""
+    """Return MPTCP with four subflows on a k=4 tree, with these fields."""
     usual: dict[str, Any] = {
         "link": LinkSpec(100.0),
         "topology": TopologySpec("fat_tree", {"k": 4}),

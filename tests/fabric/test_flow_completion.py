@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from engines.core_setup.setup import ideal_s
-from engines.core_setup.stack import assign, transport_options
 from fabric._core import Flow, Simulation, TransportOptions
-from model.spec import LinkSpec, RunSpec, StackSpec
+from tests.support import simulated_hosts
 from tests.support.core_networks import one_switch
 
 RATE_BPS = 10_000_000
@@ -21,10 +20,7 @@ SECOND = 10**12
 
 
 def stack(**changes: object) -> TransportOptions:
-    spec = RunSpec(LinkSpec(10.0), stack=StackSpec(delayed_ack_ms=0, processing_frames=0))
-    options = transport_options(spec)
-    assign(options, changes)
-    return options
+    return simulated_hosts.stack(payload_bytes=1448, header_bytes=66, ack_bytes=ACK, **changes)
 
 
 def flow(

@@ -54,7 +54,7 @@ from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
 
 CONTROLLER, WATCH = "outside controller", "watch"
-MINE, PORTUS, HUB = "{home}/mine.py", "{home}/portus.py", "{root}/tests/live/dataplanes/hub.py"
+MINE, PORTUS, HUB = "{home}/mine.py", "{home}/portus.py", ROOT / "tests/live/dataplanes/hub.py"
 """Files of a user: algorithms that the matrix writes, and a controller."""
 
 
@@ -195,7 +195,6 @@ def cells() -> list[Cell]:
     return [Cell(*pair, name) for pair in pairs for name in ("SIGKILL", "SIGSTOP")]
 
 
-HUB_FILE = Path(__file__).parents[1] / "live" / "dataplanes" / "hub.py"
 START_S = 30.0
 ANSWER_S = 10.0
 
@@ -240,7 +239,7 @@ class Beside:
         """Start a program; return its first line, which says that it listens."""
         self.results.mkdir(parents=True, exist_ok=True)
         watch = [str(Path(sys.executable).with_name("refabric")), "watch", str(self.results), "--json"]
-        argv = [sys.executable, str(HUB_FILE), str(self.port)] if name == CONTROLLER else watch
+        argv = [sys.executable, str(HUB), str(self.port)] if name == CONTROLLER else watch
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         self.processes[name] = process
         assert process.stdout is not None
@@ -500,9 +499,7 @@ class Matrix:
         """Start the command with results and home in a folder `into`, which is the run's by default."""
         folder, chosen = self._home / (into or run), RUNS[run]
         (folder / "home").mkdir(parents=True, exist_ok=True)
-        values = {
-            "home": self._home, "root": ROOT, "python": sys.executable, "port": self._beside[run].port
-        }  # fmt: skip
+        values = {"home": self._home, "python": sys.executable, "port": self._beside[run].port}
         argv = [str(Path(sys.executable).with_name("refabric")), "run", chosen.experiment, "--json"]
         argv += [option.format(**values) for option in chosen.options]
         argv += chosen.times

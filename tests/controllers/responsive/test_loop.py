@@ -206,7 +206,7 @@ def test_a_restart_is_known_although_half_of_all_messages_are_lost(seed: int, wh
 
 HOSTS = [TREE.nodes[host].name for host in TREE.hosts]
 SAME_SENDER = flow_between(TREE, "p0e0h0", "p2e0h0", 1001)
-CLOSING = Settings(monitor_s=0.002, message_s=0.0001, checks=3, closes=True)
+CLOSING = dataclasses.replace(SETTINGS, closes=True)
 
 
 def closes(orders: list[Order]) -> list[Close]:
@@ -363,12 +363,17 @@ def test_a_subflow_without_another_path_stays() -> None:
     assert all(controller.routes.aggregates(link) == 0 for link in range(2 * len(TREE.links)))
 
 
-def test_news_of_a_link_moves_a_subflow_by_message() -> None:
-    settings = dataclasses.replace(CLOSING, links_s=0.001)
+def failing(settings: Settings) -> tuple[tuple[str, ...], list[News]]:
+    """Return the first path of FLOW, and the news that a link of it fails at 20 ms."""
     twin = controller_of(TREE, settings)
     twin.begin(FLOW)
     path = twin.connections[FLOW].path(0)
-    news = [News(20 * NS_PER_MS, link_of(path[2], path[3]))]
+    return path, [News(20 * NS_PER_MS, link_of(path[2], path[3]))]
+
+
+def test_news_of_a_link_moves_a_subflow_by_message() -> None:
+    settings = dataclasses.replace(CLOSING, links_s=0.001)
+    path, news = failing(settings)
     loop, network, controller = looped(TREE, settings, FLOW, 900.0, seed=3, news=news)
     drive(loop, network, 19)
     assert network.paths[FLOW] == {0: path} and loop.moved == 0
@@ -381,10 +386,7 @@ def test_news_of_a_link_moves_a_subflow_by_message() -> None:
 
 def test_a_controller_that_was_down_moves_subflows_when_it_starts_again() -> None:
     settings = dataclasses.replace(CLOSING, links_s=0.001, down_at_s=0.015, down_for_s=0.03)
-    twin = controller_of(TREE, settings)
-    twin.begin(FLOW)
-    path = twin.connections[FLOW].path(0)
-    news = [News(20 * NS_PER_MS, link_of(path[2], path[3]))]
+    path, news = failing(settings)
     loop, network, _ = looped(TREE, settings, FLOW, 900.0, seed=3, news=news)
     drive(loop, network, 44)
     assert loop.moved == 0 and network.paths[FLOW] == {0: path}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from typing import Any
@@ -16,6 +15,7 @@ from engines.emulation.noise import PERIOD_US, measure
 from fabric import _core
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
+from tests.support.topologies import with_first_link
 from tests.support.waiting import until
 
 BIN = 1 + 1 / 16
@@ -78,8 +78,7 @@ def test_what_is_larger_takes_more() -> None:
 def test_a_long_queue_of_one_link_counts() -> None:
     spec = spec_of()
     topology = topos.build(spec.topology.kind, spec.topology.params)
-    first, *others = topology.links
-    longer = dataclasses.replace(topology, links=(dataclasses.replace(first, queue_pkts=10_000), *others))
+    longer = with_first_link(topology, queue_pkts=10_000)
     flows = planned_flows(spec, topology)
     assert estimated_mb(spec, longer, flows) > estimated_mb(spec, topology, flows) + 1
 

@@ -30,6 +30,7 @@ from model.spec import (
     WorkloadSpec,
 )
 from tests.support.simulated_networks import result_of
+from tests.support.topologies import with_first_link
 
 ALONE = WorkloadSpec("reference")
 FRAME, PAYLOAD = 1514, 1448
@@ -37,7 +38,7 @@ EVERYTHING = SamplingSpec(queues_ms=10, sockets_ms=50, pings_ms=50)
 
 
 def spec(**fields: Any) -> RunSpec:
-    """A quarter of a second on a k=4 tree at 20 Mb/s, unless told otherwise."""
+    """Return a quarter of a second on a k=4 tree at 20 Mb/s, with these fields."""
     usual: dict[str, Any] = {
         "link": LinkSpec(20.0),
         "topology": TopologySpec("fat_tree", {"k": 4}),
@@ -232,8 +233,7 @@ def test_what_is_larger_takes_more() -> None:
 def test_a_long_queue_of_one_link_counts() -> None:
     spec = spec_of()
     topology = topos.build(spec.topology.kind, spec.topology.params)
-    first, *others = topology.links
-    longer = dataclasses.replace(topology, links=(dataclasses.replace(first, queue_pkts=10_000), *others))
+    longer = with_first_link(topology, queue_pkts=10_000)
     flows = drawn_flows(spec, topology)
     assert estimated_mb(spec, longer, flows) > estimated_mb(spec, topology, flows) + 1
 
