@@ -1,4 +1,4 @@
-"""The outer half of a run on real hosts: start the inner half in its sandbox, and read its result."""
+"""A run on real hosts as seen from outside its sandbox: start a function inside, and read its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inner half of isolation.py: the first process in the private namespaces.
+"""The first process in the private namespaces that isolation.py makes.
 
 Process 1 of the PID namespace prepares the namespaces and forks the worker. Then it only reaps orphans, and
 ends when the worker ends or when the outer process's pipe closes. Before it ends, it sends the files that the
