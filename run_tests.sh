@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up and runs every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k calendar
+# Sets up and runs every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k queue
 #
 # Tests without real hosts share all cores and run as the owner of this folder, so that nothing in it becomes
 # root's. As root, guests in virtual time and commands follow, side by side, and then real networks, one at a time

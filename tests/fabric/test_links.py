@@ -353,12 +353,14 @@ def test_small_packets_share_an_opportunity_and_large_ones_take_several_as_the_t
     st.lists(st.integers(1, 20), min_size=1, max_size=12).map(sorted),
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 4000)), min_size=1, max_size=40).map(sorted),
 )
-def test_as_the_model_says(at_ms: list[int], packets: list[tuple[int, int]]) -> None:
+def test_packets_leave_a_traced_port_as_the_model_says(
+    at_ms: list[int], packets: list[tuple[int, int]]
+) -> None:
     """Packets reach the port within 4 ns of their millisecond, which the model takes as before the next."""
     assert leaves_ms(traced(at_ms, 20), packets) == model(at_ms, 20, packets)
 
 
-def test_counts_and_the_queue_limit_hold() -> None:
+def test_counts_and_the_queue_limit_of_a_traced_port_hold() -> None:
     plan = traced([10], 10, queue_pkts=3)
     fabric = VirtualFabric(plan)
     for ms in range(5):

@@ -87,7 +87,7 @@ def test_bytes_that_are_not_openflow_are_refused(sent: bytes, complaint: str) ->
 GOOD = {"topology": "fat_tree", "params": {"k": 4}}
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_configuration_that_is_written_is_read(tmp_path: Path) -> None:
     config = ControllerConfig("ls", {"leaves": 3}, "ecmp", 9, Mode.HYBRID, "unix:/run/of", "/run/c", 5.0)
     (tmp_path / "c.json").write_text(config.to_json())
     assert read_config(tmp_path / "c.json") == config
@@ -105,7 +105,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ({**GOOD, "listen": "tcp:6653"}, "write tcp:ADDRESS:PORT or unix:PATH"),
     ],
 )
-def test_errors_name_the_file(tmp_path: Path, given: object, complaint: str) -> None:
+def test_errors_of_a_configuration_name_its_file(tmp_path: Path, given: object, complaint: str) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(given))
     with pytest.raises(UsageError, match=complaint) as caught:
@@ -113,7 +113,7 @@ def test_errors_name_the_file(tmp_path: Path, given: object, complaint: str) -> 
     assert str(path) in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_no_json(tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_there_or_no_json(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         read_config(tmp_path / "none.json")
     (tmp_path / "c.json").write_text("{")
@@ -121,7 +121,7 @@ def test_a_file_that_is_not_there_or_no_json(tmp_path: Path) -> None:
         read_config(tmp_path / "c.json")
 
 
-def test_addresses() -> None:
+def test_addresses_of_a_controller() -> None:
     assert parse_address("tcp:127.0.0.1:6653") == ("127.0.0.1", 6653)
     assert parse_address("unix:/run/of.sock") == Path("/run/of.sock")
     for wrong in ("tcp:127.0.0.1:70000", "unix:", "ssl:1.2.3.4:5", "tcp::5"):

@@ -109,7 +109,7 @@ def test_a_dead_path_without_reinjection_stops_the_connection() -> None:
 
 
 def test_what_another_subflow_has_carried_is_not_carried_twice() -> None:
-    """The dead path's window is sent again once, by the other; its own timer adds one segment at a time."""
+    """The other subflow reinjects the dead path's window once; its own timer adds one segment at a time."""
     simulation = Simulation(network(4, delay_ps=MS), stack(), [tcp(TWO_PATHS, pkts=3000)])
     simulation.run_until(S)
     simulation.set_port_up(2 * 3 + 1, False, S)
@@ -139,7 +139,7 @@ def test_the_nth_packet_leaves_n_intervals_after_the_first() -> None:
         assert int(simulation.datagrams()["sent_pkts"][0]) == n + 1
 
 
-def test_below_the_links_rate_every_packet_arrives() -> None:
+def test_below_the_links_rate_every_datagram_arrives() -> None:
     simulation = Simulation(network(), stack(), [], [source(RATE_BPS // 2, packets=1000)])
     simulation.run_until(10 * S)
     readings = simulation.datagrams()
@@ -148,7 +148,7 @@ def test_below_the_links_rate_every_packet_arrives() -> None:
     assert simulation.descriptors_in_use() == 0
 
 
-def test_above_it_the_hosts_queue_takes_what_the_link_carries() -> None:
+def test_above_the_links_rate_the_hosts_queue_takes_what_the_link_carries() -> None:
     simulation = Simulation(network(), stack(), [], [source(2 * RATE_BPS)])
     simulation.run_until(10 * S)
     readings = simulation.datagrams()
@@ -157,7 +157,7 @@ def test_above_it_the_hosts_queue_takes_what_the_link_carries() -> None:
     assert int(readings["sent_pkts"][0]) == pytest.approx(carried + 100, abs=2)
 
 
-def test_tcp_beside_it_has_the_rest() -> None:
+def test_tcp_beside_a_constant_rate_has_the_rest() -> None:
     """Uplinks are faster than the link both share: else TCP's packets come just when a place becomes free,
     and the other's never do (phase effects: Floyd and Jacobson, 1992)."""
     plan = with_rate(network(3, delay_ps=MS), {0: 10 * RATE_BPS, 1: 10 * RATE_BPS})

@@ -199,7 +199,7 @@ def completed(simulation: Simulation) -> int:
     return int(simulation.flows()["completed_ps"][0])
 
 
-def test_it_takes_one_exchange() -> None:
+def test_a_handshake_takes_one_exchange() -> None:
     plan = network(delay_ps=5 * MS)
     plain = completed(Simulation(plan, stack(), [tcp(pkts=5)]))
     greeted = completed(Simulation(plan, stack(handshake=True), [tcp(pkts=5)]))
@@ -238,7 +238,9 @@ def established(simulation: Simulation) -> list[int]:
         ({"join_after_ps": 100 * MS, "handshake": True}, 140 * MS, 150 * MS),
     ],
 )
-def test_they_join_when_their_time_has_come(options: dict[str, Any], before: int | None, after: int) -> None:
+def test_subflows_join_when_their_time_has_come(
+    options: dict[str, Any], before: int | None, after: int
+) -> None:
     simulation = Simulation(network(4, delay_ps=5 * MS), stack(**options), [tcp(TWO_PATHS)])
     if before is not None:
         simulation.run_until(before)
@@ -248,7 +250,7 @@ def test_they_join_when_their_time_has_come(options: dict[str, Any], before: int
     assert established(simulation) == [0, 1]
 
 
-def test_they_join_when_enough_was_acknowledged() -> None:
+def test_subflows_join_when_enough_was_acknowledged() -> None:
     wanted = 50 * PAYLOAD
     simulation = Simulation(network(4, delay_ps=MS), stack(join_after_bytes=wanted), [tcp(TWO_PATHS)])
     acked = []
@@ -296,7 +298,7 @@ def alone(spec: RunSpec) -> list[dict[str, bytes]]:
     return found
 
 
-def test_in_turns() -> None:
+def test_simulations_in_turns_do_not_change_each_other() -> None:
     specs = (MPTCP, SCATTERED, MPTCP)
     simulations = [made(spec) for spec in specs]
     found: list[list[dict[str, bytes]]] = [[], [], []]
@@ -309,7 +311,7 @@ def test_in_turns() -> None:
     assert all(int(np.frombuffer(steps[-1]["hops"], np.int64)[0]) > 10_000 for steps in found)
 
 
-def test_in_threads() -> None:
+def test_simulations_in_threads_do_not_change_each_other() -> None:
     """The core releases Python's lock while it simulates: both run at once where there are two CPUs."""
     found: dict[int, list[dict[str, bytes]]] = {}
 

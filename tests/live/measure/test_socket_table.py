@@ -174,9 +174,9 @@ def scenario_tcp() -> None:
             assert sock.cc == CC and sock.subflow is None and sock.srtt_us > 0
             assert agree(seen, i, sock)
         assert seen.bytes_acked.min() > 20_000_000
-        sent_again = seen.retransmits_since(before, 2)
-        assert sent_again[1] > 0, "what was under way at the cut is lost"
-        assert sent_again.tolist() == seen.retransmits.tolist()
+        retransmitted = seen.retransmits_since(before, 2)
+        assert retransmitted[1] > 0, "what was under way at the cut is lost"
+        assert retransmitted.tolist() == seen.retransmits.tolist()
         assert seen.mptcp_counts(2).tolist() == [0, 0]
         assert seen.cc_of(0) == CC
         assert sampler.mptcp(pair.client) == []

@@ -180,12 +180,12 @@ def on_worse_path_pct(stack: StackSpec) -> float:
     return float(np.mean(congested_shares_pct(result_of(spec).ports)))
 
 
-def test_every_second_packet_acknowledged_gives_the_formula() -> None:
+def test_every_second_packet_acknowledged_gives_the_formulas_share_on_the_worse_path() -> None:
     theory = 100 * congested_share("lia", 3, 1)
     assert on_worse_path_pct(StackSpec()) == pytest.approx(theory, abs=4)
 
 
-def test_packet_by_packet_it_leaves_further() -> None:
+def test_acknowledged_packet_by_packet_lia_leaves_the_worse_path_further() -> None:
     """Single packets meet a full queue one by one, where a pair is lost together and cuts its window once."""
     assert on_worse_path_pct(StackSpec(ack_gaps=True)) < 0.8 * on_worse_path_pct(StackSpec())
 
@@ -202,8 +202,8 @@ def test_many_flows_at_a_small_queue_send_little_in_vain(sack: bool) -> None:
     simulation = lab.simulate(spec, flows)
     simulation.run_until(20 * lab.S)
     ports, subflows = simulation.ports(), simulation.subflows()
-    sent_again, dropped = int(subflows["retransmits"].sum()), ports["dropped"]
+    retransmitted, dropped = int(subflows["retransmits"].sum()), ports["dropped"]
     assert dropped < 0.03 * ports["injected"]
-    assert sent_again < (1.1 if sack else 2.0) * dropped
+    assert retransmitted < (1.1 if sack else 2.0) * dropped
     delivered = float(simulation.flows()["delivered_bytes"].sum())
     assert delivered > 0.97 * 20 * 100e6 / 8 * lab.PLAIN.payload_bytes / lab.PACKET_BYTES
