@@ -31,7 +31,7 @@ from model.spec import (
     OF_ALL,
     OF_FABRIC,
     PORT,
-    LinkSpec,
+    USUAL,
     RunSpec,
     check_marks,
     sub_seed,
@@ -130,7 +130,7 @@ def _marks(spec: RunSpec) -> bool:
     return bool(spec.link.ecn_pkts) or (cc is not None and cc.ecn)
 
 
-transport_options(RunSpec(LinkSpec(1.0)))
+transport_options(USUAL)
 """Made on import, so that a field that only one of StackSpec and TransportOptions has is an error at once."""
 
 

@@ -76,10 +76,10 @@ def expected_s(spec: RunSpec) -> float:
 def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     """Run the point. One with a stalled connection is repeated, up to `ATTEMPTS` times in total; the
     provenance lists the failed attempts."""
+    limit_s = spec.warmup_s + spec.seconds + slack_s(spec)
     stalled: list[str] = []
     while True:
         try:
-            limit_s = spec.warmup_s + spec.seconds + slack_s(spec)
             result = spawned("point", spec, observer, raw, limit_s)
         except StalledFlowError as error:
             stalled.append(str(error))
