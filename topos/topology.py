@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
@@ -294,12 +293,11 @@ class Topology:
     def _check_links(self) -> None:
         layers = [node.layer for node in self.nodes]
         count = len(layers)
-        joined = Counter(frozenset(link.ends) for link in self.links)
         for i, link in enumerate(self.links):
             a, b = link.a, link.b
             if not (0 <= a < count and 0 <= b < count) or a == b:
                 raise UsageError(f"topology {self.kind}: link {i} ({a}, {b}) lacks an end")
-            if joined[frozenset(link.ends)] > 1:
+            if self.link_between(a, b) != i:
                 names = f"{self.nodes[a].name} and {self.nodes[b].name}"
                 raise UsageError(
                     f"topology {self.kind}: two links join {names}; give one of their total rate"
