@@ -24,7 +24,7 @@ from harness.experiment import Figure, RateOf
 from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
 from harness.metrics.where import SETTINGS, has
-from harness.options.fields import SPEC_FIELDS, Hosts
+from harness.options.fields import BY_PATH, SPEC_FIELDS, Hosts
 from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve
 from harness.plan.sweeps import fat_trees
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
@@ -35,7 +35,6 @@ from model.words import RELATIONS, WORDS
 _RATE = "link.rate_mbps"
 _PATHS = tuple(path for path in SETTINGS if path not in {"warmup_s", "seconds"})
 """What is a setting of a figure, by path. `transport.cc` stands for the text of an algorithm, too."""
-_OPTIONS = {option.path: option for option in SPEC_FIELDS}
 
 _OF_REAL, _OF_SIMULATED = (
     frozenset(
@@ -250,7 +249,7 @@ def _word(spec: RunSpec, path: str) -> str:
     if path in _SPOKEN:
         return _SPOKEN[path](spec)
     words = RELATIONS[path](spec) if path in RELATIONS else WORDS[path](value) if path in WORDS else ""
-    option = _OPTIONS.get(path)
+    option = BY_PATH.get(path)
     if option is None or (words and value != option.default_value):
         return words
     typed_as = option.text(value)

@@ -31,7 +31,7 @@ from harness.baseline import baseline_of, is_baseline
 from harness.labels import digest, network
 from harness.metrics import summary_csv
 from harness.metrics.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES, Metric, ShownIn, shown_in
-from harness.options.fields import SPEC_FIELDS, SpecField
+from harness.options.fields import BY_PATH, SpecField
 from harness.results import point_results, provenance, store, tables
 from harness.results.point_results import PointResult
 from harness.results.provenance import NOT_RECORDED
@@ -322,7 +322,6 @@ Fields = Mapping[str, Value]
 MAX_TEXT = 500
 AS_PORTS = "as the ports"
 """The usual length of hosts' own queues: that of all other queues. Then it is not a field."""
-_BY_PATH = {option.path: option for option in SPEC_FIELDS}
 _ELSEWHERE = {"topology", "workload", "seed", "sampling"}
 PERMUTATION = ("topology", "workload")
 """Prefixes of the fields that determine, with the seed, which hosts communicate."""
@@ -352,8 +351,8 @@ def _flat(part: Any, at: str) -> dict[str, Value]:
         path, value = f"{at}{of.name}", getattr(part, of.name)
         if path in _ELSEWHERE:
             continue
-        if path in _BY_PATH and not isinstance(value, str | float | int):
-            found |= _typed(_BY_PATH[path], value)
+        if path in BY_PATH and not isinstance(value, str | float | int):
+            found |= _typed(BY_PATH[path], value)
         elif dataclasses.is_dataclass(value):
             found |= _flat(value, f"{path}.")
         else:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from common.errors import UsageError
-from harness.options.fields import SPEC_FIELDS, parse_stack
+from harness.options.fields import BY_PATH, parse_stack
 from harness.options.parsers import CHOICES, ccs
 from model.congestion import in_force
 from model.spec import LIMITS, USUAL, RunSpec, check_name, typed
@@ -28,7 +28,6 @@ _OWN_FIELDS = frozenset({
 """Fields that a statement names by fields of its own, or that change no result."""
 _IN_PARTS = ("link", "transport", "openflow", "agent", "stack")
 """Parts of a spec of which each field is a setting."""
-_OPTIONS = {option.path: option for option in SPEC_FIELDS}
 SETTINGS: tuple[str, ...] = tuple(
     path
     for of in dataclasses.fields(USUAL)
@@ -60,7 +59,7 @@ def has(spec: RunSpec, path: str, values: Collection[Any]) -> bool:
 def words(where: Where) -> str:
     """Return the values as on the command line: `--scheduler first_fit:10, --queue 20 or 100`."""
     return ", ".join(
-        f"{_OPTIONS[path].flag if path in _OPTIONS else path} "
+        f"{BY_PATH[path].flag if path in BY_PATH else path} "
         f"{' or '.join(_text(path, each) for each in values) or ANY}"
         for path, values in where.items()
     )
@@ -77,7 +76,7 @@ def _values(path: str, given: Any, more: Collection[str]) -> tuple[Any, ...]:
 
 def _value(path: str, value: Any) -> Any:
     """Return the value of the spec for a value or its text, as on the command line. Raises UsageError."""
-    usual, option, what = operator.attrgetter(path)(USUAL), _OPTIONS.get(path), f"where: {path}"
+    usual, option, what = operator.attrgetter(path)(USUAL), BY_PATH.get(path), f"where: {path}"
     part, _, name = path.partition(".")
     if part == "stack":
         return parse_stack(what, [f"{name}={typed(value)}"])[name]
@@ -97,5 +96,5 @@ def _value(path: str, value: Any) -> Any:
 
 def _text(path: str, value: Any) -> str:
     """Return a value as on the command line; `none` for what has no text."""
-    text = _OPTIONS[path].text(value) if path in _OPTIONS else typed(value)
+    text = BY_PATH[path].text(value) if path in BY_PATH else typed(value)
     return (text if isinstance(text, str) else ",".join(text)) or "none"

@@ -479,5 +479,6 @@ GRID_OPTIONS: tuple[Option, ...] = (
 """Options that say which points there are; each is a field of `UserOptions`."""
 
 BY_NAME: Mapping[str, SpecField] = {field.name: field for field in SPEC_FIELDS}
+BY_PATH: Mapping[str, SpecField] = {field.path: field for field in SPEC_FIELDS}
 OPTIONS: tuple[Option, ...] = (*GRID_OPTIONS[:7], *SPEC_FIELDS, *GRID_OPTIONS[7:])
 """All of them, in the order of `--help`."""
