@@ -57,16 +57,11 @@ class OwnSettings:
 
     def __init__(self, figures: Iterable[Figure]) -> None:
         self._figures = [_Own(figure) for figure in figures]
-        self._overrides: dict[str, tuple[str, ...]] = {}
 
     def overrides(self, spec: RunSpec) -> tuple[str, ...]:
         """Return the settings that override those of the figure to which the point is most similar, in words:
         `("ecmp routing", "1 % random loss")`. Empty if the settings are a figure's own."""
-        name = spec.content_hash()
-        if name not in self._overrides:
-            found = [words for own in self._figures if (words := own.overrides(spec)) is not None]
-            self._overrides[name] = min(found, key=len, default=())
-        return self._overrides[name]
+        return _fewest(own.overrides(spec) for own in self._figures)
 
     def together(self, specs: Iterable[RunSpec]) -> list[str]:
         """Return the overrides of several points, each once."""
@@ -75,15 +70,17 @@ class OwnSettings:
     def unlike(self, row: Published, spec: RunSpec) -> tuple[str, ...]:
         """Return the settings for which a statement of the figures is not about the point, in words.
         Network, workload and transport are the statement's own fields and do not count."""
-        if not row.where:
-            return self.overrides(spec)
-        found = [words for own in self._figures if (words := own.unlike(row, spec)) is not None]
-        return min(found, key=len, default=())
+        return _fewest(own.unlike(row, spec) for own in self._figures)
 
     def published(self, spec: RunSpec) -> list[Published]:
         """Return the statements of the figures that are about points with the settings of this one."""
         rows = (row for own in self._figures for row in own.figure.published if own.unlike(row, spec) == ())
         return list(dict.fromkeys(rows))
+
+
+def _fewest(found: Iterable[tuple[str, ...] | None]) -> tuple[str, ...]:
+    """Return the fewest words; none of figures that have no points in the engine."""
+    return min((words for words in found if words is not None), key=len, default=())
 
 
 class _Own:
@@ -109,11 +106,9 @@ class _Own:
         if not row.where or is_baseline(spec):
             return self.overrides(spec)
         paths = self._differing(spec, row.where)
-        return (
-            None
-            if paths is None
-            else _in_words(spec, [*paths, *(p for p in row.where if not has(spec, p, row.where[p]))])
-        )
+        if paths is None:
+            return None
+        return _in_words(spec, [*paths, *(p for p in row.where if not has(spec, p, row.where[p]))])
 
     def _differing(self, spec: RunSpec, apart: Collection[str] = ()) -> list[str] | None:
         """Return the paths, without those `apart`, at which the point differs from the figure's own point to
