@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,8 +135,11 @@ def between(
     this, that = (where.parse(each, more=("transport.subflows",)) for each in (one, other))
 
     def by_seed(points: Iterable[PointResult], values: where.Where) -> dict[int, PointResult]:
-        fits = (all(where.has(p.spec, path, of) for path, of in values.items()) for p in points)
-        return {point.spec.seed: point for point in itertools.compress(points, fits)}
+        return {
+            point.spec.seed: point
+            for point in points
+            if all(where.has(point.spec, path, of) for path, of in values.items())
+        }
 
     def measure(points: Sequence[PointResult], subject: Subject) -> Estimate | None:
         about = measures.points_about(points, subject)
