@@ -83,6 +83,7 @@ def self_contained(title: str, points: Iterable[PointResult]) -> Page:
         try:
             scene = scene_of(point.spec)
             about = stored_json(point, scene, MAX_POINT_BYTES)
+            about["label"] = labels.label(point.spec, axes)
         except Exception:  # whatever is in somebody's point, the others are drawn
             continue
         network = network_json(scene.drawing)
@@ -94,8 +95,7 @@ def self_contained(title: str, points: Iterable[PointResult]) -> Page:
         if key not in networks:
             networks[key] = len(drawn)
             drawn.append(network)
-        name = labels.label(point.spec, axes)
-        shown.append({**about, "network": networks[key], "label": name, "name_shown": name})
+        shown.append({**about, "network": networks[key], "name_shown": about["label"]})
     left_out = len(wanted) - len(shown)
     data = {"live": False, "networks": drawn, "points": shown, "left_out": left_out}
     return Page(_render(title, data, live=False), len(shown), left_out)
@@ -223,10 +223,10 @@ def network_json(drawing: Drawing) -> dict[str, Any]:
 
 
 def point_json(scene: Scene) -> dict[str, Any]:
-    """Return what is known of a point before it ran, for the page."""
+    """Return what is known of a point before it ran, for the page, but for its label: that names what varies
+    among the points beside it."""
     spec = scene.spec
     return {
-        "label": labels.label(spec),
         "short": labels.transport(spec),
         "setting": labels.family(spec.neutral("engine")),
         "subflows": spec.transport.subflows,
