@@ -213,7 +213,7 @@ class Point:
     @property
     def jain(self) -> float | None:
         """Jain's fairness index of the flows' goodputs."""
-        return self.judged.metric("jain")
+        return self.judged.jain
 
     @property
     def metrics(self) -> Mapping[str, float]:

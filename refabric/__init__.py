@@ -118,8 +118,8 @@ def load(
     """Return all stored points of a folder such as `results/cs244-one-to-one`.
 
     `experiment` names the experiment whose charts to draw, where the folder's name does not; `metric` names
-    files of metrics and charts of your own, as `--metric` does. Damaged points
-    are left out and listed in `broken`. Raises UsageError for a folder without points.
+    files of metrics and charts of your own, as `--metric` does. Damaged points are left out and listed in
+    `broken`. Raises UsageError for a folder without points.
     """
     from experiments.registry import CATALOGUE  # noqa: PLC0415
     from harness import python_api  # noqa: PLC0415
