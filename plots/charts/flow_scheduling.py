@@ -81,10 +81,8 @@ def _row(panel: Panel) -> WorkloadGoodput:
 
 def _believed(points: Sequence[Point]) -> list[Point]:
     """Return the good points of each scheduler and transport; the suspect ones where none is good."""
-    kinds: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
-        kinds.setdefault((point.spec.scheduler, point.subflows, point.cc), []).append(point)
-    return [point for of in kinds.values() for point in good(of)]
+    groups = kinds.grouped(points, lambda point: (point.spec.scheduler, point.subflows, point.cc))
+    return [point for of in groups.values() for point in good(of)]
 
 
 def finding(row: WorkloadGoodput) -> str:

@@ -162,10 +162,12 @@ LOST_PCT = 5
 
 def steps(group: Group) -> list[tuple[str, list[Point]]]:
     """Return the label and the points of each step: by calls, then by instances."""
-    found: dict[tuple[int, int, int], list[Point]] = {}
-    for point in group.points:
+
+    def step(point: Point) -> tuple[int, int, int]:
         ims = ims_of(point)
-        found.setdefault((ims.calls, ims.pcscf + ims.scscf, ims.pcscf), []).append(point)
+        return ims.calls, ims.pcscf + ims.scscf, ims.pcscf
+
+    found = kinds.grouped(group.points, step)
     return [(f"{key[0]}\nP{key[2]} S{key[1] - key[2]}", points) for key, points in sorted(found.items())]
 
 

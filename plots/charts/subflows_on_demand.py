@@ -259,9 +259,7 @@ def rows(points: Sequence[Point], options: Sequence[SchemeOption] = CONTROLLER_O
         Counter(values).most_common(1)[0][0]
         for values in zip(*(setting(point.spec, options) for point in points), strict=True)
     )
-    found: dict[Setting, list[Point]] = {}
-    for point in points:
-        found.setdefault(setting(point.spec, options), []).append(point)
+    found = kinds.grouped(points, lambda point: setting(point.spec, options))
     made = [OptionRow(None, 0.0, tuple(good(found[usual])))] if usual in found else []
     for n, option in enumerate(options):
         others = {key[n]: of for key, of in found.items() if key != usual and _differs_in(key, usual) == [n]}

@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex, to_rgb
 from model import transports
 from model.result import Status
 from plots.data import TRANSPORT, Panel, Point
-from plots.shared.kinds import Look
+from plots.shared.kinds import Look, grouped
 
 JOINED = (*TRANSPORT, "link.ecn_pkts")
 """Fields in which points of one chart may differ."""
@@ -15,10 +15,9 @@ JOINED = (*TRANSPORT, "link.ecn_pkts")
 
 def by_transport(panel: Panel) -> list[list[Point]]:
     """Group the points by transport, good points first; drop-tail before ECN."""
-    groups: dict[tuple[int, int, int, str], list[Point]] = {}
-    for point in panel.points:
-        rank = transports.rank(point.algorithm)
-        groups.setdefault((rank, point.subflows, point.spec.link.ecn_pkts, point.cc), []).append(point)
+    groups = grouped(
+        panel.points, lambda p: (transports.rank(p.algorithm), p.subflows, p.spec.link.ecn_pkts, p.cc)
+    )
     order = (Status.OK, Status.SUSPECT, Status.FAILED)
     return [
         sorted(groups[key], key=lambda point: (order.index(point.status), point.seed))
