@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import operator
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -81,14 +82,19 @@ class Option:
     listed: bool = False
 
     def read(self, given: Any) -> Any:
-        """Return the value of a text or of a value of its type; of several, a tuple. Raises UsageError."""
-        if not self.listed:
-            return self.parse(self.flag, given)
-        parts = given.split(",") if isinstance(given, str) else given
-        if isinstance(parts, list | tuple) and len(parts) > 1:
-            each = (part.strip() if isinstance(part, str) else part for part in parts)
-            return tuple(dict.fromkeys(self.parse(self.flag, part) for part in each))
-        return self.parse(self.flag, parts[0] if isinstance(parts, list | tuple) and parts else given)
+        """Return the value of a text or of a value of its type; of several, a tuple. Raises UsageError.
+
+        Commas divide only what is no value as a whole: a path or a command may have some.
+        """
+        parse = functools.partial(self.parse, self.flag)
+        if self.listed and isinstance(given, list | tuple):
+            return parsers.several(f"{self.flag} {given}", given, parse)
+        try:
+            return parse(given)
+        except UsageError:
+            if not self.listed or "," not in str(given):
+                raise
+            return parsers.several(f"{self.flag} {given}", given, parse)
 
     @property
     def flag(self) -> str:
@@ -110,8 +116,8 @@ class SpecField(Option):
 
     `text` is the inverse of `parse`; commands contain what `repeated` returns, if it is given. Commands that
     repeat a run contain the option if the value is not the default, or `always`, provided that `written` is
-    true for the point. If `engines_own` is true, points of other engines in the same sweep
-    keep the default of the spec.
+    true for the point. If `engines_own` is true, points of other engines in the same sweep keep the default
+    of the spec.
     """
 
     path: str = ""
@@ -194,8 +200,7 @@ def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
         name, equals, value = (part.strip() for part in text.partition("="))
         if name not in STACK_FIELDS or not equals or not value:
             raise UsageError(f"{option} {text}: write NAME=VALUE; names are: {', '.join(STACK_FIELDS)}")
-        values = tuple(dict.fromkeys(_stack_value(text, name, part.strip()) for part in value.split(",")))
-        chosen = values if len(values) > 1 else values[0]
+        chosen = parsers.several(f"{option} {text}", value, functools.partial(_stack_value, text, name))
         if given.setdefault(name, chosen) != chosen:
             raise UsageError(f"{option} {text}: {name} is given already; give it once")
     return given
@@ -239,7 +244,7 @@ _FIELDS: tuple[SpecField, ...] = (
         "dataplane", "NAME",
         f"Carry packets between real hosts by this data plane: {_names(DATAPLANES)}. "
         f"[default: {USUAL.dataplane}]",
-        parsers.choice(lambda: DATAPLANES),
+        parsers.choice(DATAPLANES),
         path="dataplane", always=True, hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
@@ -383,7 +388,7 @@ _FIELDS: tuple[SpecField, ...] = (
         "clock", "NAME",
         f"Run the fabric by this clock: {CLOCKS[0]} (stops while the machine stalls) or {CLOCKS[1]}. "
         f"[default: {USUAL.clock} or the figure's]",
-        parsers.choice(lambda: CLOCKS),
+        parsers.choice(CLOCKS),
         path="clock",
     ),
     SpecField(
@@ -420,12 +425,8 @@ _FIELDS: tuple[SpecField, ...] = (
         hosts=Hosts.SIMULATED, engines_own=True, merges=True,
     ),
 )  # fmt: skip
-SPEC_FIELDS = tuple(
-    field if field.multiple or field.name == "controller" else dataclasses.replace(field, listed=True)
-    for field in _FIELDS
-)
-"""Options of fields of the spec. Each takes several values, except those that are given several times, and a
-controller, whose command may have commas."""
+SPEC_FIELDS = tuple(field if field.multiple else dataclasses.replace(field, listed=True) for field in _FIELDS)
+"""Options of fields of the spec. Each takes several values, except those that are given several times."""
 
 K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
 SUBFLOWS = Option(
@@ -473,7 +474,7 @@ GRID_OPTIONS: tuple[Option, ...] = (
     Option(
         "profile", "NAME",
         f"Take other defaults from this profile: {_names(PROFILES)}. [default: {DEFAULT}]",
-        parsers.choice(lambda: PROFILES), default=DEFAULT,
+        parsers.choice(PROFILES), default=DEFAULT,
     ),
 )  # fmt: skip
 """Options that say which points there are; each is a field of `UserOptions`."""

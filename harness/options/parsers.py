@@ -60,9 +60,9 @@ def _within(option: str, limits: Limits, value: float) -> float:
     return value
 
 
-def choice(known: Callable[[], Collection[str]]) -> Parser:
-    """Return the parser of a name among `known()`."""
-    return lambda option, text: one_of(option, str(text), known())
+def choice(known: Collection[str]) -> Parser:
+    """Return the parser of a name among `known`."""
+    return lambda option, text: one_of(option, str(text), known)
 
 
 def whole(minimum: int, unit: str, maximum: float = _ENDLESS) -> Parser:
@@ -108,7 +108,7 @@ def limited(path: str) -> Parser:
 
 def of_field(path: str) -> Parser:
     """Return the parser of a number in the range, or of a known name, of the spec's field at `path`."""
-    return limited(path) if path in LIMITS else choice(lambda: CHOICES[path][0])
+    return limited(path) if path in LIMITS else choice(CHOICES[path][0])
 
 
 def percent(path: str) -> Parser:
@@ -123,6 +123,15 @@ def _float(option: str, text: Any, unit: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(f"{option} {text}: give a number of {unit}") from None
+
+
+def several(what: str, given: str | Sequence[Any], parse: Callable[[Any], Any]) -> Any:
+    """Parse values, of a text those between its commas, each once; return a single one as it is."""
+    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+    if isinstance(given, str) and "" in parts:
+        raise UsageError(f"{what}: a value is missing before or after a comma")
+    values = tuple(dict.fromkeys(map(parse, parts)))
+    return values if len(values) > 1 else values[0]
 
 
 def ints(option: str, text: str) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from experiments.registry import EXPERIMENTS
 from harness import labels
 from harness.options.options import UserOptions
 from harness.plan import session
+from model.links import link_trace
 from model.spec import RunSpec
 
 BASE: dict[str, Any] = {"engine": "simulator", "k": "4", "subflows": "1,2", "rate": "10"}
@@ -41,7 +43,8 @@ def test_one_value_or_the_same_twice_is_no_axis() -> None:
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ({"queue": "20,"}, "--queue : give a whole number"),
+        ({"queue": "20,"}, "--queue 20,: a value is missing"),
+        ({"stack": ("min_rto_ms=10,",)}, "--stack min_rto_ms=10,: a value is missing"),
         ({"queue": "20,2000000"}, "--queue 2000000: must be at most"),
         ({"stack": ("min_rto_ms=10,soon",)}, "min_rto_ms is a number"),
         ({"queue": "20,50", "ecn": "30"}, "a queue of 20 packets drops before it marks any"),
@@ -50,6 +53,16 @@ def test_one_value_or_the_same_twice_is_no_axis() -> None:
 def test_each_value_of_an_axis_is_checked(texts: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         specs(**texts)
+
+
+def test_commas_of_a_path_or_a_command_divide_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a,b.down").write_text("1\n2\n")
+    (traced,) = specs(link_trace=f"@{tmp_path}/a,b.down", subflows="1")
+    assert link_trace(traced.link.trace).per_ms.tolist() == [1, 1]
+    assert UserOptions.of(controller="cmd:'mine --ports 1,2'").settings["controller"].endswith("1,2'")
+    assert UserOptions.of(link_trace="lte:1,lte:2").axes == (("link_trace", ("lte:1", "lte:2")),)
+    with pytest.raises(UsageError, match=r"trace file .*: cannot be read"):
+        specs(link_trace=f"@{tmp_path}/no,file.down")
 
 
 def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> None:
