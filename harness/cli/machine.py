@@ -17,7 +17,7 @@ from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.emulation.sandbox import client
 from engines.linux.kernel import store
 from engines.linux.kernel.source import PACKAGE, VERSION
-from harness.cli.options import dataplane_options, interruptible, json_option, typed
+from harness.cli.options import dataplane_options, flag_of, interruptible, json_option, typed
 from harness.cli.progress import PlainProgress, duration
 from harness.options.fields import K, Option
 from harness.options.options import UserOptions, openflow_of
@@ -75,7 +75,7 @@ def shell(
     """Open Mininet's prompt on a running network: refabric shell ft,4."""
     chosen = UserOptions.parsed(**options)
     for name, _ in chosen.axes:
-        raise UsageError(f"--{name.replace('_', '-')}: a prompt has one network; give one value")
+        raise UsageError(f"{flag_of(name)}: a prompt has one network; give one value")
     topos.build(*topos.parse(topology))
     dataplane = chosen.settings.get("dataplane", FABRIC)
     if engine == engines.LINUX:

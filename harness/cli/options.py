@@ -17,36 +17,29 @@ from click.shell_completion import CompletionItem
 import topos
 from common.errors import UsageError
 from common.privileges import check_private
-from controllers.routing import POLICIES
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.registry import ENGINES
-from fabric._core import disciplines
 from harness.catalogue import Catalogue
 from harness.experiment import Experiment
 from harness.options import parsers
-from harness.options.fields import BY_NAME, OPTIONS, Option, exact
+from harness.options.fields import BY_NAME, OPTIONS, SPEC_FIELDS, Option, exact
 from harness.options.profiles import PROFILES
 from harness.streams import fitted
 from model.congestion import CONGESTION_CONTROLS
-from model.spec import CLOCKS, CONTROLLERS, DATAPATHS, HOST_QUEUES, MODES, TRAFFIC
+from model.spec import CLOCKS, CONTROLLERS
 
-VALUES: Mapping[str, Callable[[], Collection[str]]] = {
-    "cc": lambda: CONGESTION_CONTROLS,
-    "clock": lambda: CLOCKS,
-    "controller": lambda: CONTROLLERS,
-    "datapath": lambda: DATAPATHS,
-    "dataplane": lambda: DATAPLANES,
-    "discipline": disciplines,
-    "engine": lambda: (*ENGINES, parsers.BOTH),
-    "host_queue": lambda: HOST_QUEUES,
-    "mode": lambda: MODES,
-    "profile": lambda: PROFILES,
-    "rate": lambda: (parsers.BY_MACHINE,),
-    "routing": lambda: POLICIES,
-    "topology": lambda: [f.written.partition(":")[0] + ":" if f.written else f"{f.alias},"
-                         for f in topos.TOPOLOGIES.values()],
-    "traffic": lambda: TRAFFIC,
-    "workload": lambda: (*parsers.sweep_workloads(), "all"),
+VALUES: Mapping[str, Collection[str]] = {
+    **{of.name: parsers.CHOICES[of.path][0] for of in SPEC_FIELDS if of.path in parsers.CHOICES},
+    "cc": CONGESTION_CONTROLS,
+    "clock": CLOCKS,
+    "controller": CONTROLLERS,
+    "dataplane": DATAPLANES,
+    "engine": (*ENGINES, parsers.BOTH),
+    "profile": PROFILES,
+    "rate": (parsers.BY_MACHINE,),
+    "topology": [f.written.partition(":")[0] + ":" if f.written else f"{f.alias},"
+                 for f in topos.TOPOLOGIES.values()],
+    "workload": (*parsers.sweep_workloads(), "all"),
 }  # fmt: skip
 """What an option's value may be, by the option's name."""
 LISTS = frozenset({"cc", "engine", "workload", *(option.name for option in OPTIONS if option.listed)})
@@ -133,7 +126,7 @@ def option_values(
     del context
     name = parameter.name or ""
     before, comma, last = incomplete.rpartition(",") if name in LISTS else ("", "", incomplete)
-    known = VALUES[name]() if name in VALUES else ()
+    known = VALUES.get(name, ())
     return [CompletionItem(f"{before}{comma}{each}") for each in known if each.startswith(last)]
 
 
