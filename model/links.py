@@ -38,14 +38,9 @@ def downlink(link: int) -> int:
     return 2 * link + 1
 
 
-def queue_limit_pkts(link: LinkSpec) -> int:
-    """Return the limit of a switch's queue in full packets; 0 if it is unbounded."""
-    return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
-
-
 def longest_queue_pkts(link: LinkSpec, topology: Topology) -> int:
     """Return the highest limit of a switch's queue in full packets; 0 if one is unbounded."""
-    usual = queue_limit_pkts(link)
+    usual = link.queue_limit_pkts
     return usual and max([usual, *(each.queue_pkts for each in topology.links)])
 
 

@@ -4,7 +4,7 @@ A RunSpec is immutable, survives a JSON round trip, and has a stable content has
 be found by its spec. Names contain units: Mb/s, microseconds, packets, seconds. There is one root `seed`;
 every random decision derives its own generator from it by name (`sub_seed`).
 
-A spec that exists is valid, whoever made it: a field states its range (`within`) or its known names
+A spec that exists is valid, wherever it comes from: a field states its range (`within`) or its known names
 (`among`), and rules between fields are in `__post_init__` of the class. A field also states its words in
 labels (`called`; model/words.py).
 """
@@ -196,15 +196,16 @@ def _rules(kind: Any) -> tuple[tuple[str, type, Limits | None, tuple[Collection[
     types = {"int": int, "float": float, "bool": bool}
     found = []
     for each in dataclasses.fields(kind):
-        type_, limits, names = (
-            types.get(str(each.type), str),
-            each.metadata.get(RANGE),
-            each.metadata.get(NAMES),
-        )
+        type_, limits, names = types.get(str(each.type), str), _metadata(each, RANGE), _metadata(each, NAMES)
         if limits is not None or names is not None or type_ is bool:
-            limits = limits and dataclasses.replace(limits, whole=type_ is int)
             found.append((each.name, type_, limits, names))
     return tuple(found)
+
+
+def _metadata(of: dataclasses.Field[Any], key: str) -> Any:
+    """Return what a field states under `key`, a range with whether its numbers are whole; None if nothing."""
+    found = of.metadata.get(key)
+    return dataclasses.replace(found, whole=of.type == "int") if key == RANGE and found else found
 
 
 _TIME_MS = within(0, 1000 * MAX_TIME_S, "ms")
@@ -290,12 +291,17 @@ class LinkSpec:
                 f"--ecn {self.ecn_pkts}: a queue of {self.queue_pkts} packets drops before it marks any; "
                 "choose a threshold below --queue"
             )
-        held = self.queue_bytes // MIN_QUEUE_BYTES if self.queue_bytes else self.queue_pkts
+        held = self.queue_limit_pkts
         if self.random_pkts > held:
             has = f"holds {held} packets" if held else "has no limit"
             raise UsageError(
                 f"--random-drop {self.random_pkts}: the queue {has}; choose no more slots than it has"
             )
+
+    @property
+    def queue_limit_pkts(self) -> int:
+        """The limit of a switch's queue in full packets; 0 if it is unbounded."""
+        return self.queue_bytes // MIN_QUEUE_BYTES if self.queue_bytes else self.queue_pkts
 
 
 @dataclass(frozen=True)
@@ -722,8 +728,11 @@ class RunSpec:
         copy = self
         for path in paths:
             name, _, inner = path.partition(".")
-            value = _neutral(getattr(copy, name), inner) if inner else default_of(copy, name)
-            copy = _unchecked(copy, name, value)
+            if inner:
+                part = getattr(copy, name)
+                copy = _unchecked(copy, name, _unchecked(part, inner, default_of(part, inner)))
+            else:
+                copy = _unchecked(copy, name, default_of(copy, name))
         return copy
 
     def key(self, *, ignoring: Iterable[str] = ()) -> str:
@@ -781,16 +790,11 @@ def default_of(part: Any, name: str) -> Any:
     return 0 if found.default is dataclasses.MISSING else found.default
 
 
-def _neutral(part: Any, name: str) -> Any:
-    return _unchecked(part, name, default_of(part, name))
-
-
 def _unchecked(part: Any, name: str, value: object) -> Any:
     """Return a copy of the part with another value of one field, without checks."""
     copy = object.__new__(type(part))
-    values = {each.name: getattr(part, each.name) for each in dataclasses.fields(part)}
-    for each, old in values.items():
-        object.__setattr__(copy, each, value if each == name else old)
+    for each in dataclasses.fields(part):
+        object.__setattr__(copy, each.name, value if each.name == name else getattr(part, each.name))
     return copy
 
 
@@ -837,8 +841,8 @@ def _stated(part: Any, key: str, at: str = "") -> Iterator[tuple[str, Any]]:
         value, path = getattr(part, each.name), f"{at}{each.name}"
         if dataclasses.is_dataclass(value):
             yield from _stated(value, key, f"{path}.")
-        elif (found := each.metadata.get(key)) is not None:
-            yield path, dataclasses.replace(found, whole=each.type == "int") if key == RANGE else found
+        elif (found := _metadata(each, key)) is not None:
+            yield path, found
 
 
 def stated(key: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from engines.provenance import free_memory_mb
 from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
-from model.links import longest_queue_pkts, queue_limit_pkts
+from model.links import longest_queue_pkts
 from model.network_plan import MAX_PACKETS, by_rank
 from model.result import RunResult
 from model.schedulers import opens_subflows
@@ -192,7 +192,7 @@ def check_memory(
 def _memory_advice(spec: RunSpec, mostly_samples: bool) -> str:
     if mostly_samples:
         return "choose fewer --seconds or longer intervals between samples"
-    if not queue_limit_pkts(spec.link):
+    if not spec.link.queue_limit_pkts:
         return "choose a smaller --k, fewer --subflows or a limit to --queue"
     if spec.traffic == "iperf3":
         return "choose a smaller --k, fewer --subflows or --traffic native"

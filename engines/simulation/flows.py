@@ -31,7 +31,7 @@ from fabric._core import COMPILER, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import DATAPATH, core_name
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows, subflow_counts
-from model.links import check_events, longest_queue_pkts, lossy, queue_limit_pkts
+from model.links import check_events, longest_queue_pkts, lossy
 from model.machine import demand
 from model.network_plan import check_trace
 from model.noise import noisy
@@ -195,7 +195,7 @@ _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> float:
     """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
-    usual = queue_limit_pkts(spec.link) or _UNLIMITED_QUEUE
+    usual = spec.link.queue_limit_pkts or _UNLIMITED_QUEUE
     queues = [each.queue_pkts or usual for each in topology.links]
     attachments = len({nic.switch for nic in topology.nics})
     counts = subflow_counts(spec, flows)
@@ -220,7 +220,7 @@ def check_memory(spec: RunSpec, topology: Topology, flows: Sequence[Flow], avail
     if needed <= available_mb:
         return
     subflows = sum(subflow_counts(spec, flows))
-    bound = "" if queue_limit_pkts(spec.link) else " or a limit to --queue"
+    bound = "" if spec.link.queue_limit_pkts else " or a limit to --queue"
     raise UsageError(
         f"simulating {topology.kind} with {len(topology.hosts)} hosts and {subflows} "
         f"subflows takes about {needed:,.0f} MB of memory, but only {available_mb:,.0f} MB are free: "
