@@ -7,11 +7,13 @@ forwarding with `path`, and a figure about collisions is computed from it; the d
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from common.errors import UsageError
+from common.text import did_you_mean
 from controllers.groups import EcmpTables, Group
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
-from topos import bcube
+from topos import Parameter, bcube
 from topos.topology import Nic, Topology
 
 FIRST_LEG, SECOND_LEG = 0x56414C31, 0x56414C32
@@ -82,17 +84,63 @@ def digits(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> t
     return path_of_rank(tables, tables.path_count(switch, target) - 1, switch, target)
 
 
+@dataclass(frozen=True)
+class Policy:
+    """A routing policy: the function that returns a flow's path, None if packets of one flow take different
+    paths, and the parameters that follow its name, `name:value:value`. They are whole numbers."""
+
+    walk: Walk | None
+    parameters: tuple[Parameter, ...] = ()
+
+    def form(self, name: str) -> str:
+        """Return how the policy is written: `digits`, `ksp:K`."""
+        return ":".join([name, *(parameter.name.upper() for parameter in self.parameters)])
+
+
 DIGITS = "digits"
-POLICIES: dict[str, Walk | None] = {
-    "hashed": hashed,
-    "ecmp": ecmp,
-    "scatter": None,
-    "valiant": valiant,
-    "spanning-tree": spanning_tree,
-    DIGITS: digits,
+POLICIES: dict[str, Policy] = {
+    "hashed": Policy(hashed),
+    "ecmp": Policy(ecmp),
+    "scatter": Policy(None),  # PacketScatter in Raiciu et al., SIGCOMM 2011: a random path for every packet
+    "valiant": Policy(valiant),
+    "spanning-tree": Policy(spanning_tree),
+    DIGITS: Policy(digits),
 }
-"""Function that returns the path of a flow. None for `scatter` (PacketScatter in Raiciu et al., SIGCOMM
-2011): every packet takes a random shortest path, so a flow has no path of its own."""
+
+
+def parse(text: str) -> tuple[str, dict[str, int]]:
+    """Return the name of a policy and all its parameters: `ksp`, `ksp:8` or `ksp:k=8` is ("ksp", {"k": 8}).
+
+    Raises UsageError for an unknown policy, and for a parameter that it does not have or out of range.
+    """
+    name, *given = (part.strip() for part in text.split(":"))
+    if name not in POLICIES:
+        known = ", ".join(policy.form(each) for each, policy in POLICIES.items())
+        raise UsageError(f"--routing {text}: unknown; {did_you_mean(name, POLICIES)}choose from: {known}")
+    parameters = POLICIES[name].parameters
+    values: dict[str, int | None] = {parameter.name: parameter.default for parameter in parameters}
+    if len(given) > len(parameters):
+        takes = f"only {POLICIES[name].form(name)}" if parameters else "no parameter"
+        raise UsageError(f"--routing {text}: {name} takes {takes}")
+    for parameter, part in zip(parameters, given, strict=False):
+        key, _, value = part.rpartition("=")
+        if (key or parameter.name) not in values:
+            raise UsageError(f"--routing {text}: {name} has no {key}; write {POLICIES[name].form(name)}")
+        values[key or parameter.name] = int(value) if value.isdecimal() and len(value) < _DIGITS else -1
+    for parameter in parameters:
+        if not parameter.admits(values[parameter.name]):
+            raise UsageError(f"--routing {text}: {parameter.name} must be {parameter.accepts}")
+    return name, {key: value for key, value in values.items() if value is not None}
+
+
+_DIGITS = 10
+"""A number of so many digits is out of every parameter's range."""
+
+
+def canonical(text: str) -> str:
+    """Return the one text that stands for a policy with these parameters. Raises UsageError as `parse`."""
+    name, values = parse(text)
+    return ":".join([name, *map(str, values.values())])
 
 
 def check_routing(policy: str, topology: Topology) -> None:
@@ -111,7 +159,7 @@ def check_routing(policy: str, topology: Topology) -> None:
 
 def per_packet(policy: str) -> bool:
     """Return whether packets of one flow take different paths."""
-    return policy in POLICIES and POLICIES[policy] is None
+    return POLICIES[parse(policy)[0]].walk is None
 
 
 def path(
@@ -121,10 +169,8 @@ def path(
 
     Raises UsageError for an unknown policy, for a policy that chooses per packet, and as `ends` does.
     """
-    if policy not in POLICIES:
-        raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(POLICIES)}")
     check_routing(policy, topology)
-    walk = POLICIES[policy]
+    walk = POLICIES[parse(policy)[0]].walk
     if walk is None:
         raise UsageError(f"routing policy '{policy}' chooses a path per packet: a flow has no single path")
     src, dst, target = ends(topology, tables, five_tuple)

@@ -18,6 +18,7 @@ from itertools import pairwise, permutations
 from random import Random
 
 from common.errors import UsageError
+from controllers import routing
 from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from controllers.hashing import FiveTuple, switch_seed
 from controllers.routing import ends, path, path_of_rank, per_packet
@@ -87,7 +88,8 @@ class Routes:
 
     def __init__(self, topology: Topology, policy: str, seed: int, down: Collection[int] = ()) -> None:
         if policy not in POLICIES:
-            hint = "chooses per packet, which flow tables cannot" if per_packet(policy) else "is unknown"
+            scattered = policy in routing.POLICIES and per_packet(policy)
+            hint = "chooses per packet, which flow tables cannot" if scattered else "is not OpenFlow's"
             raise UsageError(f"routing policy '{policy}' {hint}: choose one of {', '.join(POLICIES)}")
         if topology.hosts_forward:
             raise UsageError(f"{topology.kind}: its hosts forward, but OpenFlow programs switches only")

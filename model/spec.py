@@ -29,7 +29,7 @@ from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from common.text import did_you_mean
 from controllers import schedulers
-from controllers.routing import POLICIES
+from controllers.routing import POLICIES, canonical
 from fabric._core import TransportOptions, disciplines
 from fabric._core import schedulers as subflow_schedulers
 from model.congestion import BASELINE, CONGESTION_CONTROLS, is_known
@@ -78,8 +78,8 @@ DATAPATHS: Mapping[str, str] = {
     "kernel": "the kernel module openvswitch",
     "user": "Open vSwitch's datapath in user space",
 }
-RANGE, NAMES, WORDS = "range", "names", "words"
-"""The keys of a field's range, its known names and its words in its metadata."""
+RANGE, NAMES, CANONICAL, WORDS = "range", "names", "canonical", "words"
+"""The keys of a field's range, its known names, its canonical form and its words in its metadata."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9
@@ -144,6 +144,11 @@ def among(known: Collection[str], before: str) -> dict[str, tuple[Collection[str
     return {NAMES: (known, before)}
 
 
+def written(canonical: Callable[[str], str]) -> dict[str, Callable[[str], str]]:
+    """Return the metadata of a text of which `canonical` returns the only form, or raises UsageError."""
+    return {CANONICAL: canonical}
+
+
 def _in_core(name: str) -> dict[str, tuple[Collection[str], str]]:
     """Return the metadata of a field of the stack that has the names of the core's enumeration."""
     return among(tuple(type(getattr(TransportOptions(), name)).__members__), f"--stack {name}=")
@@ -174,10 +179,11 @@ def value_words(value: Any) -> str:
 def _check_fields(part: Any, at: str = "") -> None:
     """Raise UsageError, in one line, for a number outside the range of its field, and for an unknown name.
 
-    Whole numbers in fields of type float become floats: 5 and 5.0 are one rate and must have one hash.
+    Whole numbers in fields of type float become floats, and texts get their canonical form: 5 and 5.0 are one
+    rate and must have one hash.
     """
     kind: Any = type(part)
-    for name, type_, limits, names in _rules(kind):
+    for name, type_, limits, names, form in _rules(kind):
         value = getattr(part, name)
         if limits is not None:
             if wrong := limits.problem(value):
@@ -186,19 +192,25 @@ def _check_fields(part: Any, at: str = "") -> None:
                 object.__setattr__(part, name, type_(value))
         elif type_ is bool and not isinstance(value, bool):
             raise UsageError(f"{at}{name} of {value!r}: must be on or off")
+        elif form is not None:
+            object.__setattr__(part, name, form(str(value)))
         elif names is not None:
             check_name(names[1], value, names[0])
 
 
+_Names = tuple[Collection[str], str]
+_Form = Callable[[str], str]
+
+
 @functools.cache
-def _rules(kind: Any) -> tuple[tuple[str, type, Limits | None, tuple[Collection[str], str] | None], ...]:
-    """Return name, type, range and known names of the fields of a class that have rules."""
+def _rules(kind: Any) -> tuple[tuple[str, type, Limits | None, _Names | None, _Form | None], ...]:
+    """Return name, type, range, known names and canonical form of the fields of a class that have rules."""
     types = {"int": int, "float": float, "bool": bool}
     found = []
     for each in dataclasses.fields(kind):
         type_, limits, names = types.get(str(each.type), str), _metadata(each, RANGE), _metadata(each, NAMES)
         if limits is not None or names is not None or type_ is bool:
-            found.append((each.name, type_, limits, names))
+            found.append((each.name, type_, limits, names, _metadata(each, CANONICAL)))
     return tuple(found)
 
 
@@ -691,7 +703,8 @@ class RunSpec:
     engine: str = "mininet"
     dataplane: str = "fabric"
     routing: str = field(
-        default="hashed", metadata=among(POLICIES, "--routing ") | called("{} routing".format)
+        default="hashed",
+        metadata=among(POLICIES, "--routing ") | written(canonical) | called("{} routing".format),
     )
     traffic: str = field(
         default="iperf3", metadata=among(TRAFFIC, "--traffic ") | called("{} traffic".format)

@@ -14,7 +14,7 @@ from typing import Any
 
 from common.errors import UsageError
 from harness.options.fields import BY_PATH, parse_stack
-from harness.options.parsers import CHOICES, ccs
+from harness.options.parsers import CHOICES, FORMS, ccs
 from model.congestion import in_force
 from model.spec import LIMITS, USUAL, RunSpec, check_name, typed
 
@@ -87,6 +87,8 @@ def _value(path: str, value: Any) -> Any:
     kinds = (int, float) if isinstance(usual, float) else type(usual)
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise UsageError(f"{what}: {value!r} is no value of this field; its default is {usual!r}")
+    if path in FORMS:
+        return FORMS[path](value)
     if path in CHOICES:
         check_name(f"{what}: ", value, CHOICES[path][0])
     if wrong := LIMITS[path].problem(value) if path in LIMITS else "":

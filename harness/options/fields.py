@@ -267,8 +267,9 @@ _FIELDS: tuple[SpecField, ...] = (
         path="openflow.datapath", hosts=Hosts.REAL, engines_own=True,
     ),
     SpecField(
-        "routing", "NAME",
-        f"Choose paths by this policy: {_names(POLICIES)}; {SCATTER} chooses one per packet. "
+        "routing", "NAME[:VALUE]",
+        f"Choose paths by this policy: {_names(policy.form(name) for name, policy in POLICIES.items())}; "
+        f"{SCATTER} chooses one per packet. "
         f"[default: {USUAL.routing} or the figure's]",
         parsers.of_field("routing"),
         path="routing", always=True,

@@ -17,6 +17,7 @@ from harness.baseline import MATRIX
 from harness.options.user_files import expanded, trace_of
 from model.congestion import CONGESTION_CONTROLS
 from model.spec import (
+    CANONICAL,
     LIMITS,
     MAX_SUBFLOWS,
     NAMES,
@@ -41,6 +42,8 @@ _ENDLESS = 10**15
 TRACE = f"{trace.NAME}:"
 CHOICES = stated(NAMES)
 """Known names of fields of the spec, and what is typed before one, by path."""
+FORMS = stated(CANONICAL)
+"""Functions that return the canonical form of a text of the spec, by the field's path."""
 
 
 def sweep_workloads() -> tuple[str, ...]:
@@ -107,7 +110,10 @@ def limited(path: str) -> Parser:
 
 
 def of_field(path: str) -> Parser:
-    """Return the parser of a number in the range, or of a known name, of the spec's field at `path`."""
+    """Return the parser of a number in the range, of a text, or of a known name, of the spec's field at
+    `path`."""
+    if path in FORMS:
+        return lambda _option, text: FORMS[path](str(text))
     return limited(path) if path in LIMITS else choice(CHOICES[path][0])
 
 

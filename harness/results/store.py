@@ -73,7 +73,7 @@ def point_name(spec: RunSpec) -> str:
     workload = matrices.label(spec.workload.matrix, spec.workload.params)
     workload = workload.replace(":", "_").replace("=", "")[:MAX_WORKLOAD_CHARS]
     cc = in_force(spec.transport.cc, spec.transport.subflows)
-    routing = [] if spec.routing == USUAL_ROUTING else [spec.routing]
+    routing = [] if spec.routing == USUAL_ROUTING else [spec.routing.replace(":", "")]
     parts = [size, workload, transport, cc, *routing, f"{spec.link.rate_mbps:g}mbps"]
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)

@@ -35,7 +35,7 @@ def paths(net: str, policy: str, seed: int, flow: FiveTuple) -> tuple[tuple[int,
 @settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(sorted(NETWORKS)),
-    st.sampled_from(sorted(name for name, walk in POLICIES.items() if walk and name in DECISIONS)),
+    st.sampled_from(sorted(name for name, policy in POLICIES.items() if policy.walk and name in DECISIONS)),
     st.integers(0, 2**32 - 1),
     PORTS,
     PORTS,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from common.errors import UsageError
 from controllers.groups import EcmpTables, NextHop, ecmp_groups
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
-from controllers.routing import DIGITS, parallel_path, path
-from topos import Kind, Topology, build
+from controllers.routing import DIGITS, POLICIES, Policy, canonical, parallel_path, parse, path
+from topos import Kind, Parameter, Topology, build
 
 FT8 = build("ft", {"k": 8})
 FT8_TABLES = ecmp_groups(FT8)
@@ -129,7 +129,7 @@ def test_the_address_chooses_the_nic() -> None:
 @pytest.mark.parametrize(
     ("policy", "src", "dst", "complaint"),
     [
-        ("fastest", "10.0.0.2", "10.1.0.2", "'fastest': choose one of hashed, ecmp, scatter"),
+        ("fastest", "10.0.0.2", "10.1.0.2", "fastest: unknown; choose from: hashed, ecmp, scatter"),
         ("scatter", "10.0.0.2", "10.1.0.2", "chooses a path per packet"),
         ("ecmp", "10.0.0.2", "10.0.0.2", "same host"),
         ("ecmp", "10.0.0.2", "10.200.0.2", "no host with address"),
@@ -350,3 +350,37 @@ def test_switch_seeds_differ() -> None:
     seeds = {switch_seed(seed, node) for seed in range(20) for node in range(2000)}
     assert len(seeds) > 0.999 * 20 * 2000
     assert switch_seed(1, 5) == switch_seed(1, 5)
+
+
+@pytest.fixture
+def two_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = Parameter("d", 1, 8, default=2), Parameter("m", 0, 4, default=1)
+    monkeypatch.setitem(POLICIES, "some", Policy(None, parameters))
+
+
+@pytest.mark.usefixtures("two_numbers")
+@pytest.mark.parametrize("text", ["some", "some:2", "some:2:1", " some : d=2", "some:m=1", "some:d=2:m=1"])
+def test_one_setting_of_a_policy_has_one_text(text: str) -> None:
+    assert parse(text) == ("some", {"d": 2, "m": 1})
+    assert canonical(text) == "some:2:1" == canonical(canonical(text))
+
+
+@pytest.mark.usefixtures("two_numbers")
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("ecpm", "ecmp"),
+        ("", "hashed"),
+        ("ecmp:2", "no parameter"),
+        ("some:2:1:0", "some:D:M"),
+        ("some:0", "1 to 8"),
+        ("some:2:5", "0 to 4"),
+        ("some:x", "d must"),
+        ("some:9999999999999", "d must"),
+        ("some:-1", "d must"),
+        ("some:n=1", "no n"),
+    ],
+)
+def test_a_policy_names_what_is_wrong_with_its_text(text: str, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        parse(text)
