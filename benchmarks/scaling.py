@@ -33,8 +33,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from benchmarks.simulator import peak_rss_mb, spec_of
 from common.errors import RefabricError
-from engines.core_setup.setup import prepared
-from engines.core_setup.stack import PS_PER_S
+from engines.core_setup import PS_PER_S, prepared
 from engines.flow_level.engine import fluid_network
 from engines.flow_level.models import equilibrium
 from engines.provenance import machine

@@ -30,8 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from analysis.stats import jain
 from common.errors import RefabricError
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_flows, transport_options
+from engines.core_setup import PS_PER_S, core_flows, plan_of, transport_options
 from engines.provenance import machine
 from fabric._core import Simulation
 from model.flows import planned_flows

@@ -15,7 +15,7 @@ import numpy as np
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import FlowCount, PortCount
-from engines.core_setup.stack import NEVER_PS
+from engines.core_setup import NEVER_PS
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import PlannedFlow, subflow_pairs

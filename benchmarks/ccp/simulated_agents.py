@@ -38,9 +38,7 @@ import topos
 from benchmarks.other_programs import BusyTime
 from ccp.names import PREFIX, OwnAlgorithm
 from common.errors import RefabricError
-from engines.core_setup.agent import SimulatedAgent
-from engines.core_setup.setup import built, plan_of
-from engines.core_setup.stack import PS_PER_S, transport_options
+from engines.core_setup import PS_PER_S, SimulatedAgent, built, plan_of, transport_options
 from engines.provenance import machine
 from model.flows import planned_flows
 from model.spec import LINUX, LinkSpec, RunSpec, TopologySpec, TransportSpec

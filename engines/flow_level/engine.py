@@ -17,9 +17,7 @@ import numpy as np
 import topos
 from common.errors import UsageError
 from controllers.routing import per_packet
-from engines.core_setup.paths import check_paths
-from engines.core_setup.setup import prepared
-from engines.core_setup.stack import check_ccs, check_spec
+from engines.core_setup import check_ccs, check_paths, check_spec, prepared
 from engines.engine import Observer, OnePointPerCpu
 from engines.flow_level.models import RATE_LAWS, Floats, FluidNetwork, equilibrium, max_min
 from engines.provenance import free_memory_mb, origin

@@ -15,8 +15,7 @@ import numpy as np
 
 import topos
 from common.errors import UsageError
-from engines.core_setup.setup import PS_PER_BYTE_AT_1_BPS, times_alone_s
-from engines.core_setup.stack import NEVER_PS, PS_PER_S, check_spec
+from engines.core_setup import NEVER_PS, PS_PER_BYTE_AT_1_BPS, PS_PER_S, check_spec, times_alone_s
 from engines.engine import Observer, OnePointPerCpu
 from engines.provenance import origin
 from fabric._core import srpt_ends

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import topos
 from common.errors import UsageError
-from engines.core_setup.stack import PS_PER_MS, PS_PER_S
+from engines.core_setup import PS_PER_MS, PS_PER_S
 from engines.engine import Observer
 from engines.ims.calls import (
     PCSCF,

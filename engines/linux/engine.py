@@ -16,7 +16,7 @@ from typing import Any
 
 import topos
 from common.errors import HostUnfitError, NoKernelError, UsageError
-from engines.core_setup.agent import check_agent
+from engines.core_setup import check_agent
 from engines.engine import Observer, OnePointPerCpu
 from engines.kernel_hosts import MINTCP, check_spec, samples_bytes, slack_s, tables_bytes
 from engines.linux import guest

@@ -11,17 +11,20 @@ from pathlib import Path
 import topos
 from common.errors import RunError, UsageError
 from controllers.routing import per_packet
-from engines.core_setup.agent import SimulatedAgent, check_agent
-from engines.core_setup.paths import check_paths
-from engines.core_setup.setup import (
+from engines.core_setup import (
     ALARMS_A_SUBFLOW,
     MIN_PACKETS,
     PACKETS_A_SUBFLOW,
+    SimulatedAgent,
     built,
+    check_agent,
+    check_ccs,
+    check_paths,
+    check_spec,
     ideal_times_s,
     plan_of,
+    transport_options,
 )
-from engines.core_setup.stack import check_ccs, check_spec, transport_options
 from engines.engine import Observer
 from engines.provenance import free_memory_mb, origin
 from engines.simulation.readings import Recording, following, record

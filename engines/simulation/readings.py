@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from controllers.routing import per_packet
-from engines.core_setup.stack import PS_PER_MS, PS_PER_S
+from engines.core_setup import PS_PER_MS, PS_PER_S
 from engines.engine import Observer, follower
 from engines.simulation.scheduled import Clock
 from fabric._core import Simulation

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.responsive.loop import ConnectionCount
 from controllers.rules import Routes
-from engines.core_setup.stack import NEVER_PS, PS_PER_MS, PS_PER_S
+from engines.core_setup import NEVER_PS, PS_PER_MS, PS_PER_S
 from engines.scheduling import SimulatedNetwork
 from fabric._core import Simulation
 from model.flows import PlannedFlow, subflow_pairs

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
 from analysis.stats import spread_by_flow
 from common.errors import RunError
-from engines.core_setup.stack import NEVER_PS, PS_PER_MS, PS_PER_S, elastic
+from engines.core_setup import NEVER_PS, PS_PER_MS, PS_PER_S, elastic
 from engines.simulation.readings import Ints, Reading, Recording, owners, payload_bytes
 from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow

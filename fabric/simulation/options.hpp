@@ -21,7 +21,7 @@ enum class Connections : std::uint8_t { fresh, persistent };
 enum class Rank : std::uint8_t { remaining, sent };
 
 // Fields that mean the same as one of a spec's StackSpec have its name; times are in ps. Python sets all of them
-// (engines/core_setup/stack.py), whatever their defaults are here.
+// (engines/core_setup.py), whatever their defaults are here.
 struct TransportOptions {
   std::uint16_t payload_bytes = 1448;  // of a full segment
   std::uint16_t header_bytes = 66;     // Ethernet, IP, TCP with timestamps

@@ -25,8 +25,7 @@ import topos
 from analysis.live_page import Drawing, View, draw, encode, longest, short_floats, stored, used
 from common.errors import RefabricError, StoreError
 from controllers.routing import per_packet
-from engines.core_setup.setup import built, plan_of
-from engines.core_setup.stack import transport_options
+from engines.core_setup import built, plan_of, transport_options
 from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.registry import STEADY_STATE
 from harness import labels

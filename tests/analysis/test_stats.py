@@ -33,8 +33,7 @@ from analysis.shares import (
 )
 from analysis.stats import correlation, rank_correlation
 from common.errors import UsageError
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_datagrams, core_flows, transport_options
+from engines.core_setup import core_datagrams, core_flows, plan_of, transport_options
 from engines.emulation.engine import MininetEngine
 from engines.simulation.engine import SimulatorEngine
 from fabric._core import Datagrams, Simulation

@@ -13,7 +13,7 @@ import pytest
 import topos
 from analysis.shares import bottleneck_share, bottleneck_shares_pct, congested_share, congested_shares_pct
 from common.errors import RunError, UsageError
-from engines.core_setup.setup import prepared
+from engines.core_setup import prepared
 from engines.engine import Silent
 from engines.flow_level.engine import fluid_network
 from engines.flow_level.models import FULL, SPARE, FluidNetwork, equilibrium, max_min

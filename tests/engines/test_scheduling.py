@@ -18,9 +18,7 @@ from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import DIGITS, path
 from controllers.rules import Routes
 from controllers.scheduler import Application, FlowCount, FlowRates, Network
-from engines.core_setup.paths import check_paths
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_flows, transport_options
+from engines.core_setup import PS_PER_S, check_paths, core_flows, plan_of, transport_options
 from engines.engine import Silent
 from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
 from engines.wire import MOST_ROWS, ResultReader, messages

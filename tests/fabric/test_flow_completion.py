@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from engines.core_setup.setup import ideal_s
+from engines.core_setup import ideal_s
 from fabric._core import Flow, Simulation, TransportOptions
 from tests.support import simulated_hosts
 from tests.support.core_networks import one_switch

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engines.core_setup import stack
-from engines.core_setup.stack import NOT_THE_CORES, assign, in_core_units, transport_options
+from engines import core_setup
+from engines.core_setup import NOT_THE_CORES, assign, in_core_units, transport_options
 from fabric import readings
 from fabric._core import FlowDriver, Ims, Simulation, TransportOptions, VirtualFabric
 from model.spec import AgentSpec, LinkSpec, RunSpec, StackSpec
@@ -49,7 +49,7 @@ def test_a_field_that_only_the_spec_has_is_an_error() -> None:
 
 
 def test_a_field_that_only_the_core_has_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack, "NOT_THE_CORES", NOT_THE_CORES | {"sack"})
+    monkeypatch.setattr(core_setup, "NOT_THE_CORES", NOT_THE_CORES | {"sack"})
     with pytest.raises(TypeError, match="sack"):
         transport_options(SPEC)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.core_setup.stack import assign, transport_options
+from engines.core_setup import assign, transport_options
 from fabric._core import Flow, Simulation, TransportOptions
 from fabric.plan import NetworkPlan
 from model.spec import LinkSpec, RunSpec

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import topos
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import core_flows, transport_options
+from engines.core_setup import core_flows, plan_of, transport_options
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from fabric._core import Simulation

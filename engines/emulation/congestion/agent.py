@@ -32,7 +32,7 @@ from ccp.names import is_agents
 from common.errors import RefabricError, RunError, UsageError
 from common.privileges import User
 from common.text import one_line, printable
-from engines.core_setup.agent import raised
+from engines.core_setup import raised
 from engines.emulation.congestion.channels import (
     BuiltInActivity,
     Channel,

@@ -14,7 +14,7 @@ from analysis.plausibility import OVER_CARRIED_PCT
 from analysis.quantities import CPU_S_PER_GB
 from analysis.stats import Floats, spread_by_flow
 from common.errors import RunError
-from engines.core_setup.setup import times_alone_s
+from engines.core_setup import times_alone_s
 from engines.emulation.dataplanes.dataplane import FABRIC, PlaneReading
 from engines.emulation.measure.observing import Readings, Sample
 from engines.emulation.measure.path_pings import PingReadings

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engines.core_setup.stack import PS_PER_S
+from engines.core_setup import PS_PER_S
 from fabric._core import Simulation
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.scenarios.divided_networks import all_bytes, made

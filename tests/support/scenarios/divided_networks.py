@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import topos
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import PS_PER_S, core_datagrams, core_flows, transport_options
+from engines.core_setup import PS_PER_S, core_datagrams, core_flows, plan_of, transport_options
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec

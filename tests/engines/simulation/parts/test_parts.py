@@ -13,8 +13,7 @@ import pytest
 
 import topos
 from common.errors import UsageError
-from engines.core_setup.setup import plan_of
-from engines.core_setup.stack import transport_options
+from engines.core_setup import plan_of, transport_options
 from engines.registry import make
 from fabric._core import Flow, Simulation
 from model.flows import planned_flows

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from engines.core_setup.stack import PS_PER_S
+from engines.core_setup import PS_PER_S
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.scenarios.divided_networks import HTSIM, LINUX, all_bytes, made, point, run
 

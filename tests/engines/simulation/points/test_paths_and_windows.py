@@ -17,7 +17,7 @@ import topos
 from analysis.completion import completions
 from analysis.idleness import idleness
 from common.errors import UsageError
-from engines.core_setup.paths import choose_paths
+from engines.core_setup import choose_paths
 from engines.emulation.engine import MininetEngine
 from engines.simulation.engine import SimulatorEngine
 from model.flows import planned_flows
