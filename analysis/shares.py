@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from model.result import FlowRow, PortRow
-from workloads.long_flows import replica_of
+from workloads.pairs import replica_of
 
 _HALVINGS = 60
 Windows = Callable[[float], tuple[float, float]]

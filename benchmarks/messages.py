@@ -39,7 +39,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from benchmarks.agent_charts import draw_messages
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
-from engines.emulation.congestion.channels import POLL_MS, update
+from engines.emulation.congestion.agent import POLL_MS, update
 from engines.emulation.congestion.libbpf import BpfObject, LibbpfError, library
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside

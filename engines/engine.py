@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -46,14 +47,6 @@ class Silent:
         del text
 
 
-@runtime_checkable
-class NeedsMachine(Protocol):
-    """An engine whose points need the machine to themselves."""
-
-    def take_machine(self) -> None:
-        """Take the machine until this process ends. Raises BusyError that names the process that has it."""
-
-
 class OnePointPerCpu:
     """An engine whose points are one thread each and share nothing."""
 
@@ -66,6 +59,9 @@ class OnePointPerCpu:
         """One CPU for each point."""
         del spec
         return 1
+
+    def take_machine(self) -> None:
+        """Do nothing: others may use it, too."""
 
 
 class Engine(Protocol):
@@ -97,6 +93,12 @@ class Engine(Protocol):
     def expected_s(self, spec: RunSpec) -> float:
         """Return the expected real time of a point in seconds, for plans and ETAs."""
 
+    def take_machine(self) -> None:
+        """Take the machine until this process ends, if points need it to themselves.
+
+        Raises BusyError that names the process that has it.
+        """
+
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """Run the point; raw tool output goes below the existing folder `raw`.
 
@@ -105,17 +107,15 @@ class Engine(Protocol):
         """
 
 
-class Workload(Protocol):
-    """A kind of workload on one engine: flows between hosts, SIP calls, programs. A module with these
-    functions is one; they are what `Engine` says of the same names."""
+@dataclass(frozen=True)
+class Workload:
+    """A kind of workload on one engine: flows between hosts, SIP calls, programs. Its functions are what
+    `Engine` says of the same names."""
 
-    def check(self, spec: RunSpec) -> None: ...
-
-    def memory_mb(self, spec: RunSpec) -> float: ...
-
-    def expected_s(self, spec: RunSpec) -> float: ...
-
-    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult: ...
+    check: Callable[[RunSpec], None]
+    memory_mb: Callable[[RunSpec], float]
+    expected_s: Callable[[RunSpec], float]
+    run: Callable[[RunSpec, Observer, Path], RunResult]
 
 
 class ByWorkload:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from common.errors import UsageError
-from engines.engine import Engine, NeedsMachine, Observer
+from engines.engine import Engine, Observer
 from model.result import RunResult
 from model.spec import RunSpec
 
@@ -146,8 +146,7 @@ class Engines(dict[str, Engine]):
     def take_machine(self) -> None:
         """Take the machine if one of the engines needs it. Raises BusyError."""
         for engine in self.values():
-            if isinstance(engine, NeedsMachine):
-                engine.take_machine()
+            engine.take_machine()
 
 
 def only(engine: Engine, names: Collection[str]) -> Engine:

@@ -1,7 +1,7 @@
 """The registry of traffic matrices: who sends to whom, as pure functions of the hosts, a seed and parameters.
 
-Matrices of long flows are in `long_flows.py`, those that depend on the duration of traffic and the rate of
-links in `generated.py`.
+Most matrices are in `pairs.py`, those that depend on the duration of traffic and the rate of links in
+`generated.py`.
 
 A matrix is one function and one line of MATRICES. Written as text (command lines, labels) it is
 `name[:value of the first parameter][:parameter=value ...]`, e.g. `stride:4`.
@@ -19,7 +19,7 @@ from typing import Any
 from common.errors import UsageError
 from common.text import did_you_mean
 from topos.topology import Topology
-from workloads import generated, long_flows, map_reduce, pairs, sequential, sip, sizes, trace
+from workloads import generated, pairs, sequential, sip, sizes, trace
 from workloads.flow import Flow, Traffic
 
 Value = int | str
@@ -94,28 +94,28 @@ def beside_constant_rate(
 
 MATRICES: dict[str, Matrix] = {
     "one_to_one": Matrix(
-        long_flows.one_to_one,
+        pairs.one_to_one,
         "random permutation, every host sends one flow and receives one",
         words="permutation",
     ),
     "one_to_several": Matrix(
-        long_flows.one_to_several,
+        pairs.one_to_several,
         "every host (or percent of them) receives a flow from each of 4 random clients",
     ),
-    "all_to_all": Matrix(long_flows.all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
+    "all_to_all": Matrix(pairs.all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
     "stride": Matrix(
-        long_flows.stride, "host x sends to host x + i; i=0 stands for half of the hosts", words="stride {i}"
+        pairs.stride, "host x sends to host x + i; i=0 stands for half of the hosts", words="stride {i}"
     ),
     "hotspot": Matrix(
-        long_flows.hotspot,
+        pairs.hotspot,
         "percent of the hosts send to a few hot hosts, the others to random hosts",
         words="{percent} % of hosts to {spots} spots",
     ),
     "random": Matrix(
-        long_flows.random_pairs, "as many flows as hosts, source and destination drawn independently"
+        pairs.random_pairs, "as many flows as hosts, source and destination drawn independently"
     ),
     "connections": Matrix(
-        long_flows.connections,
+        pairs.connections,
         "percent connections for every 100 hosts, both ends drawn at random",
         words="{percent} per 100 hosts",
     ),
@@ -132,7 +132,7 @@ MATRICES: dict[str, Matrix] = {
         words="all neighbours",
     ),
     "against_tcp": Matrix(
-        long_flows.against_tcp,
+        pairs.against_tcp,
         "first pair of each replica against plain TCP on the others (dumbbell, two_bottlenecks)",
         everywhere=False,
     ),
@@ -196,7 +196,7 @@ MATRICES: dict[str, Matrix] = {
         loops=True,
     ),
     "map_reduce": Matrix(
-        map_reduce.map_reduce,
+        pairs.map_reduce,
         "the shuffle of map-reduce jobs: each of `maps` hosts sends `kb` thousand bytes to each of `reduces`",
         everywhere=False,
         transfers=True,
@@ -238,7 +238,7 @@ MATRICES: dict[str, Matrix] = {
         words="trace {name}",
         data=("flows",),
     ),
-    "reference": Matrix(long_flows.reference, "one uncongested flow across the network"),
+    "reference": Matrix(pairs.reference, "one uncongested flow across the network"),
 }
 
 

@@ -28,7 +28,7 @@ from common.privileges import check_private
 from engines.emulation.engine import MininetEngine
 from engines.emulation.noise import measure
 from engines.emulation.outside import UNKEPT
-from engines.engine import Engine, NeedsMachine, Observer, Silent
+from engines.engine import Engine, Observer, Silent
 from engines.provenance import machine
 from model.machine import (
     FIT_PCT,
@@ -135,8 +135,7 @@ def calibrate(
     """
     engine = engine or MininetEngine()
     engine.check(_spec(topology, MIN_RATE_MBPS))
-    if isinstance(engine, NeedsMachine):
-        engine.take_machine()  # no other emulation disturbs what follows
+    engine.take_machine()  # no other emulation disturbs what follows
     observer.note(f"measuring the link rate that this machine sustains at {_name(topology)}: {HOW_LONG}")
     observer.phase("measuring the machine's noise", NOISE_S)
     noise = measure(NOISE_S)

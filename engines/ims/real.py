@@ -11,7 +11,7 @@ from common.errors import HostUnfitError, UsageError
 from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.emulation.outside import spawned
 from engines.emulation.sandbox.client import require
-from engines.engine import Observer
+from engines.engine import Observer, Workload
 from engines.ims.calls import checked
 from model.result import RunResult
 from model.spec import RunSpec
@@ -53,6 +53,9 @@ def expected_s(spec: RunSpec) -> float:
 def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     """Run the point (point.py, inside)."""
     return spawned("ims", spec, observer, raw, expected_s(spec) + SLACK_S)
+
+
+CALLS = Workload(check, memory_mb, expected_s, run)
 
 
 def extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:

@@ -25,7 +25,7 @@ from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import under_test
 from model.spec import RESPONSIVE as CONTROLLER
 from model.spec import RunSpec, SchedulerSpec, StackSpec
-from workloads.map_reduce import MAPS, REDUCES
+from workloads.pairs import MAPS, REDUCES
 
 MAX_SUBFLOWS = 4
 STACK = StackSpec(min_rto_ms=10.0, delayed_ack_ms=1.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from common.errors import BusyError, HostUnfitError, NoKernelError
-from engines.engine import Engine, NeedsMachine, Observer
+from engines.engine import Engine, Observer
 from engines.registry import LINUX, VIRTUAL_TIME, only, real_time
 from harness.labels import named
 from harness.options.rates import RateChoice, virtual_mbps
@@ -110,8 +110,7 @@ class ThisMachine:
         for name in {spec.engine for spec in specs} - unfit.keys():
             alone = only(self.engine, {name})
             try:
-                if isinstance(alone, NeedsMachine):
-                    alone.take_machine()
+                alone.take_machine()
             except BusyError as error:
                 unfit[name] = error
         return unfit

@@ -17,7 +17,7 @@ from ccp.names import PREFIX, SHIPPED, OwnAlgorithm
 from ccp.programs import EMPTY, MAX_PROGRAMS, MAX_TEXT, all_compiled, compiled
 from common.errors import UsageError
 from common.text import printable_json
-from engines.emulation.congestion.channels import _COMMAND, FlowCommands
+from engines.emulation.congestion.agent import _COMMAND, FlowCommands
 from model.spec import LinkSpec, RunSpec, TransportSpec
 from tests.support.agents.ccp_model import Model, Native, primitives
 

@@ -12,8 +12,7 @@ import topos
 from common.errors import UsageError
 from engines import kernel_hosts
 from engines.emulation.dataplanes.ovs import dataplane as ovs
-from engines.emulation.engine import MininetEngine
-from engines.emulation.flows import check_sysctls
+from engines.emulation.engine import MininetEngine, check_sysctls
 from engines.emulation.hosts import shell
 from engines.flow_level import engine as flow_level
 from engines.kernel_hosts import RouteMetrics, check_stack, on_the_wire, route_metrics, sysctls

@@ -17,8 +17,7 @@ from engines.linux.kernel import store
 from engines.linux.kernel.source import PACKAGE, VERSION
 from harness.cli.machine import first_build
 from setup import kernel_build as building
-from setup.kernel_build import LINES, SHARES, Moment, Steps
-from setup.running import run
+from setup.kernel_build import LINES, SHARES, Moment, Steps, run
 from tests.support.waiting import until
 
 NEWER = "6.12.200-1"
@@ -121,7 +120,7 @@ def test_a_silent_program_is_ended_with_its_children(tmp_path: Path) -> None:
 
 def test_a_program_ends_with_the_process_that_started_it() -> None:
     script = (
-        "import pathlib\nfrom setup.running import run\n"
+        "import pathlib\nfrom setup.kernel_build import run\n"
         "run(('sh', '-c', 'echo $$; sleep 100'), pathlib.Path('.'), lambda line: print(line, flush=True))"
     )
     with subprocess.Popen((sys.executable, "-c", script), stdout=subprocess.PIPE, text=True) as parent:

@@ -93,6 +93,9 @@ class FakeEngine:
         del spec
         return 1
 
+    def take_machine(self) -> None:
+        """Do nothing: there is nothing to take."""
+
     def coupled_cc(self) -> tuple[str, str]:
         """Return the default: the engine invents results for every congestion control."""
         return COUPLED_DEFAULT, ""

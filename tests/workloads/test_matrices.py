@@ -15,17 +15,17 @@ from common.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import MAX_FLOWS, Flow, Traffic
 from workloads.generated import MAX_DSCP
-from workloads.long_flows import (
+from workloads.matrices import MATRICES, Matrix, Value, build, label, parse
+from workloads.pairs import (
     all_to_all,
     hotspot,
+    map_reduce,
     one_to_one,
     one_to_several,
     random_pairs,
     replica_of,
     stride,
 )
-from workloads.map_reduce import map_reduce
-from workloads.matrices import MATRICES, Matrix, Value, build, label, parse
 
 SEEDS = st.integers(0, 2**32 - 1)
 

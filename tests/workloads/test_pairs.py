@@ -16,7 +16,7 @@ import topos
 from common.errors import UsageError
 from topos import build as build_topology
 from topos.cloud import is_ours
-from workloads import long_flows, matrices
+from workloads import matrices, pairs
 from workloads.flow import Flow, Traffic
 from workloads.matrices import build, parse
 from workloads.pairs import connections_per_host, local, permutation_share
@@ -48,7 +48,7 @@ def test_a_share_of_a_permutation_has_distinct_ends_and_grows(
     some, more = (set(permutation_share(hosts, seed, percent=percent)) for percent in (small, large))
     assert some <= more
     assert len({flow.src for flow in more}) == len({flow.dst for flow in more}) == len(more)
-    assert more <= set(long_flows.one_to_one(hosts, seed))
+    assert more <= set(pairs.one_to_one(hosts, seed))
 
 
 def test_any_destinations_repeat_and_may_be_more_than_there_are_hosts() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import HostUnfitError
-from engines.emulation import flows, machine
+from engines.emulation import engine, machine
 from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP
 from engines.emulation.congestion.registration import OBJECTS, BuiltIn, CongestionCounts, counted
 from model.congestion import CONGESTION_CONTROLS, DATAPATH
@@ -104,7 +104,7 @@ def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.Monk
     monkeypatch.setattr(machine, "too_old", lambda **_: None)
     monkeypatch.setattr(machine, "found", lambda: machine.MachineSupport(missing, "", netem=False))
     with pytest.raises(HostUnfitError) as caught:
-        flows._check_congestion_control("ccp:reno")
+        engine._check_congestion_control("ccp:reno")
     said = str(caught.value)
     assert "ccp:reno: this kernel has no BTF; boot another kernel" in said
     assert "--engine simulator" in said
@@ -114,4 +114,4 @@ def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.Monk
 def test_a_kernel_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "release", lambda: "6.1.0-18-amd64")
     with pytest.raises(HostUnfitError, match=r"6\.1.*--engine simulator"):
-        flows._check_congestion_control("./mine.py")
+        engine._check_congestion_control("./mine.py")

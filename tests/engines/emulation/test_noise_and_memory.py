@@ -10,7 +10,7 @@ import pytest
 
 import topos
 from common.errors import UsageError
-from engines.emulation.flows import check, check_memory, estimated_mb
+from engines.emulation.engine import check, check_memory, estimated_mb
 from engines.emulation.noise import PERIOD_US, measure
 from fabric import _core
 from model.flows import planned_flows
@@ -84,7 +84,7 @@ def test_a_long_queue_of_one_link_counts() -> None:
 
 
 def test_measured_points_fit_the_bound() -> None:
-    # Peaks of the memory cgroup of `refabric run cs244-one-to-one`, in MB (engines/emulation/flows.py).
+    # Peaks of the memory cgroup of `refabric run cs244-one-to-one`, in MB (engines/emulation/engine.py).
     for k, subflows, measured in ((4, 1, 179), (4, 8, 176), (8, 1, 177), (8, 8, 180)):
         assert measured <= estimate(spec_of(k=k, subflows=subflows, rate_mbps=2.0)) <= 5 * measured
 
@@ -112,6 +112,6 @@ def test_the_advice_fits_the_point(spec: RunSpec, advice: str) -> None:
 
 
 def test_the_engine_refuses_before_it_asks_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engines.emulation.flows.free_memory_mb", lambda: 50.0)
+    monkeypatch.setattr("engines.emulation.engine.free_memory_mb", lambda: 50.0)
     with pytest.raises(UsageError, match="50 MB are free"):
         check(spec_of())

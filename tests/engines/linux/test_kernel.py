@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import RunError
 from engines.linux.kernel import source, store
-from engines.linux.kernel.edits import EDITS, Edit, after, before
+from engines.linux.kernel.source import EDITS, Edit, after, before
 from model.congestion import CONGESTION_CONTROLS, kernel_name
 
 TEXT = "config HZ\n\tint\n\tdefault 100\n"

@@ -15,8 +15,7 @@ from common.errors import RunError, UsageError
 from engines.engine import Silent
 from engines.registry import make
 from engines.simulation import readings
-from engines.simulation.engine import SimulatorEngine
-from engines.simulation.flows import check, check_memory, estimated_mb
+from engines.simulation.engine import SimulatorEngine, check, check_memory, estimated_mb
 from model.flows import drawn_flows
 from model.result import SAMPLE_COLUMNS, RunResult, Status
 from model.spec import (
@@ -264,7 +263,7 @@ def test_measured_points_are_met_and_parts_counted(k: int, parts: int, measured:
 
 
 def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engines.simulation.flows.free_memory_mb", lambda: 50.0)
+    monkeypatch.setattr("engines.simulation.engine.free_memory_mb", lambda: 50.0)
     check(spec_of())
     with pytest.raises(UsageError, match=r"128 hosts and 1024 subflows takes about \d+ MB .* 50 MB are free"):
         check(spec_of(k=8, queue_pkts=0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from common.errors import UsageError
-from engines.simulation.summarise import late_us
+from engines.simulation.engine import late_us
 from fabric._core import LATENESS_EDGES_NS, Datagrams, Noise, Simulation
 from model.noise import QUIET, lateness_ms, stalls_of
 from model.result import RunResult
