@@ -22,7 +22,7 @@ from controllers import routing
 from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from controllers.hashing import FiveTuple, switch_seed
 from controllers.routing import ends, path, path_of_rank, per_packet
-from topos.topology import SwitchPorts, Topology, dpid
+from topos.topology import SwitchPorts, Topology
 
 POLICIES = ("hashed", "ecmp", "random", "spanning-tree")
 """Policies a controller supports. `random` draws a shortest path for each new flow, as RipL does."""
@@ -118,7 +118,7 @@ class Routes:
         """Return one rule per switch of this path (host to host), the last switch first."""
         match = exactly(flow)
         hops = [(switch, self.ports.towards(switch, onward)) for switch, onward in pairwise(nodes[1:])]
-        return tuple(Rule(dpid(switch), match, port) for switch, port in reversed(hops))
+        return tuple(Rule(self.topology.dpid(switch), match, port) for switch, port in reversed(hops))
 
     def check(self, flow: FiveTuple, nodes: Sequence[int]) -> None:
         """Raise UsageError unless these nodes are a path of this flow from host to host, over links that are
@@ -175,7 +175,7 @@ class Routes:
                 for nic in self.topology.nics:
                     if nic.switch == switch:
                         port = self.ports.port_of(switch, nic.link)
-                        yield attachment, Rule(dpid(switch), Match(nic.ip), port)
+                        yield attachment, Rule(self.topology.dpid(switch), Match(nic.ip), port)
                 continue
             buckets = tuple(
                 Bucket(self.ports.towards(switch, hop.node), 1 if self.policy == "ecmp" else hop.paths)
@@ -188,7 +188,7 @@ class Routes:
                 number = numbers.setdefault(buckets, len(numbers) + 1)
                 to = Choice(number, buckets, switch_seed(self._seed, switch))
             for address, bits in self._prefixes[attachment]:
-                yield attachment, Rule(dpid(switch), Match(address, bits), to)
+                yield attachment, Rule(self.topology.dpid(switch), Match(address, bits), to)
 
     def _joined(self, a: int, b: int) -> bool:
         return self._tables.path_count(a, self._tables.attach.index(b)) > 0

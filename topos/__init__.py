@@ -18,6 +18,7 @@ from topos import (
     fat_tree,
     from_file,
     leaf_spine,
+    mininet_shapes,
     star,
     two_bottlenecks,
     vl2,
@@ -184,6 +185,33 @@ TOPOLOGIES: dict[str, Family] = {
         two_bottlenecks.two_bottlenecks,
         lambda first, second, lanes: lanes * 2 * (first + second + 3),
         "two bottlenecks",
+    ),
+    mininet_shapes.SINGLE: Family(
+        "single",
+        (Parameter("k", 2, mininet_shapes.MAX_HOSTS, default=2),),
+        mininet_shapes.single,
+        lambda k: k,
+        "Mininet's single switch",
+    ),
+    mininet_shapes.LINEAR: Family(
+        "linear",
+        (
+            Parameter("k", 2, mininet_shapes.MAX_SWITCHES, default=2),
+            Parameter("n", 1, mininet_shapes.MAX_HOSTS, default=1),
+        ),
+        mininet_shapes.linear,
+        lambda k, n: k * (n + 1) - 1,
+        "Mininet's linear",
+    ),
+    mininet_shapes.TREE: Family(
+        "tree",
+        (
+            Parameter("depth", 1, mininet_shapes.MAX_DEPTH, default=1),
+            Parameter("fanout", 2, mininet_shapes.MAX_FANOUT, default=2),
+        ),
+        mininet_shapes.tree,
+        mininet_shapes.tree_links,
+        "Mininet's tree",
     ),
     from_file.KIND: Family(
         "net",

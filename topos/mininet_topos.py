@@ -37,7 +37,7 @@ class _RefabricTopo(_Topo):  # type: ignore[misc]  # Mininet has no types
                 self.addHost(node.name, ip=f"{nics[0].ip}/8", mac=nics[0].mac)
             else:
                 # Mininet would derive the dpid from the name's first number: the pod, for most switches.
-                self.addSwitch(node.name, dpid=f"{number + 1:016x}")
+                self.addSwitch(node.name, dpid=f"{topology.dpid(number):016x}")
         nic_of_link = {nic.link: nic for nic in topology.nics}
         for number, link in enumerate(topology.links):
             nic = nic_of_link.get(number)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
@@ -158,6 +159,11 @@ class Topology:
             hint = f"did you mean {' or '.join(close)}?" if close else f"its first is {self.nodes[0].name}"
             raise UsageError(f"{self.kind} has no node called '{name}': {hint}") from None
 
+    def dpid(self, switch: int) -> int:
+        """Return the datapath id of a switch (node index): its number if all are called s1, s2 and so on, as
+        in Mininet, else its position among the switches, from 1."""
+        return self._dpids[switch]
+
     def nics_of(self, host: int) -> tuple[Nic, ...]:
         """Return the NICs of host `host` in interface order; empty for a switch."""
         return self._nics_by_host.get(host, ())
@@ -265,6 +271,13 @@ class Topology:
     @cached_property
     def _index_of(self) -> dict[str, int]:
         return {node.name: i for i, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _dpids(self) -> dict[int, int]:
+        numbered = [re.fullmatch("s([1-9][0-9]*)", self.nodes[switch].name) for switch in self.switches]
+        names = [int(match[1]) for match in numbered if match]
+        given = names if len(names) == len(self.switches) else range(1, len(self.switches) + 1)
+        return dict(zip(self.switches, given, strict=True))
 
     @cached_property
     def _nic_by_ip(self) -> dict[str, Nic]:
@@ -415,11 +428,6 @@ class Distances:
         return links
 
 
-def dpid(switch: int) -> int:
-    """Return the datapath id of the switch with this node index."""
-    return switch + 1
-
-
 class SwitchPorts:
     """The numbers of one topology's switches and ports. Controllers and bridges both use them, so they need
     not exchange numbers.
@@ -429,6 +437,7 @@ class SwitchPorts:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
+        self._switch_of = {topology.dpid(switch): switch for switch in topology.switches}
         links: dict[int, list[int]] = {switch: [] for switch in topology.switches}
         for number, link in enumerate(topology.links):
             for end in link.ends:
@@ -448,10 +457,10 @@ class SwitchPorts:
 
     def switch(self, dpid: int) -> int:
         """Return the node index of the switch with this datapath id."""
-        node = dpid - 1
-        if not 0 <= node < len(self._topology.nodes) or self._topology.nodes[node].kind is not Kind.SWITCH:
-            raise UsageError(f"{self._topology.kind} has no switch with datapath id {dpid:#x}")
-        return node
+        try:
+            return self._switch_of[dpid]
+        except KeyError:
+            raise UsageError(f"{self._topology.kind} has no switch with datapath id {dpid:#x}") from None
 
     def port_of(self, switch: int, link: int) -> int:
         """Return the port of `switch` to which link number `link` is attached."""

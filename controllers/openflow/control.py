@@ -29,7 +29,6 @@ from controllers.openflow.program import EcmpController
 from controllers.rules import exactly
 from controllers.scheduler import FlowCount, PortCount
 from topos.topology import SwitchPorts, Topology
-from topos.topology import dpid as dpid_of
 
 REPLY_S = 10.0
 
@@ -100,14 +99,14 @@ class ControlServer:
     async def _flows(self) -> list[Any]:
         """Return flows with the counters of their rules in the first switch of each path."""
         paths = {exactly(flow): (flow, nodes) for flow, nodes in self._served.controller.flows.items()}
-        entries = {dpid_of(nodes[1]) for _, nodes in paths.values()}
+        entries = {self._served.topology.dpid(nodes[1]) for _, nodes in paths.values()}
         asked = [(dpid, channel) for dpid, channel in self._served.channels.items() if dpid in entries]
         octets: dict[FiveTuple, int] = {}
         answers = await asyncio.gather(*(channel.rule_counts() for _, channel in asked))
         for (dpid, _), rules in zip(asked, answers, strict=True):
             for rule in rules:
                 flow, nodes = paths.get(rule.match, (None, ()))
-                if flow is not None and dpid_of(nodes[1]) == dpid:
+                if flow is not None and self._served.topology.dpid(nodes[1]) == dpid:
                     octets[flow] = octets.get(flow, 0) + rule.octets
         return [[_parts(flow), octets.get(flow, 0), self._path(nodes)] for flow, nodes in paths.values()]
 

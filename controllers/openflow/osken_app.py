@@ -24,7 +24,6 @@ from controllers.openflow.messages import Confirmed, Message, PacketIn, Refusal,
 from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec
 from controllers.openflow.program import EcmpController
 from topos.topology import SwitchPorts
-from topos.topology import dpid as dpid_of
 
 UNFIT = 3
 BACKLOG = 1024
@@ -101,9 +100,11 @@ class Server:
         try:
             await asyncio.wait_for(self._all_there.wait(), self._config.connect_s)
         except TimeoutError:
-            absent = [s for s in self.topology.switches if dpid_of(s) not in self.channels]
+            absent = [s for s in self.topology.switches if self.topology.dpid(s) not in self.channels]
             short = {
-                s: self._missing(c) for s in self.topology.switches if (c := self.channels.get(dpid_of(s)))
+                s: self._missing(c)
+                for s in self.topology.switches
+                if (c := self.channels.get(self.topology.dpid(s)))
             }
             parts = [f"{self._name(s)} lacks port {', '.join(map(str, m))}" for s, m in short.items() if m]
             if absent:

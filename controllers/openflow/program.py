@@ -39,7 +39,6 @@ from controllers.openflow.messages import (
 )
 from controllers.rules import Choice, Match, Routes, Rule, exactly
 from topos.topology import Kind, Topology
-from topos.topology import dpid as dpid_of
 
 IDLE_S = 10
 """Idle timeout of RipL-POX."""
@@ -211,7 +210,9 @@ class EcmpController:
         if flow not in self._setups and (flow in self.flows or self.mode is Mode.PROACTIVE):
             setup = self._set_up(flow, tuple(nodes), CHOSEN_PRIORITY, one_by_one=True)
             off = [switch for switch in before[1:-1] if switch not in nodes]
-            setup.obsolete += [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in off]
+            setup.obsolete += [
+                (self.topology.dpid(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in off
+            ]
             self._next_batch(setup)
 
     def clear_path(self, flow: FiveTuple) -> None:
@@ -222,7 +223,9 @@ class EcmpController:
 
     def _release(self, flow: FiveTuple, nodes: tuple[int, ...]) -> None:
         """Remove the rules of a path that is no longer set; for a running flow, install others first."""
-        obsolete = [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in nodes[1:-1]]
+        obsolete = [
+            (self.topology.dpid(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in nodes[1:-1]
+        ]
         usual = self._usual_path(flow) if self.mode is not Mode.PROACTIVE and flow in self.flows else None
         if usual is None:
             for dpid, message in obsolete:
@@ -272,7 +275,7 @@ class EcmpController:
         if not self._on_path(dpid, nodes):
             self.counts.astray += 1
             self._deliver(nodes, frame)
-        elif known == nodes and dpid == dpid_of(nodes[1]):  # the packet arrived before its rule
+        elif known == nodes and dpid == self.topology.dpid(nodes[1]):  # the packet arrived before its rule
             self._put_out(dpid, nodes, frame)
         elif self._all_connected(nodes):
             setup = self._set_up(flow, nodes, self._priority(flow))
@@ -300,7 +303,7 @@ class EcmpController:
         while setup.batches and not setup.awaited:
             batch = setup.batches.pop(0)
             for rule in batch:
-                notify = idle_s > 0 and rule.dpid == dpid_of(setup.nodes[1])
+                notify = idle_s > 0 and rule.dpid == self.topology.dpid(setup.nodes[1])
                 self._send(rule.dpid, Install(rule.match, setup.priority, rule.to, idle_s, notify))
                 self.counts.rules_told += 1
                 number = self._barrier(rule.dpid)
@@ -344,7 +347,7 @@ class EcmpController:
         It followed older rules, which a switch's datapath may use for a moment after the next switch has
         its new ones.
         """
-        last = dpid_of(nodes[-2])
+        last = self.topology.dpid(nodes[-2])
         if last in self._connected:
             self._put_out(last, nodes, frame)
 
@@ -355,7 +358,7 @@ class EcmpController:
 
     def _use(self, routes: Routes) -> None:
         self.routes = routes
-        self._base = {dpid_of(switch): self._base_of(switch) for switch in self.topology.switches}
+        self._base = {self.topology.dpid(switch): self._base_of(switch) for switch in self.topology.switches}
         if self.mode is Mode.PROACTIVE and not self._groups:
             for rule in routes.pair_rules():
                 self._base[rule.dpid][rule.match] = rule
@@ -395,7 +398,7 @@ class EcmpController:
         for flow, nodes in [item for item in self.flows.items() if self._crosses_cut(item[1])]:
             del self.flows[flow]
             for switch in nodes[1:-1]:
-                self._send_connected(dpid_of(switch), Remove(exactly(flow), self._priority(flow)))
+                self._send_connected(self.topology.dpid(switch), Remove(exactly(flow), self._priority(flow)))
         for flow in [flow for flow, nodes in self._chosen.items() if self._crosses_cut(nodes)]:
             log.warning("the path set for %s is cut; the flow returns to routing", flow)
             del self._chosen[flow]
@@ -417,10 +420,10 @@ class EcmpController:
             self._send(dpid, message)
 
     def _on_path(self, dpid: int, nodes: Sequence[int]) -> bool:
-        return any(dpid_of(switch) == dpid for switch in nodes[1:-1])
+        return any(self.topology.dpid(switch) == dpid for switch in nodes[1:-1])
 
     def _all_connected(self, nodes: Sequence[int]) -> bool:
-        return all(dpid_of(switch) in self._connected for switch in nodes[1:-1])
+        return all(self.topology.dpid(switch) in self._connected for switch in nodes[1:-1])
 
     def _is_known(self, ip: str) -> bool:
         return any(nic.ip == ip for nic in self.topology.nics)

@@ -14,7 +14,7 @@ from controllers.routing import path
 from controllers.rules import POLICIES, Bucket, Choice, Routes, Rule
 from tests.controllers.openflow.fake_switches import applies, tcp
 from topos import Topology, build
-from topos.topology import SwitchPorts, dpid
+from topos.topology import SwitchPorts
 
 FT4 = build("ft", {"k": 4})
 TREES = {"ft": {"k": 4}, "dhft": {"k": 4}, "vl2": {"da": 4, "servers": 4}, "ls": {"leaves": 3, "hosts": 4}}
@@ -26,7 +26,7 @@ def _ends(topology: Topology, rules: dict[int, list[Rule]], flow: FiveTuple, pic
     src = topology.nic_by_ip(flow.src)
     nodes = [src.host, src.switch]
     while nodes[-1] in topology.switches and len(nodes) < 20:
-        fitting = [rule for rule in rules.get(dpid(nodes[-1]), []) if applies(rule.match, flow)]
+        fitting = [rule for rule in rules.get(topology.dpid(nodes[-1]), []) if applies(rule.match, flow)]
         assert len(fitting) == 1, (nodes, fitting)
         to = fitting[0].to
         port = to.buckets[pick % len(to.buckets)].port if isinstance(to, Choice) else to
@@ -54,7 +54,7 @@ def test_a_flows_rules_lead_along_the_path_of_the_routing_library(kind: str, pol
         nodes = routes.path(flow)
         assert nodes == path(topology, tables, policy, 7, flow)
         rules = routes.rules(flow, nodes)
-        assert [rule.dpid for rule in rules] == [dpid(switch) for switch in reversed(nodes[1:-1])]
+        assert [rule.dpid for rule in rules] == [topology.dpid(switch) for switch in reversed(nodes[1:-1])]
         assert _ends(topology, _by_switch(list(rules)), flow, 0) == nodes
 
 

@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -19,7 +20,7 @@ from topos import TOPOLOGIES, Kind, Layer, Link, Nic, Node, Topology, build, par
 from topos.cloud import is_ours, rack_of, uplinks
 from topos.cloud import paths_between as racks_paths
 from topos.dual_homed_fat_tree import hosts_per_pair
-from topos.topology import SwitchPorts, dpid
+from topos.topology import Builder, SwitchPorts
 
 ANY_TOPOLOGY = st.one_of(
     st.tuples(st.sampled_from(["ft", "dhft"]), st.sampled_from([4, 6, 8, 10])).map(
@@ -35,6 +36,11 @@ ANY_TOPOLOGY = st.one_of(
     st.tuples(st.integers(1, 5), st.integers(1, 4)).map(lambda p: build("db", {"n": p[0], "lanes": p[1]})),
     st.tuples(st.integers(2, 9), st.integers(1, 5), st.integers(0, 3)).map(
         lambda p: build("cloud", dict(zip(("n", "racks", "tenants"), p, strict=True)))
+    ),
+    st.integers(2, 300).map(lambda k: build("single", {"k": k})),
+    st.tuples(st.integers(2, 9), st.integers(1, 3)).map(lambda p: build("linear", {"k": p[0], "n": p[1]})),
+    st.tuples(st.integers(1, 4), st.integers(2, 4)).map(
+        lambda p: build("tree", {"depth": p[0], "fanout": p[1]})
     ),
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3)).map(
         lambda p: build("two", dict(zip(("first", "second", "lanes"), p, strict=True)))
@@ -294,14 +300,58 @@ def test_every_link_end_at_a_switch_has_one_port_and_ports_count_from_one(kind: 
     assert ends == sum(at_switches)
 
 
-def test_datapath_ids_are_node_indices_plus_one() -> None:
-    topology = build("ft", {"k": 4})
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        ("single,3", "h1-s1:1 h2-s1:2 h3-s1:3"),
+        ("linear,3", "h1-s1:1 h2-s2:1 s2:2-s1:2 h3-s3:1 s3:2-s2:3"),
+        ("linear,2,2", "h1s1-s1:1 h2s1-s1:2 h1s2-s2:1 h2s2-s2:2 s2:3-s1:3"),
+        ("tree,2", "h1-s2:1 h2-s2:2 s2:3-s1:1 h3-s3:1 h4-s3:2 s3:3-s1:2"),
+    ],
+)
+def test_mininets_topologies_have_its_names_ports_and_addresses(text: str, links: str) -> None:
+    topology = build(*parse(text))
     ports = SwitchPorts(topology)
-    assert [dpid(switch) for switch in topology.switches] == list(range(17, 37))
-    assert all(ports.switch(dpid(switch)) == switch for switch in topology.switches)
+
+    def end(node: int, link: int) -> str:
+        name = topology.nodes[node].name
+        return name if node in topology.hosts else f"{name}:{ports.port_of(node, link)}"
+
+    found = ["-".join(end(node, i) for node in link.ends) for i, link in enumerate(topology.links)]
+    assert found == links.split()
+    assert [topology.nics_of(host)[0].ip for host in topology.hosts] == [
+        f"10.0.0.{number}" for number in range(1, len(topology.hosts) + 1)
+    ]
 
 
-@pytest.mark.parametrize("wrong", [0, 1, 16, 37])
+@pytest.mark.parametrize(
+    ("kind", "params", "ids"),
+    [
+        ("ft", {"k": 4}, range(1, 21)),
+        ("tree", {"depth": 2, "fanout": 3}, range(1, 5)),
+        ("star", {"n": 3}, [1]),
+    ],
+)
+def test_datapath_ids_begin_at_1_as_mininets(
+    kind: str, params: dict[str, int | str], ids: Iterable[int]
+) -> None:
+    topology = build(kind, params)
+    ports = SwitchPorts(topology)
+    assert [topology.dpid(switch) for switch in topology.switches] == list(ids)
+    assert all(ports.switch(topology.dpid(switch)) == switch for switch in topology.switches)
+
+
+def test_switches_called_s1_s2_have_these_datapath_ids_in_any_order() -> None:
+    net = Builder("file", {})
+    switches = [net.switch(name, Layer.EDGE) for name in ("s10", "s2", "s1")]
+    for number, switch in enumerate(switches):
+        net.attach(net.host(f"h{number}"), switch, f"10.0.0.{number + 1}")
+    topology = net.build()
+    assert [topology.dpid(switch) for switch in switches] == [10, 2, 1]
+    assert [SwitchPorts(topology).switch(number) for number in (10, 2, 1)] == switches
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 21, 36])
 def test_a_datapath_id_of_no_switch_is_refused(wrong: int) -> None:
     with pytest.raises(UsageError, match="no switch with datapath id"):
         SwitchPorts(build("ft", {"k": 4})).switch(wrong)

@@ -73,6 +73,9 @@ class DataPlane(Protocol):
     def set_link(self, link: int, up: bool) -> None:
         """Take `topology.links[link]` down (frames on it are lost) or up."""
 
+    def check(self) -> None:
+        """Raise RunError with the reason if a part of the data plane has died. Cheap."""
+
     def dpctl(self, switch: str, *arguments: str) -> str:
         """Return the output of OpenFlow's control tool for one switch."""
 
@@ -126,9 +129,6 @@ class MeasuredDataPlane(DataPlane, Protocol):
         """Return this network as a scheduler application sees it. `octets` returns the bytes that each
         flow's host has sent, for data planes that do not count them."""
 
-    def check(self) -> None:
-        """Raise RunError with the reason if a part of the data plane has died. Cheap."""
-
     def set_share(self, event: LinkEvent) -> None:
         """Carry out a link event now."""
 
@@ -160,6 +160,9 @@ class NoDataPlane:
 
     def set_link(self, link: int, up: bool) -> None:
         del link, up
+
+    def check(self) -> None:
+        pass
 
     def dpctl(self, switch: str, *arguments: str) -> str:
         del arguments

@@ -21,11 +21,14 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import select
 import shutil
 import socket
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -41,13 +44,16 @@ from engines.emulation.kernel.namespaces import (
     CLONE_NEWNS,
     MS_NODEV,
     MS_NOSUID,
+    HostRef,
     enter_netns,
     in_threads,
+    map_in_netns,
     mount,
     sysctl_path,
     unshare,
 )
 from engines.emulation.kernel.netlink import NetlinkSocket
+from engines.emulation.kernel.proc import reserve_fds
 from engines.emulation.kernel.rtnl import offloads_off
 from engines.emulation.kernel.shaping import add_shape, nic_shape, open_nics, read_queues
 from engines.kernel_hosts import RouteMetrics
@@ -138,24 +144,82 @@ def configure(
                 ifindex = socket.if_nametoindex(nic.name)
                 rtnl.add_address(route, ifindex, nic.ip)
                 rtnl.set_up(route, ifindex)
-                if not arp:
-                    rtnl.add_neighbour(route, ifindex, GATEWAY_IP, GATEWAY_MAC)
-                if number == 0:
-                    _add_default(route, ifindex, nic, rtnl.RT_TABLE_MAIN, arp, metrics)
+                _add_routes(route, ifindex, nic, _tables(number, nics), arp, metrics)
                 if len(nics) > 1:
-                    _add_default(route, ifindex, nic, FIRST_TABLE + number, arp, metrics)
                     rtnl.add_source_rule(route, nic.ip, FIRST_TABLE + number)
     except OSError as error:
         raise RunError(f"configuring {nics[0].name if nics else 'a host'} (pid {pid}): {error}") from error
 
 
-def _add_default(
-    route: NetlinkSocket, ifindex: int, nic: Nic, table: int, arp: bool, metrics: RouteMetrics
+def _tables(number: int, nics: Sequence[Nic]) -> tuple[int, ...]:
+    """Return the routing tables that have a route by NIC `number` of a host."""
+    own = (FIRST_TABLE + number,) if len(nics) > 1 else ()
+    return (rtnl.RT_TABLE_MAIN, *own) if number == 0 else own
+
+
+def _add_routes(
+    route: NetlinkSocket, ifindex: int, nic: Nic, tables: Iterable[int], arp: bool, metrics: RouteMetrics
 ) -> None:
-    if arp:
-        rtnl.add_link_route(route, ifindex, nic.ip, table, metrics)
-    else:
-        rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, table, metrics)
+    """Add what the kernel deletes when the interface goes down: the gateway's MAC and the default routes."""
+    if not arp:
+        rtnl.add_neighbour(route, ifindex, GATEWAY_IP, GATEWAY_MAC)
+    for table in tables:
+        if arp:
+            rtnl.add_link_route(route, ifindex, nic.ip, table, metrics)
+        else:
+            rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, table, metrics)
+
+
+@contextmanager
+def routes_kept(
+    hosts: Mapping[HostRef, Sequence[Nic]], arp: bool, metrics: RouteMetrics, say: Callable[[str], object]
+) -> Iterator[None]:
+    """Add the routes of a host's interface again each time somebody takes it up.
+
+    On a host with a subnet the kernel does so itself; hosts here have a /32 and a gateway. `say` gets a line
+    for routes that cannot be added. Raises RunError if a namespace cannot be entered.
+    """
+
+    def opened(nics: Sequence[Nic]) -> tuple[NetlinkSocket, NetlinkSocket, dict[int, tuple[int, Nic]]]:
+        events, requests = rtnl.route_socket(), rtnl.route_socket()
+        events.join(rtnl.LINK_EVENTS)
+        at = {socket.if_nametoindex(nic.name): (number, nic) for number, nic in enumerate(nics)}
+        return events, requests, at
+
+    reserve_fds(2 * len(hosts))
+    found = map_in_netns([(host.pid, partial(opened, nics)) for host, nics in hosts.items()])
+    by_fd = {sockets[0].fileno(): (host, *sockets) for host, sockets in zip(hosts, found, strict=True)}
+    wake = os.eventfd(0, os.EFD_CLOEXEC)
+
+    def follow() -> None:
+        with select.epoll() as poll:
+            for fd in (wake, *by_fd):
+                poll.register(fd, select.EPOLLIN)
+            while True:
+                for fd, _ in poll.poll():
+                    if fd == wake:
+                        return
+                    host, events, requests, at = by_fd[fd]
+                    try:
+                        for ifindex in set(rtnl.taken_up(events)) & at.keys():
+                            number, nic = at[ifindex]
+                            tables = _tables(number, hosts[host])
+                            _add_routes(requests, ifindex, nic, tables, arp, metrics)
+                    except OSError as error:
+                        if error.errno != errno.ENETDOWN:  # it is down again already
+                            say(f"adding the routes of {host.name} again: {error}")
+
+    thread = threading.Thread(target=follow, name="routes", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        os.eventfd_write(wake, 1)
+        thread.join()
+        os.close(wake)
+        for events, requests, _ in found:
+            events.close()
+            requests.close()
 
 
 def read_sysctls(pids: Iterable[int], names: Sequence[str]) -> list[dict[str, str]]:

@@ -29,8 +29,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NoReturn, Self
 
 from mininet.cli import CLI
 from mininet.link import Intf, Link
@@ -40,8 +42,9 @@ from mininet.node import Host, Node
 from mininet.util import getincrementaldecoder
 
 from common.errors import CommandError, DeadlineError, HostUnfitError, RefabricError, RunError
+from common.text import one_line
 from engines.emulation.dataplanes.dataplane import DataPlane, NoDataPlane
-from engines.emulation.hosts.hosts import HostOptions, configure, read_sysctls, start_namespaces
+from engines.emulation.hosts.hosts import HostOptions, configure, read_sysctls, routes_kept, start_namespaces
 from engines.emulation.kernel import rtnl
 from engines.emulation.kernel.namespaces import (
     CLONE_NEWNS,
@@ -166,6 +169,21 @@ class FabricNet(Mininet):  # type: ignore[misc]
             return
         for link in between:
             self.set_link(link, status == "up")
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise RunError(
+            "the network has its nodes and links when it starts; describe another one in a file and run: "
+            "refabric shell file:net.json"
+        )
+
+    addHost = addSwitch = addController = addNAT = addLink = buildFromTopo = _refuse
+    delNode = delHost = delSwitch = delController = delLink = delLinkBetween = _refuse
+
+    def routes_kept(self) -> AbstractContextManager[None]:
+        """Keep the hosts' routes while users take their interfaces down and up."""
+        nics = {ref: self.topology.nics_of(self.topology.index(ref.name)) for ref in self.host_refs()}
+        say = lambda text: error(f"*** {text}\n")  # noqa: E731
+        return routes_kept(nics, self.dataplane.answers_arp, self.options.metrics, say)
 
     def set_link(self, link: FabricLink, up: bool) -> None:
         """Take both directions of a link down or up."""
@@ -394,9 +412,8 @@ class _LazyShell(Node):  # type: ignore[misc]
 
     cleanup = terminate
 
-    def config(self, **_params: Any) -> dict[str, Any]:
-        """Do nothing: the network configures its hosts when it is built."""
-        return {}
+    def config(self, **params: Any) -> dict[str, Any]:
+        return _unchanged(self.name, params)
 
     @classmethod
     def setup(cls) -> None:
@@ -455,8 +472,15 @@ class FabricIntf(Intf):  # type: ignore[misc]
         self.ip: str | None = ip or None
         self.prefixLen: str | None = "32" if ip else None
 
-    def config(self, **_params: Any) -> dict[str, Any]:
-        return {}
+    def config(self, **params: Any) -> dict[str, Any]:
+        return _unchanged(self.name, params)
+
+    def setIP(self, ipstr: str, prefixLen: int | None = None) -> NoReturn:
+        del prefixLen
+        raise RunError(f"{self.name} keeps its address: packets to {ipstr} would have no path")
+
+    def setMAC(self, macstr: str) -> NoReturn:
+        raise RunError(f"{self.name} keeps its MAC address: frames to {macstr} would have no path")
 
     def updateIP(self) -> str | None:
         return self.ip
@@ -470,6 +494,16 @@ class FabricIntf(Intf):  # type: ignore[misc]
 
     def status(self) -> str:
         return "OK" if self.link.up else "DOWN"
+
+
+def _unchanged(name: str, params: Mapping[str, object]) -> dict[str, Any]:
+    """Return nothing changed. Raises RunError for settings, which the network has from its start."""
+    if params:
+        raise RunError(
+            f"{name}: {', '.join(params)} cannot be changed here; see the options of refabric shell, and "
+            "rate_mbps, delay_us, loss_pct and queue_pkts of a link in a network's file"
+        )
+    return {}
 
 
 class FabricLink(Link):  # type: ignore[misc]
@@ -492,18 +526,46 @@ class FabricCLI(CLI):  # type: ignore[misc]
     """Read commands until `exit` or the end of stdin; starts at once, as Mininet's CLI does."""
 
     def __init__(self, net: FabricNet) -> None:
+        self._fault = ""
+        """What was last said to have died."""
         if not sys.stdin.isatty():
             self.prompt = ""
             CLI.readlineInited = True  # Do not write ~/.mininet_history from scripts.
         super().__init__(net, stdin=sys.stdin)
 
     def onecmd(self, line: str) -> bool:
-        """Execute one command; print its error and continue if it fails."""
+        """Execute one command; print its error and continue if it fails, whatever it was. Say once what has
+        died in the data plane, such as the user's controller."""
+        self._report_fault()
         try:
             return bool(super().onecmd(line))
-        except RefabricError as failure:
-            error(f"*** {failure}\n")
+        except (Exception, SystemExit) as failure:  # a slip of the user's must not end the network
+            error(f"*** {one_line(str(failure)) or type(failure).__name__}\n")
             return False
+        finally:
+            self._report_fault()
+
+    def _report_fault(self) -> None:
+        try:
+            self.mn.dataplane.check()
+        except RefabricError as failure:
+            if str(failure) != self._fault:
+                error(f"*** {failure}\n")
+            self._fault = str(failure)
+
+    def do_source(self, line: str) -> bool:
+        """Read commands from a file, up to its end or `exit`. Usage: source FILE"""
+        path = line.strip()
+        if not path:
+            error("*** usage: source FILE\n")
+            return False
+        try:
+            commands = Path(path).read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as failure:
+            reason = failure.strerror if isinstance(failure, OSError) else "it is not a text file"
+            error(f"*** source {path}: {reason}\n")
+            return False
+        return any(self.onecmd(self.precmd(command)) for command in commands)
 
     def waitForNode(self, node: FabricHost | FabricSwitch) -> None:
         """Print a command's output until it ends; Ctrl-C interrupts the command."""

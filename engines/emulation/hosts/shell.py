@@ -71,7 +71,7 @@ def inside(inside: Inside) -> int:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     make = _factory(inside.request["factory"], inside.caller) or DATAPLANES[spec.dataplane].make
     plane = make(spec, topology, LOGS, inside.caller)
-    with FabricNet(topology, plane) as net:
+    with FabricNet(topology, plane) as net, net.routes_kept():
         lg.ch.setStream(sys.stdout)
         if sys.stdin.isatty():
             print(_banner(topology, spec), flush=True)

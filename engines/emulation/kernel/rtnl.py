@@ -35,6 +35,8 @@ _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK, _RTN_UNICAST, RT_TABLE_MAIN = 
 _NDA_DST, _NDA_LLADDR, _NUD_PERMANENT = 1, 2, 0x80
 _FRA_SRC, _FRA_PRIORITY, _FRA_TABLE, _FR_ACT_TO_TBL = 2, 6, 15, 1
 
+LINK_EVENTS = 1
+"""Multicast group of changes of interfaces (RTNLGRP_LINK)."""
 LOOPBACK = 1
 """Interface index of `lo` in every network namespace."""
 
@@ -76,6 +78,19 @@ def set_up(sock: NetlinkSocket, ifindex: int, up: bool = True) -> None:
     sock.request(_NEWLINK, header, NLM_F_ACK)
 
 
+def taken_up(events: NetlinkSocket) -> list[int]:
+    """Return the interfaces (indices) that were taken up since the last call; `events` has joined
+    LINK_EVENTS. Raises OSError(ENOBUFS) if the kernel dropped events."""
+    found = []
+    while messages := events.receive():
+        for message in messages:
+            if message.kind == _NEWLINK:
+                ifindex, flags, changed = struct.unpack_from("=4xiII", message.payload)
+                if flags & changed & _IFF_UP:
+                    found.append(ifindex)
+    return found
+
+
 def delete_group(sock: NetlinkSocket, group: int) -> None:
     """Delete all interfaces of a group and their veth peers at once, in one RCU grace period."""
     sock.request(_DELLINK, _ifinfo(0, 0) + attr(_IFLA_GROUP, _u32(group)), NLM_F_ACK)
@@ -105,7 +120,7 @@ def add_default_route(
     payload = struct.pack("=BBBBBBBBI", *fields, *kind) + attr(_RTA_OIF, _u32(ifindex))
     payload += attr(_RTA_GATEWAY, socket.inet_aton(gateway)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
     payload += _metrics(metrics)
-    sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _EXCL)
+    sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _REPLACE)
 
 
 def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int, metrics: RouteMetrics) -> None:
@@ -114,7 +129,7 @@ def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int, m
     payload = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, *kind, 0)
     payload += attr(_RTA_OIF, _u32(ifindex)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
     payload += _metrics(metrics)
-    sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _EXCL)
+    sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _REPLACE)
 
 
 def add_source_rule(sock: NetlinkSocket, source: str, table: int) -> None:

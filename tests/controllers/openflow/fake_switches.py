@@ -21,7 +21,7 @@ from controllers.openflow.messages import (
 from controllers.openflow.program import EcmpController
 from controllers.rules import Choice, Match
 from topos import Topology
-from topos.topology import SwitchPorts, dpid
+from topos.topology import SwitchPorts
 
 
 def tcp(src: str = "10.0.0.2", dst: str = "10.3.1.3", sport: int = 40000, dport: int = 5001) -> FiveTuple:
@@ -52,9 +52,11 @@ class FakeSwitches:
         self.topology = topology
         self.ports = SwitchPorts(topology)
         self.sent: list[tuple[int, Message]] = []
-        self.rules: dict[int, dict[tuple[Match, int], Install]] = {dpid(s): {} for s in topology.switches}
-        self.choices: dict[int, dict[int, Choice]] = {dpid(s): {} for s in topology.switches}
-        self.punts: dict[int, set[bool]] = {dpid(s): set() for s in topology.switches}
+        self.rules: dict[int, dict[tuple[Match, int], Install]] = {
+            topology.dpid(s): {} for s in topology.switches
+        }
+        self.choices: dict[int, dict[int, Choice]] = {topology.dpid(s): {} for s in topology.switches}
+        self.punts: dict[int, set[bool]] = {topology.dpid(s): set() for s in topology.switches}
         self.unconfirmed: list[tuple[int, int]] = []
         self.arrived: list[tuple[bytes, tuple[int, ...]]] = []
         self.programmed = 0
@@ -64,7 +66,7 @@ class FakeSwitches:
 
     def connect_all(self) -> None:
         for switch in self.topology.switches:
-            self.controller.switch_connected(dpid(switch))
+            self.controller.switch_connected(self.topology.dpid(switch))
         self.confirm_all()
         self.sent.clear()
 
@@ -83,7 +85,7 @@ class FakeSwitches:
         if nodes[-1] in self.topology.hosts:
             return nodes
         if nodes[-1] >= 0:
-            self.controller.packet_in(dpid(nodes[-1]), 1, frame(flow))
+            self.controller.packet_in(self.topology.dpid(nodes[-1]), 1, frame(flow))
         return None
 
     def walk(self, flow: FiveTuple, nodes: tuple[int, ...]) -> tuple[int, ...]:
@@ -91,7 +93,7 @@ class FakeSwitches:
         it is dropped. A choice takes its first bucket."""
         while nodes[-1] in self.topology.switches:
             assert len(set(nodes)) == len(nodes), f"a loop: {nodes}"
-            here = dpid(nodes[-1])
+            here = self.topology.dpid(nodes[-1])
             fitting = [rule for rule in self.rules[here].values() if applies(rule.match, flow)]
             if not fitting:
                 return nodes if False in self.punts[here] else (*nodes, -1)

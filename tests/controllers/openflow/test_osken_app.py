@@ -20,11 +20,11 @@ from controllers.scheduler import FlowCount, PortCount
 from tests.controllers.openflow.fake_switches import frame, tcp
 from tests.controllers.openflow.wire_switch import FLOW_MOD, WireSwitch
 from topos import build
-from topos.topology import SwitchPorts, dpid
+from topos.topology import SwitchPorts
 
 ROOT = Path(__file__).parents[3]
 LS = build("ls", {"leaves": 2, "spines": 2, "hosts": 2})
-DPIDS = {dpid(switch): range(1, len(links) + 1) for switch, links in SwitchPorts(LS).links.items()}
+DPIDS = {LS.dpid(switch): range(1, len(links) + 1) for switch, links in SwitchPorts(LS).links.items()}
 FIRST = min(DPIDS)
 
 
@@ -99,7 +99,7 @@ def test_it_reports_when_it_listens_and_when_all_is_programmed_and_ends_on_term(
 def test_a_flow_is_set_up_seen_and_moved(controller: Process) -> None:
     switches = controller.connect_all()
     flow = tcp(LS.nics[0].ip, LS.nics[-1].ip)
-    entry = switches[dpid(LS.nics[0].switch)]
+    entry = switches[LS.dpid(LS.nics[0].switch)]
     entry.packet_in(1, frame(flow))
     client = ControlClient(controller.control)
     _until(client.flows, "the flow is set up")

@@ -24,7 +24,6 @@ from controllers.openflow.program import IDLE_S, MAX_HELD
 from controllers.rules import Routes, exactly
 from tests.controllers.openflow.fake_switches import FakeSwitches, frame, tcp
 from topos import build
-from topos.topology import dpid
 
 FT4 = build("ft", {"k": 4})
 HASHED = Routes(FT4, "hashed", 5)
@@ -65,7 +64,7 @@ def _never_without_a_path(switches: FakeSwitches) -> None:
 
 def _off(nodes: tuple[int, ...]) -> int:
     """A switch that is not on this path."""
-    return dpid(next(switch for switch in FT4.switches if switch not in nodes))
+    return FT4.dpid(next(switch for switch in FT4.switches if switch not in nodes))
 
 
 def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives(switches: FakeSwitches) -> None:
@@ -83,13 +82,13 @@ def test_nothing_is_put_out_before_all_switches_beyond_have_confirmed(switches: 
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
     beyond = [to for to, message in switches.sent if isinstance(message, Install)]
-    assert beyond == [dpid(switch) for switch in reversed(nodes[2:-1])]
+    assert beyond == [FT4.dpid(switch) for switch in reversed(nodes[2:-1])]
     while len(switches.unconfirmed) > 1:
         switches.confirm_one()
         assert not switches.arrived
-        assert not switches.rules[dpid(nodes[1])]
+        assert not switches.rules[FT4.dpid(nodes[1])]
     switches.confirm_one()
-    entry = [message for to, message in switches.sent if to == dpid(nodes[1])]
+    entry = [message for to, message in switches.sent if to == FT4.dpid(nodes[1])]
     assert [type(message) for message in entry] == [Install, Barrier, Send]
     assert isinstance(entry[0], Install)
     assert (entry[0].idle_s, entry[0].notify, entry[0].priority) == (IDLE_S, True, EXACT_PRIORITY)
@@ -98,7 +97,7 @@ def test_nothing_is_put_out_before_all_switches_beyond_have_confirmed(switches: 
 def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end(switches: FakeSwitches) -> None:
     packets = [frame(tcp()) + bytes([number]) for number in range(MAX_HELD + 5)]
     for packet in packets:
-        switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, packet)
+        switches.controller.packet_in(FT4.dpid(FT4.index("p0e0")), 1, packet)
     switches.confirm_all()
     assert [sent for sent, _ in switches.arrived] == packets[:MAX_HELD]
     assert switches.controller.counts.held_dropped == 5
@@ -108,13 +107,13 @@ def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end(switche
 def test_a_packet_sent_in_just_before_its_rule_makes_no_rule(switches: FakeSwitches) -> None:
     _set_up(switches, tcp())
     switches.sent.clear()
-    switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, frame(tcp()))
+    switches.controller.packet_in(FT4.dpid(FT4.index("p0e0")), 1, frame(tcp()))
     assert [type(message) for _, message in switches.sent] == [Send]
 
 
 def test_a_rule_that_is_gone_halfway_is_made_again(switches: FakeSwitches) -> None:
     nodes = _set_up(switches, tcp())
-    switches.rules[dpid(nodes[3])].clear()
+    switches.rules[FT4.dpid(nodes[3])].clear()
     assert switches.offer(tcp()) is None
     switches.confirm_all()
     assert switches.offer(tcp()) == nodes
@@ -139,7 +138,7 @@ def test_one_that_comes_in_while_its_rules_are_made_follows_in_order(switches: F
 
 def test_where_the_last_switch_is_away_a_packet_off_its_path_is_dropped(switches: FakeSwitches) -> None:
     nodes = _set_up(switches, tcp())
-    switches.controller.switch_gone(dpid(nodes[-2]))
+    switches.controller.switch_gone(FT4.dpid(nodes[-2]))
     switches.sent.clear()
     switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
     assert switches.sent == [] and switches.controller.counts.astray == 1
@@ -152,7 +151,7 @@ def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
 
 
 def test_arp_is_answered_from_the_topology_and_only_to_the_sender(switches: FakeSwitches) -> None:
-    entry = dpid(FT4.index("p0e0"))
+    entry = FT4.dpid(FT4.index("p0e0"))
     switches.controller.packet_in(entry, 1, _arp("10.0.0.2", "10.3.1.3"))
     [(to, message)] = switches.sent
     assert to == entry and isinstance(message, Send) and message.port == 1
@@ -176,7 +175,7 @@ def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew(switc
         flow for flow in (tcp(sport=sport) for sport in range(2000, 2100)) if HASHED.path(flow)[3] != first[3]
     )
     _set_up(switches, elsewhere)
-    core = dpid(first[3])
+    core = FT4.dpid(first[3])
     switches.controller.switch_gone(core)
     assert set(switches.controller.flows) == {elsewhere}
     switches.sent.clear()
@@ -188,12 +187,12 @@ def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew(switc
 def test_what_waits_for_a_switch_that_goes_begins_again_with_the_next_packet(switches: FakeSwitches) -> None:
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
-    switches.controller.switch_gone(dpid(nodes[3]))
+    switches.controller.switch_gone(FT4.dpid(nodes[3]))
     switches.confirm_all()
     assert not switches.arrived and not switches.controller.flows
     switches.offer(tcp())
     assert not switches.controller.flows and switches.controller.counts.held_dropped == 2
-    switches.controller.switch_connected(dpid(nodes[3]))
+    switches.controller.switch_connected(FT4.dpid(nodes[3]))
     assert _set_up(switches, tcp()) == nodes
 
 
@@ -210,10 +209,10 @@ def test_programmed_is_reported_once_when_all_have_confirmed() -> None:
     switches = FakeSwitches(FT4, Mode.REACTIVE)
     for switch in FT4.switches:
         assert not switches.programmed
-        switches.controller.switch_connected(dpid(switch))
+        switches.controller.switch_connected(FT4.dpid(switch))
         switches.confirm_all()
     assert switches.programmed == 1
-    switches.controller.switch_connected(dpid(FT4.switches[0]))
+    switches.controller.switch_connected(FT4.dpid(FT4.switches[0]))
     switches.confirm_all()
     assert switches.programmed == 1
 
@@ -226,7 +225,7 @@ def test_hybrid_makes_rules_for_the_way_up_alone() -> None:
         nodes = _set_up(switches, flow)
         assert nodes == HASHED.path(flow)
         installs = [to for to, message in switches.sent if isinstance(message, Install)]
-        assert installs == [dpid(nodes[2]), dpid(nodes[1])]
+        assert installs == [FT4.dpid(nodes[2]), FT4.dpid(nodes[1])]
     assert switches.offer(tcp(dst="10.0.0.3")) == switches.nodes("p0e0h0", "p0e0", "p0e0h1")
 
 
@@ -246,7 +245,7 @@ def test_proactive_tables_carry_every_pair_and_no_packet_comes_in(groups: bool) 
 def _cut(switches: FakeSwitches, a: str, b: str, up: bool = False) -> None:
     for here, there in ((a, b), (b, a)):
         node, peer = switches.nodes(here, there)
-        switches.controller.port_changed(dpid(node), switches.ports.towards(node, peer), up)
+        switches.controller.port_changed(FT4.dpid(node), switches.ports.towards(node, peer), up)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -281,7 +280,7 @@ def test_when_a_link_is_cut_every_pair_still_has_a_path_without_it(mode: Mode) -
 
 def test_a_hosts_own_link_changes_no_table() -> None:
     switches = _switches(Mode.PROACTIVE)
-    switches.controller.port_changed(dpid(FT4.index("p0e0")), 1, False)
+    switches.controller.port_changed(FT4.dpid(FT4.index("p0e0")), 1, False)
     assert not switches.sent
 
 
@@ -309,7 +308,7 @@ def test_a_running_flow_is_moved_without_one_moment_without_a_path(switches: Fak
     assert None not in seen and seen[0] == before and seen[-1] == after
     installs = [(to, each) for to, each in switches.sent if isinstance(each, Install)]
     moved = [to for to, install in installs if install.priority == CHOSEN_PRIORITY]
-    assert moved == [dpid(switch) for switch in reversed(after[1:-1])]
+    assert moved == [FT4.dpid(switch) for switch in reversed(after[1:-1])]
     switches.controller.flow_removed(exactly(tcp()), EXACT_PRIORITY)  # the rules it had before
     assert switches.controller.flows[tcp()] == after
 
@@ -340,7 +339,7 @@ def test_a_path_set_to_the_usual_one_is_forgotten_when_it_idles(switches: FakeSw
     switches.offer(tcp())
     switches.controller.set_path(tcp(), HASHED.path(tcp()))
     switches.confirm_all()
-    entry = switches.rules[dpid(FT4.index("p0e0"))]
+    entry = switches.rules[FT4.dpid(FT4.index("p0e0"))]
     assert (exactly(tcp()), CHOSEN_PRIORITY) in entry
     switches.controller.flow_removed(exactly(tcp()), CHOSEN_PRIORITY)
     assert not switches.controller.flows
@@ -360,7 +359,7 @@ def test_a_path_cleared_where_no_other_is_left_takes_its_rules_along(switches: F
     usual = _set_up(switches, tcp())
     switches.controller.set_path(tcp(), usual)
     switches.confirm_all()
-    away = dpid(usual[3])
+    away = FT4.dpid(usual[3])
     switches.controller.switch_gone(away)
     switches.controller.clear_path(tcp())
     assert not _chosen(switches, away)
@@ -389,15 +388,15 @@ def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_bac
     switches.controller.set_path(tcp(), other)
     switches.confirm_all()
     assert switches.offer(tcp()) == other
-    switches.controller.switch_gone(dpid(other[3]))
+    switches.controller.switch_gone(FT4.dpid(other[3]))
     with pytest.raises(UsageError, match="not connected"):
         switches.controller.set_path(tcp(), other)
-    switches.controller.switch_connected(dpid(other[3]))
+    switches.controller.switch_connected(FT4.dpid(other[3]))
     assert switches.offer(tcp()) == other
     switches.controller.set_path(tcp(), usual)
     switches.confirm_all()
     assert switches.offer(tcp()) == usual
-    assert dpid(other[3]) not in _chosen(switches)
+    assert FT4.dpid(other[3]) not in _chosen(switches)
     switches.controller.clear_path(tcp())
     assert any(isinstance(message, Remove) for _, message in switches.sent)
 
@@ -405,7 +404,7 @@ def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_bac
 def test_random_keeps_a_flows_path_while_it_lives() -> None:
     switches = _switches(policy="random")
     nodes = _set_up(switches, tcp())
-    switches.rules[dpid(nodes[3])].clear()
+    switches.rules[FT4.dpid(nodes[3])].clear()
     switches.offer(tcp())
     switches.confirm_all()
     assert switches.offer(tcp()) == nodes

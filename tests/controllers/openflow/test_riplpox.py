@@ -19,7 +19,7 @@ from controllers.openflow.riplpox import RiplPox, pox_dir, ripl_config
 from controllers.rules import Routes
 from tests.controllers.openflow.fake_switches import frame, tcp
 from topos import build
-from topos.topology import SwitchPorts, dpid
+from topos.topology import SwitchPorts
 
 ROOT = Path(__file__).parents[3]
 FT4 = build("ft", {"k": 4})
@@ -59,7 +59,7 @@ class Lab:
         self.programmed = 0
         self.faults: list[str] = []
         self.component = RiplPox(config, self._count, self.faults.append)
-        self.connections = {dpid(switch): FakeConnection(dpid(switch), 4) for switch in FT4.switches}
+        self.connections = {FT4.dpid(switch): FakeConnection(FT4.dpid(switch), 4) for switch in FT4.switches}
         for connection in self.connections.values():
             self.component._handle_ConnectionUp(SimpleNamespace(connection=connection))
         self.confirm()
@@ -75,7 +75,7 @@ class Lab:
                     self.component._handle_BarrierIn(event)
 
     def kinds(self, switch: int) -> list[int]:
-        return [data[1] for data in self.connections[dpid(switch)].sent]
+        return [data[1] for data in self.connections[FT4.dpid(switch)].sent]
 
     def _count(self) -> None:
         self.programmed += 1
@@ -111,7 +111,7 @@ def test_a_wrong_command_line_is_one_line(arguments: tuple[str, str, str, str], 
 def test_a_flow_is_set_up_from_the_far_end_and_its_packet_put_out() -> None:
     lab = Lab()
     nodes = Routes(FT4, "hashed", 5).path(tcp())
-    entry = lab.connections[dpid(nodes[1])]
+    entry = lab.connections[FT4.dpid(nodes[1])]
     event = SimpleNamespace(connection=entry, port=1, data=frame(tcp()))
     for connection in lab.connections.values():
         connection.sent.clear()
@@ -129,7 +129,7 @@ def test_a_flow_is_set_up_from_the_far_end_and_its_packet_put_out() -> None:
 
 def test_switches_that_do_not_fit_are_reported_and_disconnected() -> None:
     lab = Lab()
-    first = dpid(FT4.switches[0])
+    first = FT4.dpid(FT4.switches[0])
     for number, ports, complaint in (
         (99, 4, "no switch"),
         (first, 3, "has ports"),
@@ -146,7 +146,7 @@ def test_switches_that_do_not_fit_are_reported_and_disconnected() -> None:
 
 def test_a_switch_that_comes_back_is_programmed_again_and_a_cut_link_is_seen() -> None:
     lab = Lab()
-    number = dpid(FT4.index("p0e0"))
+    number = FT4.dpid(FT4.index("p0e0"))
     lab.component._handle_ConnectionDown(SimpleNamespace(connection=lab.connections[number]))
     assert not lab.component.controller.knows(number)
     again = lab.connections[number] = FakeConnection(number, 4)
@@ -200,7 +200,7 @@ def test_a_real_pox_greets_a_switch_and_refuses_one_it_does_not_know(tmp_path: P
         assert json.loads(pox.stdout.readline())["event"] == "ready"
         star = build("star", {"n": 2})
         with socket.create_connection(("127.0.0.1", port), 10) as switch:
-            _be_a_switch(switch, dpid(star.switches[0]), 2)
+            _be_a_switch(switch, FT4.dpid(star.switches[0]), 2)
             assert json.loads(pox.stdout.readline())["event"] == "programmed"
             with socket.create_connection(("127.0.0.1", port), 10) as stranger:
                 _be_a_switch(stranger, 99, 2)

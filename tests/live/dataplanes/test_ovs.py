@@ -441,6 +441,15 @@ def test_a_command_runs_inside_and_decides() -> None:
     assert "2 received" in done.stdout, done.stderr
 
 
+def test_a_controller_that_ends_is_mentioned() -> None:
+    ends = f"cmd:timeout 8 {sys.executable} {HUB} 6653"
+    commands = "s1h0 ping -c1 -W5 s1h2\nsh sleep 9\ns1h0 echo still-here\nexit\n"
+    done = refabric("shell", "--dataplane", "ovs", "--controller", ends, "star,3", stdin=commands)
+    assert done.returncode == 0, done.stderr
+    assert "1 received" in done.stdout and "still-here" in done.stdout
+    assert done.stdout.count("the OpenFlow controller exited") == 1
+
+
 def test_a_program_outside_is_reached(hub: int) -> None:
     done = shell(f"remote:{hub}")
     assert "2 received" in done.stdout, done.stderr

@@ -28,18 +28,18 @@ _SHELL = """
 import sys
 sys.path.append(sys.argv[1])
 from engines.emulation.hosts.shell import main
-sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.dataplanes.python_dataplane:make"))
+sys.exit(main(sys.argv[2], 10, 100, wait_s=60, factory="tests.support.dataplanes.python_dataplane:make"))
 """
 
 
-def pipe_to_shell(*commands: str) -> str:
+def pipe_to_shell(*commands: str, topology: str = "ft,4", cwd: Path = Path("/")) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _SHELL, str(ROOT)],
+        [sys.executable, "-c", _SHELL, str(ROOT), topology],
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,
         timeout=120,
-        cwd="/",
+        cwd=cwd,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -113,6 +113,40 @@ def test_pingall_and_iperf_through_the_shell() -> None:
     text = pipe_to_shell("pingall 2", "iperf p0e0h0 p1e0h0")
     assert "0% dropped (240/240 received)" in text
     assert "bits/sec" in text
+
+
+def test_slips_at_the_prompt_are_named_and_the_network_stays(tmp_path: Path) -> None:
+    script = tmp_path / "commands"
+    script.write_text("# a comment\np0e0h0 echo from-the-file\nexit\np0e0h0 echo after-its-end\n")
+    refused = {
+        "source /no/such/file": "source /no/such/file: No such file",
+        "source .": "Is a directory",
+        "py net.addLink('p0e0h0', 'p0e0')": "refabric shell file:net.json",
+        "py net.addSwitch('s9')": "refabric shell file:net.json",
+        "py net.delLink(net.links[0])": "refabric shell file:net.json",
+        "py net.links[0].intf1.config(bw=5)": "bw cannot be changed",
+        "py p0e0h0.setIP('10.9.9.9')": "keeps its address",
+        "px raise SystemExit(3)": "*** 3",
+        "x nosuchhost": "nosuchhost",
+    }
+    seen = pipe_to_shell(
+        *refused, "p0e0h0 echo still-here", "source commands", "p0e0h0 echo not-reached", cwd=tmp_path
+    )
+    for command, words in refused.items():
+        assert words in seen, command
+    assert "still-here" in seen and "from-the-file" in seen
+    assert "after-its-end" not in seen and "not-reached" not in seen
+
+
+@pytest.mark.parametrize(("topology", "interface"), [("ft,4", "p0e0h0-eth0"), ("dhft,4", "p0e0h0-eth1")])
+def test_an_interface_taken_down_and_up_has_its_routes_again(topology: str, interface: str) -> None:
+    host = interface.partition("-")[0]
+    routes = f"{host} ip route show table all | grep ^default"
+    turn = f"{host} ip link set {interface} down; ip link set {interface} up; sleep 0.1"
+    seen = pipe_to_shell(routes, f"{host} echo then", turn, routes, topology=topology)
+    before, after = seen.split("then\n")
+    assert f"dev {interface}" in before
+    assert sorted(after.splitlines()) == sorted(before.splitlines())
 
 
 def test_bad_requests_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,9 @@ class StandIn:
         self._thread: threading.Thread | None = None
         self._wake = socket.socketpair()
 
+    def check(self) -> None:
+        pass
+
     def dpctl(self, switch: str, *arguments: str) -> str:
         raise NotImplementedError(f"{switch} {arguments}")
 

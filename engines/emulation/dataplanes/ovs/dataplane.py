@@ -45,7 +45,7 @@ from model.network_plan import port_rates_bps
 from model.schedulers import scheduled, scheduler_words
 from model.spec import COMMAND, FIFO, LinkEvent, LinkSpec, RunSpec, is_own, sub_seed
 from model.words import beyond
-from topos.topology import Topology, dpid
+from topos.topology import Topology
 
 TARGET = "tcp:127.0.0.1:6653"
 CONTROL = RUN / "control.sock"
@@ -93,7 +93,7 @@ class OvsDataPlane:
         self._wires = Wires(topology, link)
         target = TARGET if controller is not None else ""
         bridges = [
-            Bridge(topology.nodes[switch].name, dpid(switch), at)
+            Bridge(topology.nodes[switch].name, topology.dpid(switch), at)
             for switch, at in bridge_ports(topology).items()
         ]
         self._daemons = Daemons(bridges, datapath.value, target)
