@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -126,16 +125,8 @@ SHARE = 0.1
 """Share of a host's link above which a flow is scheduled (Hedera, section 4)."""
 
 
-class Selection(Protocol):
-    def among(self, flows: Sequence[FlowCount], now_s: float) -> list[FlowCount]: ...
-
-
-class All:
-    """Select every flow as soon as it is seen, as an ideal scheduler would."""
-
-    def among(self, flows: Sequence[FlowCount], now_s: float) -> list[FlowCount]:
-        del now_s
-        return list(flows)
+Selection = Callable[[Sequence[FlowCount], float], list[FlowCount]]
+"""Chooses the flows to schedule among those seen, at a time in s."""
 
 
 class LargeFlows:
@@ -222,7 +213,7 @@ class FirstFit:
         """Position of each flow's path among its choices, in the order of assignment."""
 
     def tick(self, network: Network, now_s: float) -> None:
-        flows = self._selection.among(network.flows(), now_s)
+        flows = self._selection(network.flows(), now_s)
         seen = {each.flow: each for each in flows}
         demands = dict(zip(seen, self._candidates.demands(flows), strict=True)) if flows else {}
         free = self._candidates.capacity.copy()
@@ -285,7 +276,7 @@ class Annealing:
         self._numbers: Numbers = {}
 
     def tick(self, network: Network, now_s: float) -> None:
-        flows = self._selection.among(network.flows(), now_s)
+        flows = self._selection(network.flows(), now_s)
         if not flows:
             return
         to = [self._candidates.ends(each)[1].link for each in flows]

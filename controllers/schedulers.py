@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controllers.hedera import All, Annealing, Candidates, FirstFit, LargeFlows, Selection
+from controllers.hedera import Annealing, Candidates, FirstFit, LargeFlows, Selection
 from controllers.scheduler import Application
 from topos.topology import Topology
 
@@ -44,5 +44,6 @@ def make(name: str, topology: Topology, rate_mbps: float, seed: int, *, ideal: b
     for a network that it cannot schedule.
     """
     candidates = Candidates(topology)
-    selection = All() if ideal else LargeFlows(lambda flow: candidates.nic_rate(flow) * rate_mbps)
+    large = LargeFlows(lambda flow: candidates.nic_rate(flow) * rate_mbps)
+    selection: Selection = (lambda flows, _now_s: list(flows)) if ideal else large.among
     return SCHEDULERS[name].make(candidates, selection, seed)

@@ -27,7 +27,7 @@ FiveTupleNumbers = tuple[int, int, int, int, int]
 
 
 class Steerable(Protocol):
-    """The part of a core used here: `RealtimeFabric` or `VirtualFabric`."""
+    """The part of a core used here: a data plane's or a `VirtualFabric`."""
 
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None: ...
     def clear_path(self, flow: FiveTupleNumbers) -> None: ...

@@ -194,41 +194,34 @@ class Account:
 
 
 class Driver:
-    """Run an application's ticks and record their statistics."""
+    """Runs an application's ticks and records their statistics: the Network that it gets is this one, which
+    counts what is read and set in the real one."""
 
     def __init__(self, application: Application, network: Network, switches: int = 0) -> None:
         """`switches` is the number of switches that get requests."""
         self.account = Account(switches)
         self._application = application
-        self._network = _Counted(network, self.account)
+        self._network = network
+        self.ports: Callable[[], Sequence[PortCount]] = network.ports
+        self.clear_path: Callable[[FiveTuple], None] = network.clear_path
 
     def tick(self, now_s: float) -> None:
         began_s = time.thread_time()
-        self._application.tick(self._network, now_s)
+        self._application.tick(self, now_s)
         cpu_s = time.thread_time() - began_s
         self.account.ticks += 1
         self.account.cpu_s += cpu_s
         self.account.max_cpu_s = max(self.account.max_cpu_s, cpu_s)
 
-
-class _Counted:
-    """A Network that counts what is read and set."""
-
-    def __init__(self, network: Network, account: Account) -> None:
-        self._network = network
-        self._account = account
-        self.ports: Callable[[], Sequence[PortCount]] = network.ports
-        self.clear_path: Callable[[FiveTuple], None] = network.clear_path
-
     def flows(self) -> Sequence[FlowCount]:
         found = self._network.flows()
-        self._account.reported += len(found)
+        self.account.reported += len(found)
         return found
 
     def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
         self._network.set_path(flow, path)
-        self._account.moves += 1
-        self._account.rules += len(path) - 2
+        self.account.moves += 1
+        self.account.rules += len(path) - 2
 
 
 def is_responsive(chosen: SchedulerSpec) -> bool:
@@ -332,13 +325,13 @@ def link_news(spec: RunSpec, topology: Topology) -> list[News]:
 
 def loop_metrics(loop: Loop, seconds: float) -> dict[str, float]:
     """Return what monitors and controller did in a run of `seconds`."""
-    counts = loop.channel.counts
+    channel = loop.channel
     return {
-        "controller_messages": counts.messages,
-        "controller_messages_lost": counts.lost,
+        "controller_messages": channel.messages,
+        "controller_messages_lost": channel.lost,
         "controller_messages_unheard": loop.unheard,
-        "controller_rules": counts.rules,
-        "controller_kbps": 8e-3 * counts.octets / seconds,
+        "controller_rules": channel.rules,
+        "controller_kbps": 8e-3 * channel.octets / seconds,
         "subflow_requests": loop.requests,
         "subflows_opened": sum(each.number > 0 for each in loop.opened),
         "subflows_closed": len(loop.closed),

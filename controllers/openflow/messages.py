@@ -6,6 +6,7 @@ Frame formats: IEEE 802.3, RFC 791 (IPv4), RFC 826 (ARP).
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -101,23 +102,12 @@ class Features:
 
 
 @dataclass(frozen=True)
-class PortUp:
-    number: int
-    up: bool
-
-
-@dataclass(frozen=True)
 class Ports:
-    """The ports of a switch except its local one; `last` is False if another message follows."""
+    """Whether ports of a switch are up, by their numbers, except its local one; `last` is False if another
+    message follows."""
 
-    ports: tuple[PortUp, ...]
-    last: bool
-
-
-@dataclass(frozen=True)
-class PortChanged:
-    port: PortUp
-    deleted: bool
+    up: Mapping[int, bool]
+    last: bool = True
 
 
 @dataclass(frozen=True)
@@ -157,13 +147,6 @@ class RuleCount:
 
 
 @dataclass(frozen=True)
-class RuleCounts:
-    number: int
-    rules: tuple[RuleCount, ...]
-    last: bool
-
-
-@dataclass(frozen=True)
 class PortCounter:
     port: int
     tx_octets: int
@@ -172,9 +155,11 @@ class PortCounter:
 
 
 @dataclass(frozen=True)
-class PortCounts:
+class Counters:
+    """The answer to a request for the counters of all rules, or of all ports."""
+
     number: int
-    ports: tuple[PortCounter, ...]
+    rows: tuple[RuleCount, ...] | tuple[PortCounter, ...]
     last: bool
 
 
@@ -186,19 +171,7 @@ class Refusal:
     what: str
 
 
-Report = (
-    Hello
-    | Features
-    | Ports
-    | PortChanged
-    | PacketIn
-    | Removed
-    | Confirmed
-    | Echo
-    | RuleCounts
-    | PortCounts
-    | Refusal
-)
+Report = Hello | Features | Ports | PacketIn | Removed | Confirmed | Echo | Counters | Refusal
 
 
 ETHERTYPE_IPV4 = 0x0800

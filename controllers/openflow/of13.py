@@ -23,6 +23,7 @@ from controllers.openflow.messages import (
     Barrier,
     Clear,
     Confirmed,
+    Counters,
     DropChoice,
     Echo,
     Features,
@@ -30,18 +31,14 @@ from controllers.openflow.messages import (
     Install,
     Message,
     PacketIn,
-    PortChanged,
     PortCounter,
-    PortCounts,
     Ports,
-    PortUp,
     Punt,
     Refusal,
     Remove,
     Removed,
     Report,
     RuleCount,
-    RuleCounts,
     Send,
     SetChoice,
 )
@@ -265,44 +262,46 @@ class Codec:
             offset += max(length + 7 & ~7, 8)
         return Hello(frozenset(range(1, version + 1)))
 
-    def _port(self, port: Any) -> PortUp:
-        down = port.config & self._of.OFPPC_PORT_DOWN or port.state & self._of.OFPPS_LINK_DOWN
-        return PortUp(port.port_no, not down)
+    def _is_up(self, port: Any) -> bool:
+        return not (port.config & self._of.OFPPC_PORT_DOWN or port.state & self._of.OFPPS_LINK_DOWN)
 
-    def _port_changed(self, message: Any) -> PortChanged | None:
-        if message.desc.port_no > self._of.OFPP_MAX:
+    def _port_changed(self, message: Any) -> Ports | None:
+        port = message.desc
+        if port.port_no > self._of.OFPP_MAX:
             return None
-        return PortChanged(self._port(message.desc), message.reason == self._of.OFPPR_DELETE)
+        return Ports({port.port_no: self._is_up(port) and message.reason != self._of.OFPPR_DELETE})
 
     def _ports(self, message: Any) -> Ports:
-        ports = [self._port(port) for port in message.body if port.port_no <= self._of.OFPP_MAX]
-        return Ports(tuple(ports), self._is_last(message))
+        ports = {
+            port.port_no: self._is_up(port) for port in message.body if port.port_no <= self._of.OFPP_MAX
+        }
+        return Ports(ports, self._is_last(message))
 
     def _removed(self, message: Any) -> Removed | None:
         match = _match_of(message.match)
         return Removed(match, message.priority) if match else None
 
-    def _rule_counts(self, message: Any) -> RuleCounts:
+    def _rule_counts(self, message: Any) -> Counters:
         counts = []
         for entry in message.body:
             match = _match_of(entry.match)
             if match is not None:
                 packets, octets = self._counted(entry)
                 counts.append(RuleCount(match, entry.priority, packets, octets))
-        return RuleCounts(message.xid, tuple(counts), self._is_last(message))
+        return Counters(message.xid, tuple(counts), self._is_last(message))
 
     def _counted(self, entry: Any) -> tuple[int, int]:
         if self.version >= OPENFLOW_15:
             return entry.stats["packet_count"], entry.stats["byte_count"]
         return entry.packet_count, entry.byte_count
 
-    def _port_counts(self, message: Any) -> PortCounts:
+    def _port_counts(self, message: Any) -> Counters:
         counts = [
             PortCounter(each.port_no, each.tx_bytes, each.tx_packets, each.tx_dropped)
             for each in message.body
             if each.port_no <= self._of.OFPP_MAX
         ]
-        return PortCounts(message.xid, tuple(counts), self._is_last(message))
+        return Counters(message.xid, tuple(counts), self._is_last(message))
 
     def _is_last(self, message: Any) -> bool:
         return not message.flags & self._of.OFPMPF_REPLY_MORE

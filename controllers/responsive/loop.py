@@ -9,7 +9,7 @@ import heapq
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -126,22 +126,15 @@ def size_bytes(message: Message) -> int:
     return size
 
 
-@dataclass
-class MessageCounts:
-    """Messages that were sent, and those among them that were lost. `rules` are installed in switches, one
-    for each switch of a path that is granted or moved to; their bytes are included in `octets`."""
-
-    messages: int = 0
-    lost: int = 0
-    rules: int = 0
-    octets: int = 0
-
-
 class MessageChannel:
-    """Messages under way, in the order in which they arrive. Times are in ns."""
+    """Messages under way, in the order in which they arrive. Times are in ns.
+
+    `messages` were sent, and `lost` of them were lost. `rules` are installed in switches, one for each switch
+    of a path that is granted or moved to; their bytes are included in `octets`.
+    """
 
     def __init__(self, delay_ns: int, loss: float, seed: int) -> None:
-        self.counts = MessageCounts()
+        self.messages = self.lost = self.rules = self.octets = 0
         self._delay_ns = delay_ns
         self._loss = loss
         self._rng = random.Random(seed)
@@ -153,16 +146,16 @@ class MessageChannel:
         return self._heap[0][0] if self._heap else None
 
     def send(self, message: Message, now_ns: int) -> None:
-        self.counts.messages += 1
-        self.counts.octets += size_bytes(message)
+        self.messages += 1
+        self.octets += size_bytes(message)
         if isinstance(message, Grant | Move):
             switches = len(message.path) - 2
-            self.counts.rules += switches
-            self.counts.octets += switches * RULE_BYTES
+            self.rules += switches
+            self.octets += switches * RULE_BYTES
         if self._loss and self._rng.random() < self._loss:
-            self.counts.lost += 1
+            self.lost += 1
             return
-        heapq.heappush(self._heap, (now_ns + self._delay_ns, self.counts.messages, message))
+        heapq.heappush(self._heap, (now_ns + self._delay_ns, self.messages, message))
 
     def arrived(self, now_ns: int) -> Iterator[Message]:
         """Yield what has arrived by now, including answers that take no time."""
@@ -176,20 +169,12 @@ ROUND_TRIPS = 3
 """Round trips without an answer, after which a monitor repeats a message."""
 
 
-@dataclass(frozen=True)
-class ConnectionCount:
-    """A running connection by the 5-tuple of its first subflow, and the payload bytes that all its subflows
-    have had acknowledged."""
-
-    flow: FiveTuple
-    octets: int
-
-
 class MultipathNetwork(Protocol):
     """A running network whose connections can get subflows. Every method may raise RefabricError."""
 
-    def connections(self) -> Sequence[ConnectionCount]:
-        """Return the running connections with their bytes."""
+    def connections(self) -> Mapping[FiveTuple, int]:
+        """Return the running connections by the 5-tuple of their first subflow, with the payload bytes that
+        all their subflows have had acknowledged."""
         ...
 
     def running(self) -> frozenset[FiveTuple]:
@@ -212,17 +197,8 @@ class MultipathNetwork(Protocol):
 
 
 @dataclass(frozen=True)
-class SubflowOpened:
-    """A subflow that was opened, or got its first path (number 0), at `t_ns`."""
-
-    t_ns: int
-    flow: FiveTuple
-    number: int
-
-
-@dataclass(frozen=True)
-class SubflowClosed:
-    """A subflow that was closed at `t_ns`."""
+class SubflowChange:
+    """A subflow that was opened, got its first path (number 0), or was closed at `t_ns`."""
 
     t_ns: int
     flow: FiveTuple
@@ -259,8 +235,8 @@ class Loop:
         news: Sequence[News] = (),
     ) -> None:
         self.channel = MessageChannel(ns(settings.message_s), settings.message_loss, seed)
-        self.opened: list[SubflowOpened] = []
-        self.closed: list[SubflowClosed] = []
+        self.opened: list[SubflowChange] = []
+        self.closed: list[SubflowChange] = []
         self.moved = 0
         self.requests = 0
         self.unheard = 0
@@ -326,7 +302,7 @@ class Loop:
         They notice flows that have begun or ended meanwhile like any others.
         """
         running = network.running()
-        octets = {each.flow: each.octets for each in network.connections()}
+        octets = network.connections()
         for src, monitor in self._monitors.items():
             if self._outage.hits(src):
                 monitor.restart(octets, now_ns / NS_PER_S)
@@ -344,7 +320,7 @@ class Loop:
         running = self._noticed(network.running(), now_ns)
         if running == self._seen:
             return
-        octets = {each.flow: each.octets for each in network.connections()}
+        octets = network.connections()
         for flow in sorted(running - self._seen, key=_order):
             self._monitor(flow).begin(flow, octets.get(flow, 0), now_ns / NS_PER_S)
             self._ask(Begun(flow), now_ns)
@@ -354,7 +330,7 @@ class Loop:
         self._seen = running
 
     def _tick(self, network: MultipathNetwork, now_ns: int) -> None:
-        octets = {each.flow: each.octets for each in network.connections()}
+        octets = network.connections()
         for src, monitor in self._monitors.items():
             if not self._outage.monitor_is_up(src, now_ns):
                 continue
@@ -452,7 +428,7 @@ class Loop:
             return
         act = network.open_subflow if grant.number else network.move_subflow
         if act(grant.flow, grant.number, grant.path):
-            self.opened.append(SubflowOpened(now_ns, grant.flow, grant.number))
+            self.opened.append(SubflowChange(now_ns, grant.flow, grant.number))
             self._monitor(grant.flow).set_subflow(grant.flow, grant.number, grant.path)
 
     def _carry_out(self, order: Move | Close, network: MultipathNetwork, now_ns: int) -> None:
@@ -468,7 +444,7 @@ class Loop:
                 self.moved += 1
                 self._monitor(order.flow).set_subflow(order.flow, order.number, order.path)
         elif network.close_subflow(order.flow, order.number):
-            self.closed.append(SubflowClosed(now_ns, order.flow, order.number))
+            self.closed.append(SubflowChange(now_ns, order.flow, order.number))
             self._monitor(order.flow).set_subflow(order.flow, order.number, None)
 
     def _monitor(self, flow: FiveTuple) -> Monitor:

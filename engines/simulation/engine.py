@@ -44,7 +44,7 @@ from engines.engine import ByWorkload, Observer, OnePointPerCpu, Workload
 from engines.ims.simulated import CALLS
 from engines.provenance import free_memory_mb, origin
 from engines.simulation.readings import Ints, Reading, Recording, following, owners, payload_bytes, record
-from engines.simulation.scheduled import Control, control_of
+from engines.simulation.scheduled import Responsive, Scheduling, control_of
 from fabric._core import COMPILER, LATENESS_EDGES_NS, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import COUPLED_DEFAULT, DATAPATH, core_name
@@ -136,7 +136,7 @@ def _recorded(
     topology: Topology,
     flows: Sequence[PlannedFlow],
     observer: Observer,
-    control: Control,
+    control: Scheduling | Responsive,
 ) -> Recording:
     """Run the simulation. Raises RunError if the core cannot hold it."""
     subflows = sum(flow.subflows for flow in flows)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from controllers.hashing import PROTO_TCP, FiveTuple
-from controllers.responsive.loop import ConnectionCount
 from controllers.rules import Routes
 from engines.core_setup import NEVER_PS, PS_PER_MS, PS_PER_S
 from engines.scheduling import SimulatedNetwork
@@ -34,21 +33,11 @@ class Clock(Protocol):
     def run_until(self, limit_ps: int) -> None: ...
 
 
-class Control(Protocol):
-    """The controller of a simulated point. `counts` are metrics that are identical on every machine, `times`
-    CPU times on this one."""
-
-    def clock(self, clock: Clock) -> Clock: ...
-    @property
-    def counts(self) -> Mapping[str, float]: ...
-    @property
-    def times(self) -> Mapping[str, float]: ...
-
-
 def control_of(
     spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
-) -> Control:
-    """Return the controller that the spec asks for."""
+) -> Scheduling | Responsive:
+    """Return the controller that the spec asks for. Its `counts` are metrics that are identical on every
+    machine, its `times` CPU times on this one."""
     if opens_subflows(spec):
         return Responsive(spec, topology, flows, simulation)
     return Scheduling(spec, topology, flows, simulation)
@@ -156,11 +145,11 @@ class SimulatedConnections:
         self._ran: npt.NDArray[np.bool_] = np.zeros(len(flows), bool)
         self._running: frozenset[FiveTuple] = frozenset()
 
-    def connections(self) -> Sequence[ConnectionCount]:
+    def connections(self) -> Mapping[FiveTuple, int]:
         self.running()
         acked = self._simulation.subflows()["acked_bytes"]
         octets = np.add.reduceat(acked, self._first[:-1])
-        return [ConnectionCount(flow, int(octets[i])) for flow, i in self._number.items()]
+        return {flow: int(octets[i]) for flow, i in self._number.items()}
 
     def running(self) -> frozenset[FiveTuple]:
         seen = self._simulation.flows()

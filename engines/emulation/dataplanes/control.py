@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from controllers.hashing import PROTO_TCP, FiveTuple
-from controllers.responsive.loop import NS_PER_S, ConnectionCount, Loop
+from controllers.responsive.loop import NS_PER_S, Loop
 from controllers.scheduler import Network
 from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
 from engines.emulation.path_manager import PathManager
@@ -177,19 +177,19 @@ class KernelConnections:
         self._ended: set[int] = set()
         self._acked: dict[tuple[int, int], int] = {}
         self._reopened: Counter[tuple[int, int]] = Counter()
-        self._latest: list[ConnectionCount] = []
+        self._latest: Mapping[FiveTuple, int] = {}
 
-    def connections(self) -> Sequence[ConnectionCount]:
+    def connections(self) -> Mapping[FiveTuple, int]:
         seen = self._table.read()
         octets = self._octets(seen)
         present = np.bincount(seen.flow, minlength=len(self._sizes)) > 0
         self._ended |= set(np.flatnonzero((self._sizes > 0) & (octets >= self._sizes)).tolist())
         runs = [i for i in np.flatnonzero(present & (octets > 0)).tolist() if i not in self._ended]
-        self._latest = [ConnectionCount(self._pairs[i][0], int(octets[i])) for i in runs]
+        self._latest = {self._pairs[i][0]: int(octets[i]) for i in runs}
         return self._latest
 
     def running(self) -> frozenset[FiveTuple]:
-        return frozenset(each.flow for each in self.connections())
+        return frozenset(self.connections())
 
     def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
         if not self.move_subflow(flow, number, path) or self._manager is None:
@@ -197,7 +197,7 @@ class KernelConnections:
         return self._manager.open_subflow((flow.src, flow.sport), number, self._pair(flow, number).sport)
 
     def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
-        if all(each.flow != flow for each in self._latest):
+        if flow not in self._latest:
             return False
         self._network.set_path(self._pair(flow, number), path)
         return True

@@ -6,15 +6,16 @@ import asyncio
 import json
 import socket
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from common.errors import UsageError
-from controllers.openflow import channel as channel_module
-from controllers.openflow.channel import ControllerError, SwitchChannel
+from controllers.openflow import osken_app as channel_module
 from controllers.openflow.config import ControllerConfig, Mode, parse_address, read_config
 from controllers.openflow.messages import Echo, Report
 from controllers.openflow.of13 import Codec
+from controllers.openflow.osken_app import ControllerError, Server, SwitchChannel
 
 CODEC = Codec()
 ECHO_REQUEST = 2
@@ -38,7 +39,7 @@ async def _served(answers: int) -> int:
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     far_reader, far_writer = await asyncio.open_connection(sock=theirs)
-    serving = asyncio.create_task(SwitchChannel(CODEC, reader, writer).serve(Nobody()))
+    serving = asyncio.create_task(SwitchChannel(CODEC, reader, writer).serve(cast(Server, Nobody())))
     far_writer.write(CODEC.hello())
     asked = 0
     try:
@@ -76,7 +77,7 @@ def test_bytes_that_are_not_openflow_are_refused(sent: bytes, complaint: str) ->
         reader, writer = await asyncio.open_connection(sock=ours)
         theirs.sendall(sent)
         try:
-            await SwitchChannel(CODEC, reader, writer).serve(Nobody())
+            await SwitchChannel(CODEC, reader, writer).serve(cast(Server, Nobody()))
         finally:
             theirs.close()
 

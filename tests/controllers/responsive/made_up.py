@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import topos
 from controllers.hashing import FiveTuple
 from controllers.responsive.controller import Settings, SubflowController
-from controllers.responsive.loop import ConnectionCount, Loop, News
+from controllers.responsive.loop import Loop, News
 from topos.topology import Topology
 
 NS_PER_MS = 1_000_000
@@ -51,8 +51,8 @@ class Rates:
             rate = min(self.most_mbps, self.mbps_per_subflow * max(1, len(self.paths.get(flow, ()))))
             self.octets[flow] += round(rate * ns / 8000)
 
-    def connections(self) -> Sequence[ConnectionCount]:
-        return [ConnectionCount(flow, octets) for flow, octets in self.octets.items()]
+    def connections(self) -> Mapping[FiveTuple, int]:
+        return dict(self.octets)
 
     def running(self) -> frozenset[FiveTuple]:
         return frozenset(self.octets)

@@ -64,9 +64,9 @@ def test_messages_are_counted() -> None:
     """Begun; demand and grant; one request and one grant."""
     loop, network = made()
     drive(loop, network, 100)
-    counts = loop.channel.counts
-    assert (counts.messages, counts.rules, counts.lost) == (5, 10, 0)
-    assert counts.octets > 5 * HEADER_BYTES + 10 * RULE_BYTES
+    channel = loop.channel
+    assert (channel.messages, channel.rules, channel.lost) == (5, 10, 0)
+    assert channel.octets > 5 * HEADER_BYTES + 10 * RULE_BYTES
     assert size_bytes(Grant(FLOW, 0, ("a", "b", "c"))) > size_bytes(Begun(FLOW))
 
 
@@ -76,7 +76,7 @@ def test_lost_messages_are_repeated(seed: int) -> None:
     settings = dataclasses.replace(SETTINGS, message_loss=0.5)
     loop, network, controller = looped(TREE, settings, FLOW, seed=seed)
     drive(loop, network, 1000)
-    assert len(network.paths[FLOW]) == 2 and loop.channel.counts.lost > 0
+    assert len(network.paths[FLOW]) == 2 and loop.channel.lost > 0
     network.end(FLOW)
     drive(loop, network, 2000)
     assert not controller.connections
@@ -96,7 +96,7 @@ def test_same_seed_same_losses() -> None:
         channel = MessageChannel(0, 0.5, seed)
         for _ in range(64):
             channel.send(Begun(FLOW), 0)
-        lost.append((channel.counts.lost, len(list(channel.arrived(0)))))
+        lost.append((channel.lost, len(list(channel.arrived(0)))))
     assert lost[0] == lost[1] and lost[0][0] + lost[0][1] == 64
 
 

@@ -226,11 +226,11 @@ def test_bytes_of_a_closed_subflow_stay_counted() -> None:
     kernel, first = Kernel(), FLOWS[0].cport
     network = connections(kernel)
     kernel.acked = {(0, first): 1000, (0, first + STRIDE): 500}
-    assert [each.octets for each in network.connections()] == [1500]
+    assert list(network.connections().values()) == [1500]
     kernel.acked = {(0, first): 1200}
-    assert [each.octets for each in network.connections()] == [1700]
+    assert list(network.connections().values()) == [1700]
     kernel.acked = {(0, first): 1200, (0, first + STRIDE + 17): 300}
-    assert [each.octets for each in network.connections()] == [2000]
+    assert list(network.connections().values()) == [2000]
 
 
 def test_a_subflow_gets_its_path_before_it_opens_and_another_port_each_time() -> None:
@@ -242,9 +242,9 @@ def test_a_subflow_gets_its_path_before_it_opens_and_another_port_each_time() ->
     usual = flow.cport + STRIDE
     for port in (usual, usual + 17, usual + 34):
         kernel.asked.clear()
-        assert network.open_subflow(seen.flow, 1, PATH)
-        assert network.move_subflow(seen.flow, 1, PATH[::-1])
-        assert network.close_subflow(seen.flow, 1)
+        assert network.open_subflow(seen, 1, PATH)
+        assert network.move_subflow(seen, 1, PATH[::-1])
+        assert network.close_subflow(seen, 1)
         assert kernel.asked == [
             ("path", port, PATH),
             ("open", client, 1, port),
@@ -259,6 +259,6 @@ def test_connections_that_are_not_there_are_left_alone() -> None:
     network = connections(kernel)
     kernel.acked = {(0, FLOWS[0].cport): 1000}
     [seen] = network.connections()
-    gone = dataclasses.replace(seen.flow, sport=9)
+    gone = dataclasses.replace(seen, sport=9)
     assert not network.open_subflow(gone, 1, PATH) and not network.move_subflow(gone, 0, PATH)
     assert not kernel.asked
