@@ -16,7 +16,7 @@ from harness.experiment import Experiment
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published
 from harness.own_experiment import Addition, described, with_additions
-from plots.registry import OwnChart
+from plots.registry import Chart
 
 FILE_SUFFIX = ".py"
 MAX_FILE_BYTES = 1 << 20
@@ -88,7 +88,7 @@ def additions(name: str) -> list[Addition]:
     in lists. Raises UsageError."""
     if not name.endswith(FILE_SUFFIX):
         raise UsageError(f"--metric {name}: name a Python file, e.g. ./mine.py (docs/guide/own.md)")
-    found = [each for each in _defined(name, "--metric") if isinstance(each, Metric | OwnChart | Published)]
+    found = [each for each in _defined(name, "--metric") if isinstance(each, Metric | Chart | Published)]
     if not found:
         raise UsageError(
             f"--metric {name}: it defines no metric, chart or statement; write e.g. "

@@ -31,8 +31,7 @@ from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
-from plots.data import Point
-from plots.registry import CHARTS, OwnChart
+from plots.registry import CHARTS, Chart
 from topos import Topology, from_file
 from workloads.flow import Flow
 from workloads.trace import NAME as TRACE
@@ -58,7 +57,7 @@ def experiment(
     subflows: tuple[int, ...] = (1, 8),
     variants: Sequence[Variant] = (Variant(),),
     metrics: tuple[Metric, ...] = (),
-    charts: Sequence[str | OwnChart] = ("throughput", "rank"),
+    charts: Sequence[str | Chart] = ("throughput", "rank"),
     published: Sequence[Published] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> Experiment:
@@ -92,11 +91,11 @@ def experiment(
     )
     rows = [_on_own(row, topologies, figure) for row in published]
     return with_additions(
-        figure.alone(), [*metrics, *(each for each in charts if isinstance(each, OwnChart)), *rows]
+        figure.alone(), [*metrics, *(each for each in charts if isinstance(each, Chart)), *rows]
     )
 
 
-Addition = Metric | OwnChart | Published
+Addition = Metric | Chart | Published
 """What a user's file adds to the figures of an experiment."""
 
 
@@ -104,7 +103,7 @@ def with_additions(experiment: Experiment, more: Sequence[Addition], file: str =
     """Return the experiment with these metrics, charts and statements, of a user's `file`, in each of its
     figures. Raises UsageError for one whose name is in use."""
     what = f"{file}: " if file else f"experiment {experiment.name}: "
-    charts = tuple(each for each in more if isinstance(each, OwnChart))
+    charts = tuple(each for each in more if isinstance(each, Chart))
     columns = tuple(each for each in more if isinstance(each, Metric) and each.of is not None)
     rows = tuple(each for each in more if isinstance(each, Published))
     for row in rows:
@@ -215,9 +214,9 @@ def between(
     return of_tree.between(Quantity(name, unit, about), guarded(f"metric {name}", of), one, other)
 
 
-def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:
+def chart(name: str, title: str, reading: str, function: Callable[[Sequence[PointResult]], Any]) -> Chart:
     """Return a chart that `function` draws from the points: a matplotlib.figure.Figure, or None."""
-    return OwnChart(name, "", title, reading, guarded(f"chart {name}", function))
+    return Chart(name, "", title, reading, guarded(f"chart {name}", function))
 
 
 def _own_networks(name: str, networks: Sequence[Network | str]) -> Topologies:

@@ -11,24 +11,20 @@ import operator
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import topos
 from analysis.quantities import Quantity
-from analysis.stats import Spread, mean_interval
+from analysis.stats import mean_interval
 from fabric.plan import FRAME_BITS
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model import transports
-from model.reasons import Reason
-from model.result import FlowRow, PortRow, Status, Table, array
+from model.result import PortRow, Status
 from model.spec import RunSpec
 from plots.shared.naming import setting_order
-from workloads import matrices
-
-BASELINE_WORKLOAD = "reference"
-"""The workload whose goodput is 100 %; its points are not in charts."""
 
 Made = TypeVar("Made")
 MIN_SEEDS_FOR_INTERVAL = 6
@@ -49,138 +45,6 @@ _OF_SENDERS = ("routing", "stack.dup_threshold", "link.ecn_pkts")
 _LAYERS = ("host", "edge", "agg", "core")
 
 
-def _no_table(_name: str) -> Table | None:
-    return None
-
-
-@dataclass(frozen=True)
-class Point:
-    """A loaded point: its spec, its result, and its goodput in percent of the baseline.
-
-    `status` and `reasons` take the baseline into account. `flows` are the flows under test
-    (`model.result.under_test`). `baseline_mbps` is the goodput of one uncongested TCP flow on the same links,
-    `goodput_pct` the flows' goodput in percent of it; both are None where there is no such number.
-    `overrides` are the settings that the point has instead of its figure's, in words.
-    """
-
-    spec: RunSpec
-    status: Status
-    hosts: int
-    reasons: tuple[Reason, ...] = ()
-    flows: Sequence[FlowRow] = ()
-    ports: Sequence[PortRow] = ()
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    baseline_mbps: float | None = None
-    goodput_pct: Spread | None = None
-    only_transfers: bool = False
-    """Whether all flows have a size and begin at their own times. Goodput then says nothing and is None."""
-    overloads: bool = False
-    """Whether the machine lacked CPU time, as its figure intends. `status` does not count that."""
-    overrides: tuple[str, ...] = ()
-    read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
-    """Reads a sample table by its name in `model.result.SAMPLE_COLUMNS`; returns None where it was not
-    sampled or cannot be read. Every call reads anew: the samples of a sweep do not fit into memory."""
-
-    @property
-    def subflows(self) -> int:
-        return self.spec.transport.subflows
-
-    @property
-    def cc(self) -> str:
-        return self.spec.transport.cc
-
-    @property
-    def seed(self) -> int:
-        return self.spec.seed
-
-    @property
-    def rate_mbps(self) -> float:
-        """The rate of the links."""
-        return self.spec.link.rate_mbps
-
-    @property
-    def algorithm(self) -> str:
-        """The algorithm's name in model/transports.py."""
-        return transports.algorithm(self.cc, self.subflows, self.spec.routing)
-
-    @property
-    def matrix(self) -> str:
-        """The traffic matrix with its parameters, as on command lines: `stride:4`."""
-        return matrices.label(self.spec.workload.matrix, self.spec.workload.params)
-
-    def recorded(self, quantity: Quantity) -> float | None:
-        """Return a number that the engine recorded; None where it did not."""
-        return self.metrics.get(quantity.name)
-
-    @property
-    def is_baseline(self) -> bool:
-        return self.spec.workload.matrix == BASELINE_WORKLOAD
-
-    @property
-    def suspect(self) -> bool:
-        return self.status is Status.SUSPECT
-
-    @property
-    def failed(self) -> bool:
-        return self.status is Status.FAILED
-
-    @property
-    def mean_pct(self) -> float | None:
-        """Mean goodput of the flows in percent of the baseline."""
-        return self.goodput_pct.mean if self.goodput_pct else None
-
-    @cached_property
-    def flows_pct(self) -> tuple[float, ...]:
-        """Goodput of every flow in percent of the baseline; empty where there is no baseline."""
-        baseline_mbps = self.baseline_mbps
-        if not self.goodput_pct or not baseline_mbps:
-            return ()
-        return tuple((100 * array(self.flows, "goodput_mbps") / baseline_mbps).tolist())
-
-
-@dataclass(frozen=True)
-class Level:
-    """A published number to draw beside ours: the quantity at `subflows` is `relation` (`<`, `about`, `>=`)
-    `value`; `k` is the size in the paper."""
-
-    topology: str
-    workload: str
-    quantity: Quantity
-    subflows: int
-    relation: str
-    value: float
-    k: int
-    paper: str
-    source: str
-    algorithm: str = ""
-    """The only algorithm it is about; empty: any."""
-    shape: tuple[tuple[str, int], ...] = ()
-    applies: Callable[[RunSpec], bool] = lambda _spec: True
-    """Whether it is about points with the settings of this one."""
-
-    def is_beside(self, panel: Panel) -> bool:
-        """Return whether it is about networks and traffic of this kind, of any size, and about the settings
-        of all points of its transport."""
-        topology = panel.spec.topology
-        network = topology.kind, topos.shape(topology.kind, topology.params)
-        if (self.topology, self.shape, self.workload) != (*network, panel.spec.workload.matrix):
-            return False
-        about = [
-            p for p in panel.points if p.subflows == self.subflows and self.algorithm in {"", p.algorithm}
-        ]
-        return all(self.applies(point.spec) for point in about or panel.points)
-
-    @property
-    def bound(self) -> str:
-        """`< 50 %`."""
-        relation = {">=": "\N{GREATER-THAN OR EQUAL TO}"}.get(self.relation, self.relation)
-        return f"{relation} {self.value:g} %"
-
-    def cited(self, k: int) -> str:
-        """`SIGCOMM'11`, and the paper's size where ours is another: `SIGCOMM'11 (k=8)`."""
-        return self.paper if k == self.k else f"{self.paper} (k={self.k})"
-
-
 @dataclass(frozen=True)
 class Inputs:
     """What a chart is drawn from: points, into the folder `out`. `expected` are subflow counts that belong on
@@ -188,16 +52,39 @@ class Inputs:
     the horizontal axis, such as loads. `chart` begins the files' names, `title` is the title of charts whose
     points give no finding."""
 
-    points: Iterable[Point]
+    points: Iterable[PointResult]
     out: Path
     expected: Sequence[int] = ()
-    levels: Sequence[Level] = ()
+    levels: Sequence[Published] = ()
     marks: Sequence[float] = ()
     chart: str = ""
     title: str = ""
+    applies: Callable[[Published, RunSpec], bool] = lambda _level, _spec: True
+    """Whether a published number is about points with the settings of this one."""
+
+    def is_beside(self, level: Published, panel: Panel) -> bool:
+        """Return whether a published number is about networks and traffic of this kind, of any size, and
+        about the settings of all points of its transport."""
+        topology, matrix = panel.spec.topology, level.workload.partition(":")[0]
+        network = topology.kind, topos.shape(topology.kind, topology.params)
+        if (level.topology, level.shape, matrix) != (*network, panel.spec.workload.matrix):
+            return False
+        about = [
+            p for p in panel.points if p.subflows == level.subflows and level.algorithm in {"", p.algorithm}
+        ]
+        return all(self.applies(level, point.spec) for point in about or panel.points)
+
+    def beside(self, panel: Panel, quantity: Quantity) -> list[Published]:
+        """Return the published values of the quantity for this panel."""
+        return [
+            level
+            for level in self.levels
+            if level.metric.quantity == quantity
+            if level.subflows in panel.subflows and self.is_beside(level, panel)
+        ]
 
 
-def good(points: Sequence[Point]) -> Sequence[Point]:
+def good(points: Sequence[PointResult]) -> Sequence[PointResult]:
     """Return the good points; all of them where none is good."""
     return [point for point in points if point.status is Status.OK] or points
 
@@ -207,12 +94,12 @@ class Cell:
     """The points of one subflow count, one per seed: `ok` and `suspect` points have a number, `lost` points
     (failed, or without a baseline) have none."""
 
-    ok: tuple[Point, ...]
-    suspect: tuple[Point, ...]
-    lost: tuple[Point, ...]
+    ok: tuple[PointResult, ...]
+    suspect: tuple[PointResult, ...]
+    lost: tuple[PointResult, ...]
 
     @classmethod
-    def of(cls, points: Iterable[Point]) -> Cell:
+    def of(cls, points: Iterable[PointResult]) -> Cell:
         here = sorted(points, key=lambda p: p.seed)
         usable = [p for p in here if not p.failed and p.mean_pct is not None]
         return cls(
@@ -260,7 +147,7 @@ class Panel:
 
     spec: RunSpec
     subflows: tuple[int, ...]
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
 
     @property
     def hosts(self) -> int:
@@ -288,7 +175,7 @@ class Panel:
     def optimum_pct(self) -> float:
         """The largest possible mean goodput in % of one flow alone: 100, or less where flows share the links
         of their hosts."""
-        return max((_optimum_pct(point) for point in self.points if point.flows), default=100.0)
+        return max((_optimum_pct(point) for point in self.points if point.under_test), default=100.0)
 
     @property
     def full_queue_ms(self) -> float:
@@ -299,7 +186,7 @@ class Panel:
         """Return the time in ms that a port takes to send `pkts` full packets."""
         return pkts * FRAME_BITS / self.spec.link.rate_mbps / 1000
 
-    def best(self, subflows: int) -> list[Point]:
+    def best(self, subflows: int) -> list[PointResult]:
         """Return the good points of a subflow count, one per seed; the suspect ones where none is good."""
         ran = self._ran(subflows)
         return [point for point in ran if point.status is ran[0].status]
@@ -314,7 +201,7 @@ class Panel:
             return ""
         return "failed" if any(point.subflows == subflows for point in self.points) else "missing"
 
-    def first_of_each(self, most: int, made: Callable[[Point], Made | None]) -> Selection[Made]:
+    def first_of_each(self, most: int, made: Callable[[PointResult], Made | None]) -> Selection[Made]:
         """Apply `made` to one point per transport, for at most `most` transports.
 
         The point is the first, good ones before suspect ones, for which `made` does not return None. It is
@@ -335,7 +222,7 @@ class Panel:
         left_out = tuple(n for n in ran if n not in items and n not in gaps)
         return Selection(tuple(items[n] for n in sorted(items)), gaps, left_out)
 
-    def _ran(self, subflows: int) -> list[Point]:
+    def _ran(self, subflows: int) -> list[PointResult]:
         here = [p for p in self.points if p.subflows == subflows and not p.failed]
         return sorted(here, key=lambda p: (p.status is not Status.OK, p.seed))
 
@@ -343,7 +230,7 @@ class Panel:
         return Cell.of(p for p in self.points if p.subflows == subflows)
 
 
-def overrides_of(points: Iterable[Point]) -> tuple[str, ...]:
+def overrides_of(points: Iterable[PointResult]) -> tuple[str, ...]:
     """Return the settings that any of the points has instead of its figure's, in words, each once."""
     return tuple(dict.fromkeys(words for point in points for words in point.overrides))
 
@@ -371,19 +258,19 @@ def link_layer(port: PortRow) -> str:
     return "-".join(sorted(ends, key=lambda end: _LAYERS.index(end) if end in _LAYERS else len(_LAYERS)))
 
 
-def _optimum_pct(point: Point) -> float:
+def _optimum_pct(point: PointResult) -> float:
     """Divide the links of the sending or of the receiving hosts, whichever are fewer, by the flows."""
     links = Counter(port.node for port in point.ports if port.layer.startswith("host-"))
-    ends = ({flow.src for flow in point.flows}, {flow.dst for flow in point.flows})
+    ends = ({flow.src for flow in point.under_test}, {flow.dst for flow in point.under_test})
     fewer = min(sum(links.get(host, 1) for host in hosts) for hosts in ends)
-    return 100 * fewer / len(point.flows)
+    return 100 * fewer / len(point.under_test)
 
 
 def panels(
-    points: Iterable[Point],
+    points: Iterable[PointResult],
     expected: Sequence[int] = (),
     ignoring: Iterable[str] = (),
-    apart: Callable[[Point], object] = lambda _: None,
+    apart: Callable[[PointResult], object] = lambda _: None,
 ) -> list[Panel]:
     """Group points that differ at most in `REPEATED` and in the fields `ignoring`; baselines are left out.
 
@@ -393,7 +280,7 @@ def panels(
     drawable = [point for point in points if not point.is_baseline]
     counts = tuple(sorted({*expected, *(point.subflows for point in drawable)}))
     ignored = (*REPEATED, *ignoring)
-    groups: dict[tuple[str, object], list[Point]] = {}
+    groups: dict[tuple[str, object], list[PointResult]] = {}
     for point in drawable:
         groups.setdefault((point.spec.key(ignoring=ignored), apart(point)), []).append(point)
     made = [
@@ -404,7 +291,9 @@ def panels(
     return sorted(made, key=lambda panel: setting_order(panel.spec))
 
 
-def _unpooled(points: list[Point], ignored: Set[str]) -> Iterator[tuple[tuple[str, ...], list[Point]]]:
+def _unpooled(
+    points: list[PointResult], ignored: Set[str]
+) -> Iterator[tuple[tuple[str, ...], list[PointResult]]]:
     """Yield the points of each panel, and the fields among `ignored` in which other panels differ from it.
 
     Transports may differ in the fields `_OF_SENDERS`. Where one transport has several values of them, each
@@ -423,7 +312,7 @@ def _unpooled(points: list[Point], ignored: Set[str]) -> Iterator[tuple[tuple[st
         if len(set(map(value, specs))) > 1
     }
 
-    def place(point: Point) -> tuple[object, ...]:
+    def place(point: PointResult) -> tuple[object, ...]:
         sender = _sender(point)
         return tuple(value(point.spec) if (sender, path) in varying else None for path, value in of.items())
 
@@ -438,7 +327,7 @@ def _unpooled(points: list[Point], ignored: Set[str]) -> Iterator[tuple[tuple[st
             yield kept, [*own, *(p for p in points if place(p) != chosen and holds(place(p), chosen))]
 
 
-def _sender(point: Point) -> tuple[object, ...]:
+def _sender(point: PointResult) -> tuple[object, ...]:
     return point.algorithm, point.cc, point.subflows, bool(point.spec.link.ecn_pkts)
 
 
@@ -456,9 +345,9 @@ def common(of: Sequence[Panel], *ignoring: str) -> Panel:
     return dataclasses.replace(of[0], spec=of[0].spec.neutral(*ignoring), points=points)
 
 
-def jain(point: Point) -> float:
+def jain(point: PointResult) -> float:
     """Jain's index of the point's flows: 1 where all get the same."""
-    goodputs = [flow.goodput_mbps for flow in point.flows]
+    goodputs = [flow.goodput_mbps for flow in point.under_test]
     return sum(goodputs) ** 2 / (len(goodputs) * sum(x * x for x in goodputs)) if any(goodputs) else 0.0
 
 

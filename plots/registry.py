@@ -5,13 +5,15 @@ Importing this module does not import matplotlib, which takes half a second; dra
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plots.data import Inputs, Level, Point
+from harness.results.point_results import PointResult
+from plots.data import Inputs
 
 
 @dataclass(frozen=True)
@@ -23,49 +25,25 @@ class Chart:
     module: str
     title: str
     reading: str
+    function: Callable[[Sequence[PointResult]], Any] | None = field(default=None, compare=False)
+    """Of a user's file: makes one matplotlib.figure.Figure of all points except the baselines and the failed
+    ones, or None where there is nothing to show."""
 
-    def draw(
-        self,
-        points: Iterable[Point],
-        out: Path,
-        *,
-        expected: Sequence[int] = (),
-        levels: Sequence[Level] = (),
-        marks: Sequence[float] = (),
-    ) -> list[Path]:
-        """Draw `Inputs` as SVG, PDF and PNG; return the files written.
+    def draw(self, inputs: Inputs) -> list[Path]:
+        """Draw the points as SVG, PDF and PNG; return the files written.
 
-        The list is empty where there is nothing to show. Raises StoreError when `out` cannot be written.
+        The list is empty where there is nothing to show. Raises StoreError when the folder cannot be written.
         """
-        module = importlib.import_module(f"plots.charts.{self.module}")
-        drawn: Callable[[Inputs], list[Path]] = getattr(module, self.name)
-        return drawn(Inputs(points, out, expected, levels, marks, self.name, self.title))
-
-
-@dataclass(frozen=True)
-class OwnChart(Chart):
-    """A chart of a user's file: `function` makes a matplotlib.figure.Figure of points, or None where there is
-    nothing to show."""
-
-    function: Callable[[Sequence[Point]], Any] = field(default=lambda _points: None, compare=False)
-
-    def draw(
-        self,
-        points: Iterable[Point],
-        out: Path,
-        *,
-        expected: Sequence[int] = (),
-        levels: Sequence[Level] = (),
-        marks: Sequence[float] = (),
-    ) -> list[Path]:
-        """Draw all points except the baselines into one chart; see `Chart.draw`."""
+        if self.function is None:
+            module = importlib.import_module(f"plots.charts.{self.module}")
+            drawn: Callable[[Inputs], list[Path]] = getattr(module, self.name)
+            return drawn(dataclasses.replace(inputs, chart=self.name, title=self.title))
         from plots.shared import saving, style  # noqa: PLC0415
 
-        del expected, levels, marks
-        shown = [point for point in points if not point.is_baseline and not point.failed]
+        shown = [point for point in inputs.points if not point.is_baseline and not point.failed]
         with style.look():
             figure = self.function(shown) if shown else None
-            return saving.save(figure, out, self.name) if figure is not None else []
+            return saving.save(figure, inputs.out, self.name) if figure is not None else []
 
 
 # fmt: off

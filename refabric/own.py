@@ -7,7 +7,6 @@ import refabric  # noqa: F401  a wheel makes the other packages importable first
 from harness.own_experiment import between, chart, experiment, metric, statement
 from harness.plan.sweeps import Variant
 from harness.results.point_results import PointResult
-from plots.data import Point
 from topos.topology import Builder, Layer, Topology
 from workloads.flow import Flow
 
@@ -15,7 +14,6 @@ __all__ = [
     "Builder",
     "Flow",
     "Layer",
-    "Point",
     "PointResult",
     "Topology",
     "Variant",

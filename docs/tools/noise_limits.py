@@ -31,21 +31,20 @@ from analysis.noise_effects import (
 )
 from common.errors import RefabricError
 from engines.registry import SIMULATOR
-from harness.report.figures import loaded
 from harness.results import point_results, store
+from harness.results.point_results import PointResult
 from model.spec import RunSpec
 from plots.charts.cpu_stalls import StallSeries, effects, half
-from plots.data import Point
 from plots.shared import style
 
 SCALES: Mapping[str, Callable[[RunSpec], float]] = {"delay": delay_share, "queue": queue_share}
 """Lateness relative to the path's delay with one full queue, or to the time of that queue alone."""
 
 
-def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[Point]:
+def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[PointResult]:
     """Return the stored points. Raises StoreError for a folder that cannot be read."""
     stored = [point for name in experiments for point in store.load(results / name)]
-    return [loaded(judged) for judged in point_results.judge(stored) if judged.spec.engine == engine]
+    return [judged for judged in point_results.judge(stored) if judged.spec.engine == engine]
 
 
 def rows(groups: Iterable[tuple[str, Sequence[Change]]]) -> list[str]:

@@ -16,7 +16,7 @@ from analysis.quantities import Quantity
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import OfPoint, over_tcp, ratio, table, together
+from harness.metrics.measures import OfPoint, over_tcp, ratio, together
 from harness.metrics.metrics import JAIN_OVER_TCP, Metric
 from harness.metrics.published import ABOVE, BELOW, SIGN, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
@@ -38,7 +38,7 @@ def _while_down(value_of: Callable[[Table, tuple[float, float]], float | None]) 
     without either."""
 
     def of(point: PointResult) -> float | None:
-        goodput, down = table(point, "goodput"), outage(point.spec)
+        goodput, down = point.read_table("goodput"), outage(point.spec)
         return value_of(goodput, down) if goodput is not None and down else None
 
     return of

@@ -20,7 +20,7 @@ from engines.registry import SIMULATOR
 from experiments.coupled import FAIRNESS
 from fabric.plan import FRAME_BITS
 from harness.experiment import Experiment, Figure, RateOf
-from harness.metrics.measures import Measure, each_replica, table, together
+from harness.metrics.measures import Measure, each_replica, together
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT, AT_LEAST, Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
@@ -104,7 +104,7 @@ def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
     """Return a measure: `value_of` each sawtooth of the first flow's window."""
 
     def values(point: PointResult) -> list[float]:
-        sockets = table(point, "sockets")
+        sockets = point.read_table("sockets")
         return [] if sockets is None else [value_of(saw) for saw in laws.sawteeth(sockets)]
 
     return each_replica(values)
@@ -112,7 +112,7 @@ def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
 
 def waits(point: PointResult) -> laws.Waits | None:
     """Return the pings with the queue length that each found; None where either was not sampled."""
-    tables = [table(point, name) for name in ("pings", "queues", "queue_times")]
+    tables = [point.read_table(name) for name in ("pings", "queues", "queue_times")]
     pings, queues, times = tables
     if pings is None or queues is None or times is None:
         return None

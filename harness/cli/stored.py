@@ -13,6 +13,7 @@ import click
 from common.errors import UsageError
 from common.text import counted, one_line
 from common.version import VERSION
+from harness import contents
 from harness.cli.config import Configurable, config_options
 from harness.cli.options import (
     experiment_argument,
@@ -27,7 +28,7 @@ from harness.experiment import Experiment
 from harness.load import loaded
 from harness.options.options import UserOptions
 from harness.plan import session
-from harness.results import contents, point_results, store
+from harness.results import point_results, store
 from harness.streams import fitted, write_json
 from model.reasons import texts
 

@@ -16,9 +16,8 @@ import numpy as np
 
 import topos
 from analysis.stats import t_quantile
-from common.errors import StoreError
 from harness.results.point_results import EnginePair, PointResult, pairs
-from model.result import PortRow, Status, Table
+from model.result import PortRow, Status
 from model.spec import TopologySpec
 from workloads import matrices
 
@@ -241,15 +240,6 @@ def ratio(a: float | None, b: float | None) -> float | None:
     return a / b if a is not None and b else None
 
 
-def table(point: PointResult, name: str) -> Table | None:
-    """A sample table of the point; None where it was not sampled or cannot be read."""
-    try:
-        return point.sample(name) if name in point.samples else None
-    except StoreError:
-        point.unreadable.add(name)
-        return None
-
-
 QUEUE_IN_USE_PKTS = 5.0
 """The variation of a queue with a smaller mean length says nothing."""
 
@@ -329,7 +319,7 @@ def longest_queue_pkts(point: PointResult) -> float | None:
 
 def _sampled_queues(point: PointResult) -> tuple[np.ndarray, np.ndarray] | None:
     """Sample times in s, and the packets in each switch queue at these times (times x queues)."""
-    lengths, instants = table(point, "queues"), table(point, "queue_times")
+    lengths, instants = point.read_table("queues"), point.read_table("queue_times")
     if lengths is None or instants is None or not len(instants):
         return None
     times = np.unique(instants["t_s"])
@@ -385,7 +375,7 @@ def queue_variation_pct(point: PointResult) -> float | None:
 
 def longest_one_way_s(point: PointResult) -> float | None:
     """The longest one-way delay of a ping towards the receiver, in s."""
-    pings = table(point, "pings")
+    pings = point.read_table("pings")
     if pings is None or not len(pings) or np.isnan(pings["out_ms"]).all():
         return None
     return float(np.nanmax(pings["out_ms"])) / 1000

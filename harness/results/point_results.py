@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,7 @@ from harness.results.run_json import ANOTHER_REVISION, Attempt, sample_path
 from harness.results.tables import REMOVE, Content, UnreadableError
 from model import transports
 from model.reasons import BASELINE, COMPLETION, IMPOSSIBLE, RTT, Reason, blames_machine
-from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, Status, Table, under_test
+from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, Status, Table, array, under_test
 from model.spec import RunSpec, StackSpec
 from workloads import matrices
 
@@ -77,6 +78,8 @@ class PointResult:
     baseline_mbps: float | None = None
     as_intended: bool = False
     """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""
+    overrides: tuple[str, ...] = ()
+    """The settings that it has instead of its figure's, in words; known where it is drawn."""
 
     @property
     def name(self) -> str:
@@ -86,6 +89,45 @@ class PointResult:
     def state(self) -> str:
         """The status in words; `suspect, as intended` if the figure overloads the machine on purpose."""
         return f"{self.status}, as intended" if self.as_intended else str(self.status)
+
+    @property
+    def suspect(self) -> bool:
+        return self.status is Status.SUSPECT
+
+    @property
+    def failed(self) -> bool:
+        return self.status is Status.FAILED
+
+    @property
+    def subflows(self) -> int:
+        return self.spec.transport.subflows
+
+    @property
+    def cc(self) -> str:
+        return self.spec.transport.cc
+
+    @property
+    def seed(self) -> int:
+        return self.spec.seed
+
+    @property
+    def rate_mbps(self) -> float:
+        """The rate of the links."""
+        return self.spec.link.rate_mbps
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm's name in model/transports.py."""
+        return transports.algorithm(self.cc, self.subflows, self.spec.routing)
+
+    @property
+    def matrix(self) -> str:
+        """The traffic matrix with its parameters, as on command lines: `stride:4`."""
+        return matrices.label(self.spec.workload.matrix, self.spec.workload.params)
+
+    @property
+    def is_baseline(self) -> bool:
+        return is_baseline(self.spec)
 
     @property
     def finished(self) -> bool:
@@ -146,6 +188,24 @@ class PointResult:
         return goodput.scaled(100.0 / self.baseline_mbps) if goodput and self.baseline_mbps else None
 
     @property
+    def mean_pct(self) -> float | None:
+        """The mean of `goodput_pct`; None also where all flows are transfers, of which goodput says
+        nothing."""
+        return self.goodput_pct.mean if self.goodput_pct and not self.only_transfers else None
+
+    @functools.cached_property
+    def under_test(self) -> Sequence[FlowRow]:
+        """The flows whose transport it studies (`model.result.under_test`)."""
+        return under_test(self.flows)
+
+    @functools.cached_property
+    def flows_pct(self) -> tuple[float, ...]:
+        """The goodput of each flow under test in percent of the baseline; empty where `mean_pct` is None."""
+        if self.mean_pct is None or not self.baseline_mbps:
+            return ()
+        return tuple((100 * array(self.under_test, "goodput_mbps") / self.baseline_mbps).tolist())
+
+    @property
     def completions(self) -> Completions:
         """Its completed flows, read anew by each call."""
         return completions(self.flows)
@@ -199,6 +259,24 @@ class PointResult:
             if column not in table.columns:
                 raise UnreadableError(path, f"it has no column {column}; {ANOTHER_REVISION}", REMOVE)
         return table
+
+    def read_table(self, name: str) -> Table | None:
+        """Return the sample table called `name`; None where it was not sampled, or with a message where it is
+        damaged. Every call reads anew: the samples of a sweep do not fit into memory."""
+        if name not in self.samples:
+            return None
+        try:
+            return self.sample(name)
+        except StoreError as error:
+            self.unreadable.add(name)
+            _say_once(str(error))
+            return None
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    """Print each message once: several charts and statements read one file."""
+    print(f"refabric: {text}", file=sys.stderr)
 
 
 def judge(points: Iterable[PointResult], cpu_bound: Collection[str] = ()) -> list[PointResult]:

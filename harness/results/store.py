@@ -28,7 +28,7 @@ from common import files, records, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.privileges import check_private
 from common.text import one_line
-from harness.results import contents, tables
+from harness.results import tables
 from harness.results.point_results import PointResult
 from harness.results.row_metrics import row_metrics
 from harness.results.run_json import (
@@ -451,9 +451,9 @@ def pack(point: Path) -> dict[str, bytes]:
     """Return the content of every file of a point's folder, by its path in the folder. Raises StoreError."""
     packed = {}
     with files.storing(f"reading {point}"):
-        for name, about in contents.walk(point):
+        for name, about in files.walk(point):
             if stat.S_ISREG(about.st_mode):
-                with contents.open_below(point, name) as file:
+                with files.open_below(point, name) as file:
                     packed[name] = file.read()
     return packed
 

@@ -15,14 +15,16 @@ from matplotlib.figure import Figure
 from analysis.quantities import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED, Quantity
 from analysis.shares import bottleneck_shares_pct, congested_shares_pct
 from common.text import counted
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model import transports
 from model.spec import RunSpec
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Level, Panel, Point, panels, together
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, panels, together
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Mean
 from plots.shared.sheet import Sheet
 
-ValuesOf = Callable[[Point], Sequence[float]]
+ValuesOf = Callable[[PointResult], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,12 @@ def _groups(inputs: Inputs) -> Iterable[tuple[RunSpec, list[Series]]]:
         yield group[0].spec.neutral("transport.cc"), of
 
 
-def _levels(inputs: Inputs, quantity: Quantity, series: Sequence[Series]) -> list[Level]:
+def _levels(inputs: Inputs, quantity: Quantity, series: Sequence[Series]) -> list[Published]:
     """Return the expected values that belong in this chart."""
     return [
         level
         for of in series
-        for level in style.levels_of(of.panel, inputs.levels, quantity)
+        for level in inputs.beside(of.panel, quantity)
         if level.algorithm == of.algorithm
     ]
 
@@ -76,7 +78,7 @@ def _finish(
     about: str,
     series: Sequence[Series],
     shown: Sequence[ReplicaShares],
-    beside: Sequence[Level],
+    beside: Sequence[Published],
     theory: str,
     *,
     named: bool,
@@ -105,7 +107,7 @@ def _finish(
 def shares_of(series: Sequence[Series]) -> dict[tuple[str, int], ReplicaShares]:
     """Return the repetitions by algorithm and subflow count."""
     found = {
-        (of.algorithm, n): of.shares(n, lambda point: bottleneck_shares_pct(point.flows))
+        (of.algorithm, n): of.shares(n, lambda point: bottleneck_shares_pct(point.under_test))
         for of in series
         for n in of.panel.subflows
     }

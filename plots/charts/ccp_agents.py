@@ -17,22 +17,23 @@ from matplotlib.ticker import NullLocator
 from analysis.completion import tail_ms
 from analysis.quantities import DROPS
 from ccp.names import is_agents
+from harness.results.point_results import PointResult
 from model import transports
 from model.links import CELL, DROP, FIXED, link_kind
-from plots.data import TRANSPORT, Inputs, Panel, Point, good
+from plots.data import TRANSPORT, Inputs, Panel, good
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Look, Mean
 from plots.shared.sheet import Sheet
 from plots.shared.transports import JOINED, by_transport
 
 
-def _goodput(point: Point) -> float:
-    return sum(flow.goodput_mbps for flow in point.flows)
+def _goodput(point: PointResult) -> float:
+    return sum(flow.goodput_mbps for flow in point.under_test)
 
 
-def _dropped(point: Point) -> float:
+def _dropped(point: PointResult) -> float:
     """Return the segments dropped in each second of the window."""
-    return (point.recorded(DROPS) or 0.0) / point.spec.seconds
+    return (point.metric(DROPS.name) or 0.0) / point.spec.seconds
 
 
 def _agent_look(cc: str) -> Look:
@@ -47,7 +48,7 @@ def _agent_look(cc: str) -> Look:
 @saving.per_panel((*TRANSPORT, "agent"))
 def by_agent_delay(panel: Panel, inputs: Inputs) -> Figure | None:
     """Draw points that differ at most in congestion control and agent."""
-    usable = [point for point in panel.points if point.flows]
+    usable = [point for point in panel.points if point.under_test]
     if len({point.spec.agent for point in usable}) < 2:
         return None
     sheet = Sheet((1.8, 1), (1.8, 1))
@@ -67,7 +68,9 @@ def by_agent_delay(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _by_delay(axes: Axes, points: Sequence[Point], look: Look, value: Callable[[Point], float]) -> None:
+def _by_delay(
+    axes: Axes, points: Sequence[PointResult], look: Look, value: Callable[[PointResult], float]
+) -> None:
     """Draw the mean over seeds at every delay; a control of the kernel has no agent and is a level."""
     by_agent = kinds.grouped(points, lambda point: point.spec.agent)
     means = {agent.delay_us / 1000: kinds.mean_over(of, value) for agent, of in by_agent.items()}
@@ -91,22 +94,22 @@ class LinkMark:
     suspect: bool = False
 
 
-def queueing_ms(point: Point) -> float | None:
+def queueing_ms(point: PointResult) -> float | None:
     """Return the mean time that packets wait in queues: the senders' round-trip time less what the links'
     delay takes; None without a measured round trip."""
     hops = 3
     idle_ms = 2 * (hops * point.spec.link.delay_us + 2 * point.spec.link.host_delay_us) / 1000
-    known = [flow.srtt_ms_mean for flow in point.flows if math.isfinite(flow.srtt_ms_mean)]
+    known = [flow.srtt_ms_mean for flow in point.under_test if math.isfinite(flow.srtt_ms_mean)]
     return max(0.0, statistics.fmean(known) - idle_ms) if known else None
 
 
-def marks(points: Sequence[Point]) -> list[LinkMark]:
+def marks(points: Sequence[PointResult]) -> list[LinkMark]:
     """Return a mark for each congestion control with a round trip, in the usual order; suspect points count
     where none is good."""
     found = []
     for cc in sorted({point.cc for point in points}, key=transports.rank):
-        of = good([point for point in points if point.cc == cc and point.flows])
-        pairs = [(statistics.fmean(f.goodput_mbps for f in p.flows), queueing_ms(p)) for p in of]
+        of = good([point for point in points if point.cc == cc and point.under_test])
+        pairs = [(statistics.fmean(f.goodput_mbps for f in p.under_test), queueing_ms(p)) for p in of]
         known = [(mbps, delay) for mbps, delay in pairs if delay is not None]
         if known:
             mbps, delays = zip(*known, strict=True)
@@ -184,17 +187,17 @@ class IncastCurve:
     suspect: bool = False
 
 
-def curves(points: Sequence[Point]) -> list[IncastCurve]:
+def curves(points: Sequence[PointResult]) -> list[IncastCurve]:
     """Return the curves by rate and size; a seed counts where all flows completed, with the agent and
     without. Suspect points count where none is good."""
     alike = kinds.grouped(points, lambda p: (p.rate_mbps, _packets(p), p.cc, p.spec.agent.report_us))
     chosen = [point for key in sorted(alike) for point in sorted(good(alike[key]), key=lambda p: p.seed)]
-    plain = {(p.rate_mbps, _packets(p), p.seed): tail_ms(p.flows) for p in chosen if not is_agents(p.cc)}
+    plain = {(p.rate_mbps, _packets(p), p.seed): tail_ms(p.under_test) for p in chosen if not is_agents(p.cc)}
     found: dict[tuple[float, int, str], dict[int, list[float]]] = {}
     doubt = set()
     for point in chosen:
         key, us = (point.rate_mbps, _packets(point), point.cc), point.spec.agent.report_us
-        tail, beside = tail_ms(point.flows), plain.get((*key[:2], point.seed))
+        tail, beside = tail_ms(point.under_test), plain.get((*key[:2], point.seed))
         if is_agents(point.cc) and us and tail is not None and beside:
             found.setdefault(key, {}).setdefault(us, []).append(tail / beside)
             doubt |= {key} if point.suspect else set()
@@ -204,7 +207,7 @@ def curves(points: Sequence[Point]) -> list[IncastCurve]:
     ]
 
 
-def _packets(point: Point) -> int:
+def _packets(point: PointResult) -> int:
     return int(point.spec.workload.params.get("packets", 100))
 
 
@@ -293,7 +296,7 @@ def windows_beside(panel: Panel, _: Inputs) -> Figure | None:
     )
 
 
-def _window(point: Point) -> tuple[kinds.Floats, kinds.Floats, float] | None:
+def _window(point: PointResult) -> tuple[kinds.Floats, kinds.Floats, float] | None:
     """Return instants, the first flow's window at them, and its mean in the measured window; None without
     samples."""
     sockets = point.read_table("sockets")

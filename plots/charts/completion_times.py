@@ -23,11 +23,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from analysis.completion import Completions, completions, percentile, slowdown
 from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99, Quantity
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model import transports
 from model.congestion import BASELINE
 from model.result import FlowRow
 from model.tuning import AT_ONCE, joins
-from plots.data import TRANSPORT, Inputs, Level, Panel, Point, between_switches, good
+from plots.data import TRANSPORT, Inputs, Panel, between_switches, good
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -43,7 +45,7 @@ _SHORT_BYTES = 100_000
 class CompletionCurve:
     """One transport: a point to name it by, and the flows of all its seeds."""
 
-    point: Point
+    point: PointResult
     seeds: int
     sized: Completions
 
@@ -71,11 +73,11 @@ class Bin:
         return percentile([slowdown(flow) for flow in self.flows], 99)
 
 
-def curve(group: Sequence[Point]) -> CompletionCurve | None:
+def curve(group: Sequence[PointResult]) -> CompletionCurve | None:
     """Return the curve of one transport's good points, else of the suspect ones; None where no sized flow
     completed. Good points come first in `group`."""
-    usable = [point for point in group if point.status is group[0].status and point.flows]
-    sized = completions(flow for point in usable for flow in point.flows)
+    usable = [point for point in group if point.status is group[0].status and point.under_test]
+    sized = completions(flow for point in usable for flow in point.under_test)
     return CompletionCurve(usable[0], len(usable), sized) if sized.completed else None
 
 
@@ -195,7 +197,7 @@ class ShortFlows:
     """One row: its look, the points of all seeds, and their short flows."""
 
     look: Look
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
     sized: Completions
 
     @property
@@ -212,7 +214,7 @@ class ShortFlows:
 
     @property
     def long_mbps(self) -> float | None:
-        each = [f.goodput_mbps for point in self.points for f in point.flows if not f.size_bytes]
+        each = [f.goodput_mbps for point in self.points for f in point.under_test if not f.size_bytes]
         return statistics.fmean(each) if each else None
 
     @property
@@ -221,7 +223,7 @@ class ShortFlows:
         return statistics.fmean(flow.subflows_joined for flow in self.sized.completed)
 
 
-def used_pct(point: Point) -> float:
+def used_pct(point: PointResult) -> float:
     """Return the mean utilisation of the links between switches; 0 where there are none."""
     links = [port.utilisation_pct for port in point.ports if between_switches(port)]
     return statistics.fmean(links) if links else 0.0
@@ -241,7 +243,7 @@ def rows(panel: Panel) -> list[ShortFlows]:
     made: list[ShortFlows] = []
     for number, key in enumerate(sorted(groups)):
         of = good(groups[key])
-        sized = completions(flow for point in of for flow in point.flows)
+        sized = completions(flow for point in of for flow in point.under_test)
         if sized.completed:
             shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
             colour = shade if late else transports.look(of[0].algorithm).colour
@@ -249,13 +251,13 @@ def rows(panel: Panel) -> list[ShortFlows]:
     return made
 
 
-def _place(point: Point, late: bool) -> tuple[float, str]:
+def _place(point: PointResult, late: bool) -> tuple[float, str]:
     """Return the position and the name of a row."""
     if not late:
         return float(transports.rank(point.algorithm)), transports.title(point.algorithm)
     if not joins(point.spec.transport):
         return 0.0, NEVER
-    short = [flow.subflows_joined for flow in point.flows if flow.size_bytes]
+    short = [flow.subflows_joined for flow in point.under_test if flow.size_bytes]
     return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
 
 
@@ -269,9 +271,11 @@ def short_and_long(panel: Panel, inputs: Inputs) -> Figure | None:
     late, height = _join_late(panel), 0.15 + 0.21 * len(found)
     sheet = Sheet((1.7, 1), (height, 2), *([(height, 2)] if late else []))
     of_size = [
-        level for level in inputs.levels if level.is_beside(panel) and level.k == panel.spec.topology.k
+        level
+        for level in inputs.levels
+        if inputs.is_beside(level, panel) and level.k == panel.spec.topology.k
     ]
-    times, used = ([lv for lv in of_size if lv.quantity == of] for of in (FCT_MS_MEAN, LINKS_USED_PCT))
+    times, used = ([lv for lv in of_size if lv.metric.quantity == of] for of in (FCT_MS_MEAN, LINKS_USED_PCT))
     curves = sheet.axes[0][0]
     handles = [kinds.cdf(curves, row.took_ms, row.look) for row in found]
     curves.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
@@ -303,7 +307,7 @@ def short_and_long(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _completion(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level]) -> None:
+def _completion(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Published]) -> None:
     """Draw the mean, and one standard deviation to both sides."""
     for y, row in enumerate(found):
         mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
@@ -322,7 +326,7 @@ def _bars(
     of: Callable[[ShortFlows], float],
     shown: str,
     words: str,
-    levels: Sequence[Level] = (),
+    levels: Sequence[Published] = (),
 ) -> None:
     for y, row in enumerate(found):
         kinds.bar(axes, y, of(row), 0.6, row.look.colour, row.points[0].suspect, horizontal=True)
@@ -332,13 +336,13 @@ def _bars(
     axes.set_xlabel(words)
 
 
-def _value(axes: Axes, words: str, x: float, y: int, row: ShortFlows, levels: Iterable[Level]) -> None:
+def _value(axes: Axes, words: str, x: float, y: int, row: ShortFlows, levels: Iterable[Published]) -> None:
     """Write a value to the right of its mark and of what was published."""
     beside = [level.value for level in levels if level.algorithm == row.algorithm]
     kinds.write(axes, words, max(x, *beside, 0.0), y, 7)
 
 
-def _published(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level]) -> None:
+def _published(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Published]) -> None:
     for y, row in enumerate(found):
         for level in levels:
             if level.algorithm == row.algorithm:
@@ -349,7 +353,7 @@ def _published(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Level])
                 )  # fmt: skip
 
 
-def _published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
+def _published_key(levels: Sequence[Published], panel: Panel) -> list[Line2D]:
     """Return the legend of published values; those that are only recalled are hollow."""
     found = []
     for recalled in (False, True):

@@ -21,12 +21,14 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import robustness
 from analysis.quantities import CPU_BUSY_PCT, CPU_S_PER_GB, GOODPUT_PCT_MEAN, JAIN
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.spec import RunSpec
 from model.transports import COMPARED, SCATTER, TCP
-from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, good, jain, panels
+from plots.data import TRANSPORT, Cell, Inputs, Panel, good, jain, panels
 from plots.shared import axis_labels, kinds, ranks, saving, style
 from plots.shared.sheet import Sheet
 
@@ -34,7 +36,7 @@ _BAR = 0.72
 _MARKERS = 8
 _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
 """The algorithms in the title, where they were measured."""
-OfPoint = Callable[[Point], float | None]
+OfPoint = Callable[[PointResult], float | None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class AlgorithmComparison:
     suffix: str = ""
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[PointResult, ...]:
         return self.panel.points
 
     @property
@@ -68,7 +70,7 @@ class AlgorithmComparison:
         return [name for name in COMPARED if name not in self.cells]
 
 
-def comparisons(points: Iterable[Point]) -> list[tuple[RunSpec, AlgorithmComparison]]:
+def comparisons(points: Iterable[PointResult]) -> list[tuple[RunSpec, AlgorithmComparison]]:
     """Return the comparisons with the settings that name their files: one per number of MPTCP subflows."""
     found = []
     for panel in _panels(points):
@@ -80,7 +82,7 @@ def comparisons(points: Iterable[Point]) -> list[tuple[RunSpec, AlgorithmCompari
     return found
 
 
-def _panels(points: Iterable[Point]) -> list[Panel]:
+def _panels(points: Iterable[PointResult]) -> list[Panel]:
     """Group points that differ at most in algorithm, subflows and seed; PacketScatter stands beside every
     other routing that was compared."""
     known = list(points)
@@ -98,7 +100,7 @@ def _panels(points: Iterable[Point]) -> list[Panel]:
 
 def _comparison(panel: Panel, subflows: int) -> AlgorithmComparison:
     """Count plain TCP once per seed, although it was run beside each coupled algorithm."""
-    once: dict[tuple[str, int], Point] = {}
+    once: dict[tuple[str, int], PointResult] = {}
     for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
         if point.subflows in {1, subflows}:
             once.setdefault((point.algorithm, point.seed), point)
@@ -113,9 +115,9 @@ def _place(name: str) -> tuple[int, int]:
     return (COMPARED.index(name) if name in COMPARED else len(COMPARED)), transports.rank(name)
 
 
-def retransmitted_pct(point: Point) -> float | None:
+def retransmitted_pct(point: PointResult) -> float | None:
     """Return retransmitted segments per 100 full ones delivered; None without flows or without data."""
-    return robustness.retransmitted_pct(point.flows)
+    return robustness.retransmitted_pct(point.under_test)
 
 
 def cc_finding(comparison: AlgorithmComparison) -> str:
@@ -133,7 +135,7 @@ def cc_finding(comparison: AlgorithmComparison) -> str:
 @saving.per_group(lambda inputs: comparisons(inputs.points), suffix=lambda comparison: comparison.suffix)
 def by_congestion_control(comparison: AlgorithmComparison, inputs: Inputs) -> Figure:
     """Draw one chart per setting and number of MPTCP subflows, with published means."""
-    panel, cells, beside = comparison.panel, comparison.cells, _levels(comparison, inputs.levels)
+    panel, cells, beside = comparison.panel, comparison.cells, _levels(comparison, inputs)
     sheet = Sheet((0.27 * len(cells), 2), (2.5, 1))
     (goodput, retransmitted), (rank,) = sheet.axes
     for axes in (goodput, retransmitted):
@@ -148,7 +150,7 @@ def by_congestion_control(comparison: AlgorithmComparison, inputs: Inputs) -> Fi
     retransmitted.set_xlabel("retransmitted per 100")
     curves = _ranks(rank, comparison)
     lost = [f"{transports.title(n)} {len(c.lost)}" for n, c in cells.items() if c.lost and not c.gap]
-    bounds = [f"{transports.title(list(cells)[y])} {level.bound}" for y, level in beside]
+    bounds = [f"{transports.title(list(cells)[y])} {style.bound(level)}" for y, level in beside]
     absent = ", ".join(map(transports.title, comparison.absent))
     count = comparison.subflows
     what = f"TCP, and MPTCP with {count} subflows by congestion control" if count > 1 else "TCP"
@@ -178,7 +180,7 @@ def by_congestion_control(comparison: AlgorithmComparison, inputs: Inputs) -> Fi
     )
 
 
-def _goodput(axes: Axes, comparison: AlgorithmComparison, levels: Sequence[tuple[int, Level]]) -> None:
+def _goodput(axes: Axes, comparison: AlgorithmComparison, levels: Sequence[tuple[int, Published]]) -> None:
     optimum = comparison.panel.optimum_pct
     tops = [optimum]
     for y, (name, cell) in enumerate(comparison.cells.items()):
@@ -257,15 +259,15 @@ def _ranks(axes: Axes, comparison: AlgorithmComparison) -> list[Line2D]:
     return lines
 
 
-def _levels(comparison: AlgorithmComparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
+def _levels(comparison: AlgorithmComparison, inputs: Inputs) -> list[tuple[int, Published]]:
     """Draw published means on the row of their algorithm; the paper's MPTCP is coupled."""
     rows = {name: y for y, name in enumerate(comparison.cells)}
     of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
     return [
         (rows[name], level)
-        for level in levels
-        if level.is_beside(comparison.panel)
-        and level.quantity == GOODPUT_PCT_MEAN
+        for level in inputs.levels
+        if inputs.is_beside(level, comparison.panel)
+        and level.metric.quantity == GOODPUT_PCT_MEAN
         and level.subflows in of
         and (name := level.algorithm or of[level.subflows]) in rows
     ]
@@ -275,19 +277,19 @@ _ALWAYS: Mapping[str, OfPoint] = {
     "lost between\nswitches (%)": lambda p: robustness.core_lost_pct(p.ports),
     "lost on the\nlast link (%)": lambda p: robustness.access_lost_pct(p.ports),
     "retransmitted per\n100 delivered": retransmitted_pct,
-    JAIN.axis: lambda p: jain(p) if p.flows else None,
+    JAIN.axis: lambda p: jain(p) if p.under_test else None,
 }
 _REAL: Mapping[str, OfPoint] = {
-    textwrap.fill(CPU_S_PER_GB.axis, 14): lambda p: p.recorded(CPU_S_PER_GB),
-    CPU_BUSY_PCT.short_axis: lambda p: p.recorded(CPU_BUSY_PCT),
+    textwrap.fill(CPU_S_PER_GB.axis, 14): lambda p: p.metric(CPU_S_PER_GB.name),
+    CPU_BUSY_PCT.short_axis: lambda p: p.metric(CPU_BUSY_PCT.name),
 }
-Cells = Mapping[tuple[str, int], Sequence[Point]]
+Cells = Mapping[tuple[str, int], Sequence[PointResult]]
 
 
 def cells_of(panel: Panel) -> Cells:
     """Return good points by algorithm and subflows, one per seed; suspect ones where none is good."""
-    found: dict[tuple[str, int], dict[int, Point]] = {}
-    usable = [p for p in panel.points if not p.failed and p.flows]
+    found: dict[tuple[str, int], dict[int, PointResult]] = {}
+    usable = [p for p in panel.points if not p.failed and p.under_test]
     for point in sorted(usable, key=lambda p: (p.status is not Status.OK, p.seed)):
         found.setdefault((point.algorithm, point.subflows), {}).setdefault(point.seed, point)
     return {key: good(list(of_seed.values())) for key, of_seed in sorted(found.items())}

@@ -20,8 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.quantities import CPU_BUSY_PCT
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model.spec import RunSpec
-from plots.data import Inputs, Level, Panel, Point, panels
+from plots.data import Inputs, Panel, panels
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Floats, Look
 from plots.shared.naming import setting_names
@@ -38,7 +40,7 @@ class Use:
     """CPU use of a point: percent of all CPUs by part, at `t_s`, the end of each second; without parts where
     it was not sampled. `busy_pct` is the mean over the measured window, `name` the setting's."""
 
-    point: Point
+    point: PointResult
     name: str
     busy_pct: float
     t_s: Floats
@@ -52,12 +54,12 @@ class Use:
         return {name: float(part[window].mean()) for name, part in self.parts.items()}
 
 
-def _busy(point: Point) -> float | None:
-    busy = point.recorded(CPU_BUSY_PCT)
+def _busy(point: PointResult) -> float | None:
+    busy = point.metric(CPU_BUSY_PCT.name)
     return None if busy is None or math.isnan(busy) else busy
 
 
-def use(point: Point, name: str) -> Use | None:
+def use(point: PointResult, name: str) -> Use | None:
     """Return the CPU use of a point; None where it was not measured."""
     busy = _busy(point)
     if busy is None:
@@ -69,7 +71,7 @@ def use(point: Point, name: str) -> Use | None:
     return Use(point, name, busy, table["t_s"].astype(float), parts)
 
 
-def finding(points: Sequence[Point]) -> str:
+def finding(points: Sequence[PointResult]) -> str:
     """Return the title: the least and the most that any point kept the machine busy."""
     busy = [value for point in points if (value := _busy(point)) is not None]
     low, high = min(busy), max(busy)
@@ -92,7 +94,7 @@ def cpu(of: Sequence[Panel], inputs: Inputs) -> Figure:
     several = len(of) > 1
     small = [(_LOW_IN, _COLUMNS)] * (-(-len(of) // _COLUMNS)) if several else []
     sheet = Sheet(*small, (_LOW_IN if several else 2.2, 1), *([(_LOW_IN, 1)] if sampled else []))
-    found = _multiples(sheet.axes[: len(small)], of, names, inputs.levels)
+    found = _multiples(sheet.axes[: len(small)], of, names, inputs)
     split, *over_time = (row[0] for row in sheet.axes[len(small) :])
     _split(split, bars, several)
     for axes in over_time:
@@ -108,7 +110,7 @@ def cpu(of: Sequence[Panel], inputs: Inputs) -> Figure:
     parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
     published = style.published_key(found[:1], of[-1])
     for key in published:
-        key.set_label(f"published, {found[0].paper}: {found[0].bound}")
+        key.set_label(f"published, {found[0].paper}: {style.bound(found[0])}")
     networks = dict.fromkeys(f"{style.network(panel.spec)}, {panel.hosts} hosts" for panel in of)
     workloads = dict.fromkeys(style.workload(panel.spec) for panel in of)
     return sheet.finish(
@@ -126,14 +128,13 @@ def cpu(of: Sequence[Panel], inputs: Inputs) -> Figure:
 
 
 def _multiples(
-    rows: Sequence[Sequence[Axes]], of: Sequence[Panel], names: Sequence[str], levels: Sequence[Level]
-) -> list[Level]:
+    rows: Sequence[Sequence[Axes]], of: Sequence[Panel], names: Sequence[str], inputs: Inputs
+) -> list[Published]:
     """Draw one small chart for each setting of several; return the published levels drawn."""
     every = kinds.every(rows)
     found = []
     for axes, panel, name in zip(every, of, names, strict=False):
-        at_size = [level for level in levels if level.k == panel.spec.topology.k]
-        beside = style.levels_of(panel, at_size, CPU_BUSY_PCT)
+        beside = [lv for lv in inputs.beside(panel, CPU_BUSY_PCT) if lv.k == panel.spec.topology.k]
         means = {
             x: kinds.mean_of(map(_busy, panel.best(n)), hollow=panel.dubious(n))
             for x, n in enumerate(panel.subflows)

@@ -25,9 +25,10 @@ from analysis.noise_effects import (
     queue_share,
 )
 from engines.registry import SIMULATED_HOSTS
+from harness.results.point_results import PointResult
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
-from plots.data import Inputs, Panel, Point, interval_pct
+from plots.data import Inputs, Panel, interval_pct
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Look, Mean
 from plots.shared.naming import setting_order
@@ -66,7 +67,7 @@ Found = Mapping[StallSeries, Sequence[Change]]
 
 
 def effects(
-    points: Iterable[Point], share_of: Callable[[RunSpec], float] = queue_share
+    points: Iterable[PointResult], share_of: Callable[[RunSpec], float] = queue_share
 ) -> dict[StallSeries, list[Change]]:
     """Return all changes of good points by series. Points without a quiet counterpart, or with queues without
     a limit, are left out."""
@@ -86,12 +87,12 @@ def effects(
     return found
 
 
-def _pair(point: Point) -> str:
+def _pair(point: PointResult) -> str:
     return point.spec.key(ignoring=("noise",))
 
 
-def _metrics(point: Point) -> dict[str, float]:
-    return metrics(point.flows, point.baseline_mbps or 1.0)
+def _metrics(point: PointResult) -> dict[str, float]:
+    return metrics(point.under_test, point.baseline_mbps or 1.0)
 
 
 def half(values: Sequence[float]) -> float:

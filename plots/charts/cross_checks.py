@@ -18,9 +18,11 @@ from matplotlib.patches import Patch
 from analysis.quantities import GOODPUT_PCT_MEAN, JAIN, LINK_PCT_MEAN
 from analysis.stats import correlation, rank_correlation
 from engines.registry import FLOW_LEVEL, LINUX_HOSTS, MAX_MIN, SIMULATED_HOSTS, SIMULATOR
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model import transports
 from model.spec import RunSpec
-from plots.data import Inputs, Level, Panel, Point, good, jain
+from plots.data import Inputs, Panel, good, jain
 from plots.shared import axis_labels, kinds, ranks, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -34,7 +36,7 @@ class EnginePairs:
 
     name: str
     subflows: int
-    pairs: tuple[tuple[Point, Point], ...]
+    pairs: tuple[tuple[PointResult, PointResult], ...]
 
     @property
     def dubious(self) -> bool:
@@ -85,7 +87,7 @@ def columns_of(panel: Panel) -> list[EnginePairs]:
     known = {point.spec.engine for point in usable}
     standard = next((name for name in LINUX_HOSTS if name in known), "")
     emulated = {_key(point): point for point in usable if point.spec.engine == standard}
-    pairs: dict[tuple[int, int, str], list[tuple[Point, Point]]] = {}
+    pairs: dict[tuple[int, int, str], list[tuple[PointResult, PointResult]]] = {}
     for point in usable:
         if point.spec.engine != standard and _key(point) in emulated:
             rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
@@ -94,7 +96,7 @@ def columns_of(panel: Panel) -> list[EnginePairs]:
     return [EnginePairs(name, count, tuple(both)) for (_, count, name), both in ordered][:MAX_COLUMNS]
 
 
-def _key(point: Point) -> tuple[str, int, int]:
+def _key(point: PointResult) -> tuple[str, int, int]:
     return point.algorithm, point.subflows, point.seed
 
 
@@ -198,7 +200,7 @@ def _flow_level_panel(panel: Panel) -> Panel:
     return dataclasses.replace(panel, spec=spec, subflows=subflows)
 
 
-def _of(panel: Panel, engine: str, subflows: int) -> Sequence[Point]:
+def _of(panel: Panel, engine: str, subflows: int) -> Sequence[PointResult]:
     """Return the good points of an engine; the suspect ones where none is good."""
     return good([p for p in panel.points if (p.spec.engine, p.subflows) == (engine, subflows)])
 
@@ -240,7 +242,7 @@ def flow_level_finding(panel: Panel) -> str:
 def flow_level(panel: Panel, inputs: Inputs) -> Figure:
     """Draw points that differ at most in engine, subflows and seed, with published means."""
     ends = sorted({panel.subflows[0], panel.subflows[-1]})
-    beside = [lv for lv in style.levels_of(panel, inputs.levels, GOODPUT_PCT_MEAN) if not lv.shape]
+    beside = [lv for lv in inputs.beside(panel, GOODPUT_PCT_MEAN) if not lv.shape]
     sheet = Sheet((1.9, 1), (1.9, len(ends)))
     here = [engine for engine in ENGINES if any(point.spec.engine == engine for point in panel.points)]
     _bars(sheet.axes[0][0], panel, here, beside)
@@ -280,7 +282,7 @@ def flow_level(panel: Panel, inputs: Inputs) -> Figure:
     )
 
 
-def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]) -> None:
+def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Published]) -> None:
     width = 0.8 / len(here)
     for place, engine in enumerate(here):
         for x, count in enumerate(panel.subflows):
@@ -297,7 +299,7 @@ def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]
     axes.set_ylabel(axis_labels.on_two_lines(GOODPUT_PCT_MEAN.axis))
 
 
-def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
+def _published(axes: Axes, panel: Panel, beside: Sequence[Published]) -> None:
     """Draw each published value as a line over its bars, with a label at the right that says whose it is."""
     last, below = len(panel.subflows) - 1, math.inf
     for level in sorted(beside, key=lambda one: -one.value):
@@ -305,9 +307,9 @@ def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
         kinds.published(axes, level.value, x)
         if x == last:
             below = min(level.value, below - _MIN_APART_PCT)
-            where, words = (x + 0.5, below), f"{level.bound}, k={level.k}"
+            where, words = (x + 0.5, below), f"{style.bound(level)}, k={level.k}"
         else:
-            where, words = (x - 0.46, level.value + 2), level.bound
+            where, words = (x - 0.46, level.value + 2), style.bound(level)
         axes.annotate(
             words, where, ha="left", va="center" if x == last else "bottom", fontsize=7.5, zorder=6,
             path_effects=style.halo(),
@@ -317,20 +319,20 @@ def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
 OURS = Look("refabric, mean over seeds", "#0072B2", dash="")
 
 
-def of_link_pct(point: Point) -> float:
+def of_link_pct(point: PointResult) -> float:
     """Mean goodput of the point's flows in % of the link rate."""
-    return 100 * statistics.fmean(flow.goodput_mbps for flow in point.flows) / point.rate_mbps
+    return 100 * statistics.fmean(flow.goodput_mbps for flow in point.under_test) / point.rate_mbps
 
 
 @saving.per_panel()
 def other_simulator(panel: Panel, inputs: Inputs) -> Figure | None:
     levels = inputs.levels
-    measured = {n: points for n in panel.subflows if (points := [p for p in panel.best(n) if p.flows])}
+    measured = {n: points for n in panel.subflows if (points := [p for p in panel.best(n) if p.under_test])}
     if not measured:
         return None
     sheet = Sheet(*[(height, 1) for height in (1.3, 0.9) * 2])
     goodput, off_goodput, fairness, off_fairness = kinds.every(sheet.axes)
-    of_goodput, of_jain = (style.levels_of(panel, levels, each) for each in (LINK_PCT_MEAN, JAIN))
+    of_goodput, of_jain = (inputs.beside(panel, each) for each in (LINK_PCT_MEAN, JAIN))
     off = _compared(goodput, off_goodput, measured, of_link_pct, of_goodput)
     _compared(fairness, off_fairness, measured, jain, of_jain)
     for axes in kinds.every(sheet.axes):
@@ -361,9 +363,9 @@ def other_simulator(panel: Panel, inputs: Inputs) -> Figure | None:
 def _compared(
     axes: Axes,
     differences: Axes,
-    measured: Mapping[int, Sequence[Point]],
-    value_of: Callable[[Point], float],
-    beside: Sequence[Level],
+    measured: Mapping[int, Sequence[PointResult]],
+    value_of: Callable[[PointResult], float],
+    beside: Sequence[Published],
 ) -> float | None:
     """Draw every seed as a dot and their mean as a marker, and both minus the other simulator's value; return
     the largest distance of a mean."""

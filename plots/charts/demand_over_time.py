@@ -22,6 +22,7 @@ from analysis.quantities import GOODPUT_MBPS_MEAN
 from controllers.hedera import natural_demands
 from controllers.responsive.controller import NEW_WEIGHT, OLD_WEIGHT
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
+from harness.results.point_results import PointResult
 from model.links import outage
 from model.result import FlowRow, Table
 from model.schedulers import is_responsive
@@ -36,7 +37,7 @@ from plots.charts.subflows_on_demand import (
     name,
     settings_of,
 )
-from plots.data import Inputs, Panel, Point
+from plots.data import Inputs, Panel
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -145,12 +146,12 @@ def over_time_curves(panel: Panel) -> list[OverTimeCurve]:
     return found
 
 
-def _long_flows(point: Point) -> int:
+def _long_flows(point: PointResult) -> int:
     """Return how many flows have no size, or all if every flow has one."""
-    return sum(not flow.size_bytes for flow in point.flows) or len(point.flows)
+    return sum(not flow.size_bytes for flow in point.under_test) or len(point.under_test)
 
 
-def _undisturbed(point: Point) -> Point:
+def _undisturbed(point: PointResult) -> PointResult:
     """Return the point without the time of its controller's or monitors' outage, which is the same for all
     schemes; the share of the monitors stays."""
     always = dataclasses.replace(point.spec.scheduler, down_at_s=0.0, down_for_s=0.0)
@@ -261,7 +262,9 @@ def time_curves(panel: Panel) -> list[TimeCurve]:
     found = []
     for called, of in sorted(by_scheme(panel.points, name).items()):
         tables = [(point, point.read_table("sockets")) for point in of]
-        each = [reached_s(t, demands_mbps(p.flows, p.rate_mbps)) for p, t in tables if t and p.flows]
+        each = [
+            reached_s(t, demands_mbps(p.under_test, p.rate_mbps)) for p, t in tables if t and p.under_test
+        ]
         if each:
             found.append(TimeCurve(called, kind_of(of[0]), np.sort(np.concatenate(each)), of[0].suspect))
     return found
@@ -318,8 +321,8 @@ _SPREAD = 0.12
 class Twins:
     """The same point between real hosts and simulated, with flows in the same order."""
 
-    real: Point
-    simulated: Point
+    real: PointResult
+    simulated: PointResult
 
     @property
     def suspect(self) -> bool:
@@ -336,10 +339,10 @@ def _of_both(panel: Panel) -> Panel:
 
 def twins(panel: Panel) -> list[Twins]:
     """Return the pairs of a panel by seed; points of one engine alone are left out."""
-    kinds: list[dict[int, Point]] = [{}, {}]
+    kinds: list[dict[int, PointResult]] = [{}, {}]
     for point in panel.points:
         for found, engines in zip(kinds, (LINUX_HOSTS, SIMULATED_HOSTS), strict=True):
-            if point.spec.engine in engines and point.flows:
+            if point.spec.engine in engines and point.under_test:
                 found[point.spec.seed] = point
     real, simulated = kinds
     return [Twins(real[seed], simulated[seed]) for seed in sorted(real) if seed in simulated]
@@ -355,14 +358,14 @@ def subflows_over_time(sockets: Table, flow: int) -> tuple[Series, Series]:
 
 def shown(pair: Twins) -> list[int]:
     """Return the flows whose subflows are drawn over time: spread over the ranks of real goodput."""
-    ranked = sorted(pair.real.flows, key=lambda flow: (flow.goodput_mbps, flow.flow))
+    ranked = sorted(pair.real.under_test, key=lambda flow: (flow.goodput_mbps, flow.flow))
     last, count = len(ranked) - 1, min(MAX_FLOWS, len(ranked))
     return [ranked[round(i * last / max(1, count - 1))].flow for i in range(count)]
 
 
-def _value(point: Point, flow: int) -> float:
+def _value(point: PointResult, flow: int) -> float:
     """Return a flow's goodput in Mb/s, or its completion time in s if it has a size."""
-    row = point.flows[flow]
+    row = point.under_test[flow]
     return row.completed_s if row.size_bytes else row.goodput_mbps
 
 
@@ -380,14 +383,14 @@ def subflows_beside(panel: Panel, _: Inputs) -> Figure | None:
     ]
     flows = shown(sampled[0]) if sampled else []
     sheet = Sheet((2.0, 2), *((0.7, 1) for _ in flows))
-    sized = any(flow.size_bytes for flow in of[0].real.flows)
+    sized = any(flow.size_bytes for flow in of[0].real.under_test)
     spread = np.random.default_rng(1)
     values, counts = sheet.axes[0]
     for pair in of:
-        rows = [row.flow for row in pair.real.flows]
+        rows = [row.flow for row in pair.real.under_test]
         x, y = ([_value(point, flow) for flow in rows] for point in (pair.simulated, pair.real))
         joined = [
-            (pair.simulated.flows[flow].subflows_joined, pair.real.flows[flow].subflows_joined)
+            (pair.simulated.under_test[flow].subflows_joined, pair.real.under_test[flow].subflows_joined)
             for flow in rows
         ]
         apart = (np.array(joined, np.float64) + spread.uniform(-_SPREAD, _SPREAD, (len(joined), 2))).T
@@ -414,7 +417,7 @@ def subflows_beside(panel: Panel, _: Inputs) -> Figure | None:
 def beside_finding(of: Sequence[Twins]) -> str:
     """Return the title: subflows per flow of both kinds of hosts."""
     real, simulated = (
-        statistics.fmean(flow.subflows_joined for point in points for flow in point.flows)
+        statistics.fmean(flow.subflows_joined for point in points for flow in point.under_test)
         for points in ([pair.real for pair in of], [pair.simulated for pair in of])
     )
     return f"Subflows per flow: {real:.2f} real, {simulated:.2f} simulated"
@@ -425,7 +428,7 @@ def _subflows(axes: Axes, pair: Twins, flow: int) -> None:
         table = point.read_table("sockets")
         assert table is not None
         axes.step(*subflows_over_time(table, flow), where="post", color=look.colour, ls=look.dash, lw=1.4)
-    row = pair.real.flows[flow]
+    row = pair.real.under_test[flow]
     axes.set_title(f"{row.src} to {row.dst}: subflows", fontsize=8)
     axes.set_ylim(0, pair.real.subflows + 0.5)
     axes.set_yticks(range(0, pair.real.subflows + 1, 2))

@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from controllers.schedulers import SCHEDULERS
+from harness.results.point_results import PointResult
 from model import transports
 from model.congestion import UNKNOWN_LOOK
 from model.schedulers import scheduled
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, Point, good, panels
+from plots.data import Inputs, Panel, good, panels
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -39,19 +40,21 @@ class WorkloadGoodput:
     alone: Mapping[tuple[int, str], Values]
 
 
-def carried_pct(point: Point) -> float | None:
+def carried_pct(point: PointResult) -> float | None:
     """Return the payload of all flows per host in % of the baseline; None without a baseline."""
     if not point.baseline_mbps or point.failed:
         return None
-    return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.baseline_mbps
+    return 100 * sum(flow.goodput_mbps for flow in point.under_test) / point.hosts / point.baseline_mbps
 
 
-def rows(points: Iterable[Point]) -> list[WorkloadGoodput]:
+def rows(points: Iterable[PointResult]) -> list[WorkloadGoodput]:
     """Return one row per workload with a scheduler; those with flows that come and go first."""
     measured = (point for point in points if carried_pct(point) is not None)
     of = panels(measured, ignoring=("scheduler", "transport.cc"))
     found = [_row(panel) for panel in of if any(scheduled(point.spec) for point in panel.points)]
-    return sorted(found, key=lambda row: all(not f.size_bytes for p in row.panel.points for f in p.flows))
+    return sorted(
+        found, key=lambda row: all(not f.size_bytes for p in row.panel.points for f in p.under_test)
+    )
 
 
 def _row(panel: Panel) -> WorkloadGoodput:
@@ -79,7 +82,7 @@ def _row(panel: Panel) -> WorkloadGoodput:
     )
 
 
-def _believed(points: Sequence[Point]) -> list[Point]:
+def _believed(points: Sequence[PointResult]) -> list[PointResult]:
     """Return the good points of each scheduler and transport; the suspect ones where none is good."""
     groups = kinds.grouped(points, lambda point: (point.spec.scheduler, point.subflows, point.cc))
     return [point for of in groups.values() for point in good(of)]
@@ -133,7 +136,7 @@ def scheduling(of: Sequence[WorkloadGoodput], inputs: Inputs) -> Figure:
     for (axes,), row in zip(sheet.axes, of, strict=True):
         _draw_row(axes, row, intervals)
         style.percent_axis(axes, max(100.0, *reached))
-        endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
+        endless = all(not flow.size_bytes for point in row.panel.points for flow in point.under_test)
         flows = f"flows {'that stay' if endless else 'that come and go'}"
         axes.set_title(f"{style.workload(row.panel.spec)}: {flows}")
         axes.set_ylabel("carried (%)")

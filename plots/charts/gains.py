@@ -18,9 +18,10 @@ from matplotlib.ticker import NullLocator
 
 from analysis.quantities import GOODPUT_PCT_MEAN, JAIN
 from controllers.routing import DIGITS
+from harness.results.point_results import PointResult
 from model.spec import RunSpec, TopologySpec, WorkloadSpec
 from model.transports import USUAL_ROUTING
-from plots.data import Inputs, Panel, Point, good, jain, panels, together
+from plots.data import Inputs, Panel, good, jain, panels, together
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Look, Mean
 from plots.shared.naming import shape
@@ -28,7 +29,7 @@ from plots.shared.sheet import Sheet
 from topos import TOPOLOGIES
 from workloads import matrices
 
-ValueOf = Callable[[Point], float]
+ValueOf = Callable[[PointResult], float]
 _MARKERS = ("o", "^", "D", "v")
 _LINES = ("-", (0, (1, 1.1)), "-.", (0, (5, 1, 1, 1, 1, 1)))
 """Line styles of the first network, the second, and so on; dashes mark suspect points."""
@@ -48,7 +49,7 @@ class Study:
     """All points of one chart; `spec` has what they have in common, default values elsewhere."""
 
     spec: RunSpec
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
 
     def named(self) -> RunSpec:
         """The setting that names the chart's files: the first network's size and the first matrix."""
@@ -83,7 +84,7 @@ class Study:
         names = list(labels.values())
         return {m: name if name and names.count(name) == 1 else m for m, name in labels.items()}
 
-    def of(self, curve: Curve, matrix: str) -> Sequence[Point]:
+    def of(self, curve: Curve, matrix: str) -> Sequence[PointResult]:
         """Return one point per seed: the good ones, or the suspect ones where none is good."""
         return good(
             [
@@ -141,27 +142,27 @@ class Study:
         )
 
 
-def studies(points: Iterable[Point], by: Callable[[Point], str]) -> list[Study]:
+def studies(points: Iterable[PointResult], by: Callable[[PointResult], str]) -> list[Study]:
     """Group points by what they have in common: their size, all of the setting but network and matrix, and
     what `by` returns. Points without flows, failed ones and baselines are left out."""
-    usable = (point for point in points if point.flows and not point.failed)
+    usable = (point for point in points if point.under_test and not point.failed)
     of = panels(usable, (), ("topology", "workload"), lambda p: (p.spec.topology.k, by(p)))
     made = [Study(panel.spec, panel.points) for panel in of]
     return sorted(made, key=lambda study: study.points[0].spec.topology.k)
 
 
-def per_host_pct(point: Point) -> float:
+def per_host_pct(point: PointResult) -> float:
     """Return the goodput of all flows in % of the rate of one link of every host."""
     return 100 * _total_mbps(point) / point.hosts / point.rate_mbps
 
 
-def per_sender_pct(point: Point) -> float:
+def per_sender_pct(point: PointResult) -> float:
     """Return the mean goodput of a sending host in % of one link; above 100 where it fills several."""
-    return 100 * _total_mbps(point) / len({flow.src for flow in point.flows}) / point.rate_mbps
+    return 100 * _total_mbps(point) / len({flow.src for flow in point.under_test}) / point.rate_mbps
 
 
-def _total_mbps(point: Point) -> float:
-    return math.fsum(flow.goodput_mbps for flow in point.flows)
+def _total_mbps(point: PointResult) -> float:
+    return math.fsum(flow.goodput_mbps for flow in point.under_test)
 
 
 def _loads(study: Study) -> dict[str, float]:
@@ -169,7 +170,7 @@ def _loads(study: Study) -> dict[str, float]:
     has it."""
     found: dict[str, float] = {}
     for point in study.points:
-        found.setdefault(point.matrix, len(point.flows) / point.hosts)
+        found.setdefault(point.matrix, len(point.under_test) / point.hosts)
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
 
@@ -290,11 +291,11 @@ def _usually_routed(panel: Panel) -> Panel:
     return dataclasses.replace(panel, spec=dataclasses.replace(panel.spec, routing=USUAL_ROUTING))
 
 
-def _points(panel: Panel, subflows: int) -> list[Point]:
-    return [point for point in panel.best(subflows) if point.mean_pct is not None and point.flows]
+def _points(panel: Panel, subflows: int) -> list[PointResult]:
+    return [point for point in panel.best(subflows) if point.mean_pct is not None and point.under_test]
 
 
-def _goodput(point: Point) -> float:
+def _goodput(point: PointResult) -> float:
     return point.mean_pct or 0.0
 
 

@@ -31,9 +31,10 @@ from analysis.quantities import (
     Quantity,
 )
 from engines.registry import LINUX_HOSTS
+from harness.results.point_results import PointResult
 from model.result import Table
 from model.spec import RunSpec
-from plots.data import Inputs, Point, good
+from plots.data import Inputs, good
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Floats, Look
 from plots.shared.sheet import Sheet
@@ -48,7 +49,7 @@ _ARRIVALS = {POISSON: "Poisson", CONSTANT: "constant"}
 class Group:
     """Points that a chart shows together; `share` is the factor of their rates."""
 
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
 
     @property
     def first(self) -> SipSettings:
@@ -97,11 +98,11 @@ class Group:
         )
 
 
-def ims_of(point: Point) -> SipSettings:
+def ims_of(point: PointResult) -> SipSettings:
     return settings(point.spec.workload.params)
 
 
-def is_real(point: Point) -> bool:
+def is_real(point: PointResult) -> bool:
     return point.spec.engine in LINUX_HOSTS
 
 
@@ -109,7 +110,7 @@ def _engine(real: bool) -> str:
     return "real" if real else "simulated"
 
 
-def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> list[Group]:
+def grouped(points: Iterable[PointResult], key: Callable[[PointResult], object]) -> list[Group]:
     """Group usable points about calls by `key`, in the order of first occurrence."""
     usable = (point for point in points if point.spec.workload.matrix == MATRIX and not point.failed)
     return [Group(tuple(each)) for each in kinds.grouped(usable, key).values()]
@@ -129,7 +130,7 @@ def named(spec: RunSpec) -> str:
 
 
 def _per(
-    key: Callable[[Point], object], where: Callable[[Group], bool] = lambda _: True
+    key: Callable[[PointResult], object], where: Callable[[Group], bool] = lambda _: True
 ) -> Callable[[Callable[[Group, Inputs], Figure | None]], saving.Drawing]:
     """Return a decorator of charts of groups of points that have `key` in common."""
 
@@ -139,19 +140,19 @@ def _per(
     return saving.per_group(groups, named)
 
 
-def of_scale(point: Point) -> object:
+def of_scale(point: PointResult) -> object:
     """Return what points of one chart have in common: scale, arrivals, times, network, and seconds."""
     found = ims_of(point)
     times = found.message_us, found.scscf_us, found.lookup_us, found.workers
     return found.scale, found.arrivals, times, point.spec.topology.k, point.spec.seconds
 
 
-def recorded(points: Sequence[Point], quantity: Quantity) -> list[float]:
+def recorded(points: Sequence[PointResult], quantity: Quantity) -> list[float]:
     """Return a recorded quantity of each point that has it."""
-    return [value for point in points if (value := point.recorded(quantity)) is not None]
+    return [value for point in points if (value := point.metric(quantity.name)) is not None]
 
 
-def _mean(points: Sequence[Point], quantity: Quantity) -> float | None:
+def _mean(points: Sequence[PointResult], quantity: Quantity) -> float | None:
     found = kinds.mean_of(recorded(points, quantity))
     return found.value if found else None
 
@@ -160,10 +161,10 @@ _BAR = 0.36
 LOST_PCT = 5
 
 
-def steps(group: Group) -> list[tuple[str, list[Point]]]:
+def steps(group: Group) -> list[tuple[str, list[PointResult]]]:
     """Return the label and the points of each step: by calls, then by instances."""
 
-    def step(point: Point) -> tuple[int, int, int]:
+    def step(point: PointResult) -> tuple[int, int, int]:
         ims = ims_of(point)
         return ims.calls, ims.pcscf + ims.scscf, ims.pcscf
 
@@ -179,7 +180,7 @@ def ladder_finding(group: Group) -> str:
     return f"{len(lost)} of {len(steps(group))} steps lose {LOST_PCT} % of calls or more"
 
 
-def _lost_pct(points: Sequence[Point]) -> float:
+def _lost_pct(points: Sequence[PointResult]) -> float:
     return statistics.fmean(recorded(good(points), CALLS_LOST_PCT))
 
 
@@ -218,7 +219,7 @@ def ladder(group: Group, _: Inputs) -> Figure | None:
     return group.finish(sheet, ladder_finding(group), subtitle, keys)
 
 
-def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: Sequence[Point]) -> None:
+def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: Sequence[PointResult]) -> None:
     """Draw one step of one engine; hatched where it is suspect, with the seeds as dots."""
     doubt = all(point.suspect for point in points)
     look: dict[str, Any] = {
@@ -246,16 +247,16 @@ Curve = tuple[int, int]
 """Instances of P-CSCF and of S-CSCF."""
 
 
-def curves(group: Group) -> dict[Curve, dict[int, list[Point]]]:
+def curves(group: Group) -> dict[Curve, dict[int, list[PointResult]]]:
     """Return the points of each number of instances, by calls per second."""
-    found: dict[Curve, dict[int, list[Point]]] = {}
+    found: dict[Curve, dict[int, list[PointResult]]] = {}
     for point in group.points:
         ims = ims_of(point)
         found.setdefault((ims.pcscf, ims.scscf), {}).setdefault(ims.calls, []).append(point)
     return {curve: dict(sorted(found[curve].items())) for curve in sorted(found)}
 
 
-def knee_of(point: Point) -> float:
+def knee_of(point: PointResult) -> float:
     """Return the load at which the first function is full, computed from service times."""
     of_each = recorded([point], PCSCF_KNEE_PER_S), recorded([point], SCSCF_KNEE_PER_S)
     return min(knee for knees in of_each for knee in knees)
@@ -281,7 +282,7 @@ def knee(group: Group, inputs: Inputs) -> Figure | None:
     for ((pcscf, scscf), at), colour in zip(curves(group).items(), _COLOURS * 3, strict=False):
         look = Look(f"P{pcscf} S{scscf}", colour)
         for axes, quantity in ((rate, CALLS_COMPLETED_PER_S), (setup, SETUP_MS_P50)):
-            read = partial(Point.recorded, quantity=quantity)
+            read = partial(PointResult.metric, name=quantity.name)
             means = {load: kinds.mean_over(of, read) for load, of in at.items()}
             kinds.curve(axes, means, look, 3.5)
         full = knee_of(next(iter(at.values()))[0])
@@ -369,7 +370,7 @@ def controlled(group: Group, _: Inputs) -> Figure | None:
     )
 
 
-def policy_of(point: Point) -> str:
+def policy_of(point: PointResult) -> str:
     """Return the name of the point's policy; of a static one with its instances."""
     ims = ims_of(point)
     late = f", after {ims.react_s} s" if ims.react_s > 1 else ""

@@ -13,9 +13,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis import robustness
+from harness.results.point_results import PointResult
 from model.links import outage
 from model.result import Table
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, Point, interval_pct
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, interval_pct
 from plots.shared import axis_labels, kinds, ranks, saving, style
 from plots.shared.sheet import Sheet
 
@@ -26,12 +27,12 @@ Outage = tuple[float, float]
 class Failure:
     """When links of a point are down, in s from the opening of the window, and its sampled goodput."""
 
-    point: Point
+    point: PointResult
     outage_s: Outage
     goodput: Table
 
 
-def _failures(points: Iterable[Point]) -> Iterator[Failure]:
+def _failures(points: Iterable[PointResult]) -> Iterator[Failure]:
     """Points without an outage or without samples are left out."""
     for point in points:
         outage_s = outage(point.spec)
@@ -40,7 +41,7 @@ def _failures(points: Iterable[Point]) -> Iterator[Failure]:
             yield Failure(point, outage_s, goodput)
 
 
-def over_time(points: Iterable[Point]) -> tuple[list[float], list[list[float]]]:
+def over_time(points: Iterable[PointResult]) -> tuple[list[float], list[list[float]]]:
     """Return the instants that all points (seeds) have, and the goodput of all flows of each point then,
     in % of that before the failure."""
     series = [
@@ -55,7 +56,7 @@ def over_time(points: Iterable[Point]) -> tuple[list[float], list[list[float]]]:
     return series[0][0][:count].tolist(), [pct[:count].tolist() for _, pct in series]
 
 
-def while_down_pct(points: Iterable[Point]) -> list[list[float]]:
+def while_down_pct(points: Iterable[PointResult]) -> list[list[float]]:
     """Return the goodput of each point's flows while links are down, in % of a link."""
     return [
         [100 * mbps / one.point.rate_mbps for mbps in robustness.while_down_mbps(one.goodput, one.outage_s)]
@@ -63,7 +64,7 @@ def while_down_pct(points: Iterable[Point]) -> list[list[float]]:
     ]
 
 
-def stalled_pct(points: Iterable[Point]) -> float | None:
+def stalled_pct(points: Iterable[PointResult]) -> float | None:
     """Return how many flows stand still while links are down, in percent, averaged over the points."""
     stalled = [
         value

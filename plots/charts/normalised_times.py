@@ -31,16 +31,10 @@ from analysis.completion import (
 from analysis.quantities import DROPS, INJECTED
 from analysis.stats import rank_correlation
 from common.text import counted
+from harness.results.point_results import PointResult
 from model.arms import ARMS, IDEAL, ON_LINUX, PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS, TWINS, arm_of
 from model.spec import RunSpec, WorkloadSpec
-from plots.data import (
-    MIN_REPETITIONS_FOR_INTERVAL,
-    MIN_SEEDS_FOR_INTERVAL,
-    Inputs,
-    Point,
-    good,
-    of_switch,
-)
+from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Inputs, good, of_switch
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Look, Mean
 from plots.shared.sheet import Sheet
@@ -60,11 +54,11 @@ _SIZES = {
 USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0
 """Share of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
-ValueOf = Callable[[Point], float | None]
+ValueOf = Callable[[PointResult], float | None]
 HOLLOW = f"Hollow: over {BOUND_PCT:g} %, a lower bound."
 
 
-def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) -> Mean | None:
+def number_of(points: Sequence[PointResult], value: ValueOf, of: Range | None = None) -> Mean | None:
     """Return the number that `value` reads off points of one arm; None if none has it.
 
     It is a lower bound, and hollow, if many of the flows in the range `of` have not ended.
@@ -72,21 +66,21 @@ def number_of(points: Sequence[Point], value: ValueOf, of: Range | None = None) 
     return kinds.mean_of(map(value, points), hollow=bool(of and _is_bound(points, of)), least=_least(points))
 
 
-def _least(points: Iterable[Point]) -> int:
+def _least(points: Iterable[PointResult]) -> int:
     """Return how many values an interval needs. Simulated twins get one where real hosts do."""
     beside = {arm_of(point.spec) for point in points} <= {*ON_LINUX, *TWINS}
     return MIN_REPETITIONS_FOR_INTERVAL if beside else MIN_SEEDS_FOR_INTERVAL
 
 
-def _is_bound(points: Sequence[Point], of: Range) -> bool:
-    found = [normalised(point.flows, point.spec.seconds, of) for point in points]
+def _is_bound(points: Sequence[PointResult], of: Range) -> bool:
+    found = [normalised(point.under_test, point.spec.seconds, of) for point in points]
     flows, unfinished = sum(len(one.values) for one in found), sum(one.unfinished for one in found)
     return 100 * unfinished > BOUND_PCT * flows
 
 
 def value_of(of: Range, read: Callable[[Normalised], float | None]) -> ValueOf:
     """Return the function that reads a point's flows in a range of sizes."""
-    return lambda point: read(normalised(point.flows, point.spec.seconds, of))
+    return lambda point: read(normalised(point.under_test, point.spec.seconds, of))
 
 
 MEAN, P99_OF_SMALL, MEAN_OF_LARGE = (
@@ -102,7 +96,7 @@ class ArmStudy:
     """The points of one network and one distribution of flow sizes; `spec` has what they have in common."""
 
     spec: RunSpec
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
 
     @property
     def loads(self) -> list[int]:
@@ -121,7 +115,7 @@ class ArmStudy:
         found = {arm_of(point.spec) for point in self.points}
         return [name for name in ARMS if name in found]
 
-    def of(self, arm: str, load: int) -> Sequence[Point]:
+    def of(self, arm: str, load: int) -> Sequence[PointResult]:
         """Return the points of an arm at a load, one per seed; suspect ones where none is good."""
         return good([p for p in self.points if load_of(p) == load and arm_of(p.spec) == arm])
 
@@ -150,7 +144,7 @@ class ArmStudy:
         mean_bytes = parse_sizes(str(self.spec.workload.params.get("sizes", USUAL_SIZES))).mean_bytes
         sizes = f"{self.sizes} sizes ({mean_bytes / 1e6:.3g} MB on average)"
         seeds = len({point.seed for point in self.points})
-        all_of = [normalised(point.flows, point.spec.seconds) for point in self.points]
+        all_of = [normalised(point.under_test, point.spec.seconds) for point in self.points]
         lengths = [len(one.values) for one in all_of]
         counts = dict.fromkeys((min(lengths), max(lengths)))
         unfinished = max(100 * one.unfinished / max(1, len(one.values)) for one in all_of)
@@ -173,7 +167,7 @@ class ArmStudy:
 
 def _per_study(
     drawn: Callable[[ArmStudy, Inputs], Figure | None],
-    where: Callable[[Point], bool] = lambda _: True,
+    where: Callable[[PointResult], bool] = lambda _: True,
 ) -> saving.Drawing:
     """Draw one chart per network and distribution of flow sizes; names tell apart studies of the same."""
 
@@ -192,17 +186,17 @@ def _named(spec: RunSpec) -> str:
     return f"{spec.topology.kind}-{spec.workload.params.get('sizes', USUAL_SIZES)}"
 
 
-def load_of(point: Point) -> int:
+def load_of(point: PointResult) -> int:
     """Return the load that a point offers, in percent."""
     return int(point.spec.workload.params.get("load", 0))
 
 
-def studies(points: Iterable[Point]) -> list[ArmStudy]:
+def studies(points: Iterable[PointResult]) -> list[ArmStudy]:
     """Group the points that ran by network and flow sizes."""
-    groups: dict[str, list[Point]] = {}
+    groups: dict[str, list[PointResult]] = {}
     common: dict[str, RunSpec] = {}
     for point in points:
-        if point.is_baseline or point.failed or not point.flows:
+        if point.is_baseline or point.failed or not point.under_test:
             continue
         spec = point.spec.neutral(*APART)
         sizes = {k: v for k, v in spec.workload.params.items() if k != "load"}
@@ -284,7 +278,7 @@ def normalised_by_size(study: ArmStudy, inputs: Inputs) -> Figure:
 def values(study: ArmStudy, arm: str, of: Range) -> list[float]:
     """Return the sorted normalised times of all seeds at the highest load."""
     points = study.of(arm, study.loads[-1])
-    return sorted(v for point in points for v in normalised(point.flows, point.spec.seconds, of).values)
+    return sorted(v for point in points for v in normalised(point.under_test, point.spec.seconds, of).values)
 
 
 @_per_study
@@ -306,16 +300,16 @@ def normalised_cdf(study: ArmStudy, _: Inputs) -> Figure:
     return study.finish(sheet, title, f"load {load} %")
 
 
-def dropped_pct(point: Point) -> float | None:
+def dropped_pct(point: PointResult) -> float | None:
     """Return the packets dropped in percent of those that hosts sent, acknowledgements included."""
-    sent = point.recorded(INJECTED)
-    return 100 * (point.recorded(DROPS) or 0.0) / sent if sent else None
+    sent = point.metric(INJECTED.name)
+    return 100 * (point.metric(DROPS.name) or 0.0) / sent if sent else None
 
 
-def retransmitted_pct(point: Point) -> float | None:
+def retransmitted_pct(point: PointResult) -> float | None:
     """Return the segments retransmitted in percent of full segments delivered."""
-    segments = sum(flow.bytes_received for flow in point.flows) / point.spec.stack.payload_bytes
-    return 100 * sum(flow.retransmits for flow in point.flows) / segments if segments else None
+    segments = sum(flow.bytes_received for flow in point.under_test) / point.spec.stack.payload_bytes
+    return 100 * sum(flow.retransmits for flow in point.under_test) / segments if segments else None
 
 
 def _losses(study: ArmStudy, _: Inputs) -> Figure:
@@ -406,7 +400,7 @@ def normalised_sensitivity(study: ArmStudy, _: Inputs) -> Figure | None:
     )  # fmt: skip
 
 
-def _by_value(axes: Axes, by_place: Mapping[float, Sequence[Point]]) -> None:
+def _by_value(axes: Axes, by_place: Mapping[float, Sequence[PointResult]]) -> None:
     places = sorted(by_place)
     chosen = {x: good(by_place[x]) for x in places}
     doubt = any(point.suspect for points in chosen.values() for point in points)
@@ -444,7 +438,7 @@ def pairs(study: ArmStudy, load: int) -> list[Pairs]:
     found = []
     for linux, simulated in zip(ON_LINUX, TWINS, strict=True):
         real, twin = (
-            {point.seed: ended_times(point.flows, point.spec.seconds) for point in study.of(arm, load)}
+            {point.seed: ended_times(point.under_test, point.spec.seconds) for point in study.of(arm, load)}
             for arm in (linux, simulated)
         )
         both = [
@@ -498,7 +492,7 @@ def _scatter(axes: Axes, of: Pairs) -> None:
 _MIN_PCT = 0.01
 
 
-def beyond_pct(points: Sequence[Point]) -> npt.NDArray[np.float64]:
+def beyond_pct(points: Sequence[PointResult]) -> npt.NDArray[np.float64]:
     """Return, for each length in packets from 0 on, the percentage of samples of switch ports beyond it."""
     counts = np.zeros(1)
     samples = 0

@@ -24,8 +24,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from analysis.quantities import QUEUE_PKTS_MAX
+from harness.results.point_results import PointResult
 from model.result import PortRow
-from plots.data import Inputs, Panel, Point, of_switch
+from plots.data import Inputs, Panel, of_switch
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.sheet import Sheet
 from plots.shared.transports import JOINED, by_transport, label, look
@@ -38,7 +39,7 @@ class Lengths:
     """`pkts[i, j]` is the length at `t_s[i]` of the queue of `ports[j]`; t_s counts from the opening of the
     measured window, the warm-up is negative."""
 
-    point: Point
+    point: PointResult
     ports: tuple[PortRow, ...]
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
@@ -56,7 +57,7 @@ class Lengths:
         return self.pkts[measured] if measured.any() else self.pkts
 
 
-def read(point: Point) -> Lengths | None:
+def read(point: PointResult) -> Lengths | None:
     """Return the queue length of every port at every sampled instant; None where they were not sampled.
 
     Zeros are left out of the table, so that the ports come from the point and the instants from their own
@@ -110,7 +111,7 @@ def _extremes(
     return np.repeat(t_s[starts], 2), np.column_stack(both).ravel()
 
 
-def finding(panel: Panel, points: Sequence[Point]) -> str:
+def finding(panel: Panel, points: Sequence[PointResult]) -> str:
     """Return the title: how many queues ever drop, or how long the longest gets where none has a limit."""
     if panel.spec.link.queue_pkts:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
@@ -120,7 +121,7 @@ def finding(panel: Panel, points: Sequence[Point]) -> str:
     return f"Longest queue: {style.with_transports(values)}"
 
 
-def _ports(point: Point) -> list[PortRow]:
+def _ports(point: PointResult) -> list[PortRow]:
     return [port for port in point.ports if of_switch(port)]
 
 
@@ -132,7 +133,7 @@ def queues(panel: Panel, inputs: Inputs) -> Figure | None:
         return None
     sheet = Sheet(*[(1.55, 1)] * len(rows))
     limit = panel.spec.link.queue_pkts
-    found = [] if limit else style.levels_of(panel, inputs.levels, QUEUE_PKTS_MAX)
+    found = [] if limit else inputs.beside(panel, QUEUE_PKTS_MAX)
     top = float(max(limit, *(row.pkts.max() for row in rows)))
     for (axes,), row in zip(sheet.axes, rows, strict=True):
         _row(axes, row)
@@ -159,7 +160,7 @@ def queues(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _of_switches(point: Point) -> Lengths | None:
+def _of_switches(point: PointResult) -> Lengths | None:
     lengths = read(point)
     return lengths.of_switches if lengths and _ports(point) else None
 
@@ -223,13 +224,13 @@ class Histogram:
     """How many samples of a point had each length from 0 up: of its switches' queues, which are `ports`, and
     by direction, the hosts' own among them."""
 
-    point: Point
+    point: PointResult
     ports: int
     switches: Counts
     by_direction: dict[str, Counts]
 
 
-def histogram(point: Point) -> Histogram | None:
+def histogram(point: PointResult) -> Histogram | None:
     """Return counts of the point's sampled lengths; None where queues were not sampled."""
     lengths = read(point)
     if lengths is None:
@@ -288,7 +289,7 @@ def _up_to(counts: Counts, end: float) -> tuple[list[float], list[float]]:
     return [0, *range(len(share)), end], [0, *share.tolist(), 100]
 
 
-def _curves(axes: Axes, counts: Sequence[tuple[Point, Counts]], panel: Panel, top: int) -> list[Line2D]:
+def _curves(axes: Axes, counts: Sequence[tuple[PointResult, Counts]], panel: Panel, top: int) -> list[Line2D]:
     most = max(panel.subflows)
     lines = [
         style.line(axes, *_up_to(of, top * 1.03), point.subflows, most, point.suspect) for point, of in counts
@@ -313,13 +314,13 @@ _LINEAR_PKTS = 10
 class Queue:
     """The bottleneck's length in packets at each sampled instant of the measured window."""
 
-    point: Point
+    point: PointResult
     port: PortRow
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
 
 
-def queue(point: Point) -> Queue | None:
+def queue(point: PointResult) -> Queue | None:
     """Return the bottleneck's queue; None where queues were not sampled."""
     lengths = read(point)
     if lengths is None or not lengths.of_switches.ports:
@@ -379,7 +380,7 @@ def _over_time(
     lines = []
     for row in rows:
         early = row.t_s <= end_s
-        mbps, drawn = sum(flow.goodput_mbps for flow in row.point.flows), look(row.point)
+        mbps, drawn = sum(flow.goodput_mbps for flow in row.point.under_test), look(row.point)
         lines += axes.plot(
             *_extremes(row.t_s[early], row.pkts[early], _bins(int(early.sum()), _MORE_BINS)),
             color=drawn.colour, lw=1.1, ls=drawn.dash, label=f"{drawn.label}: {mbps:.1f} Mb/s",

@@ -16,9 +16,10 @@ from matplotlib.figure import Figure
 
 from analysis.idleness import idleness
 from analysis.quantities import SUBFLOW_IDLE_PCT
+from harness.results.point_results import PointResult
 from model.spec import RunSpec
 from model.tuning import UNTOUCHED, words_of
-from plots.data import Inputs, Panel, Point, panels
+from plots.data import Inputs, Panel, panels
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -34,7 +35,7 @@ class TuningRow:
     """One tuning: its points, and for each the share of time in which subflows are starved (None: not
     sampled)."""
 
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
     starved_pct: tuple[float | None, ...]
 
     def mean(self, values: Sequence[float | None]) -> float | None:
@@ -53,11 +54,11 @@ class TuningRow:
 
     @property
     def idle_pct(self) -> list[float | None]:
-        return [point.recorded(SUBFLOW_IDLE_PCT) for point in self.points]
+        return [point.metric(SUBFLOW_IDLE_PCT.name) for point in self.points]
 
 
-def _is_measured(point: Point) -> bool:
-    return point.subflows > 1 and not point.failed and point.recorded(SUBFLOW_IDLE_PCT) is not None
+def _is_measured(point: PointResult) -> bool:
+    return point.subflows > 1 and not point.failed and point.metric(SUBFLOW_IDLE_PCT.name) is not None
 
 
 def _by_count(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
@@ -67,14 +68,14 @@ def _by_count(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
             yield panel.spec, dataclasses.replace(panel, subflows=(count,), points=tuple(of))
 
 
-def _rows(points: Sequence[Point]) -> dict[str, TuningRow]:
+def _rows(points: Sequence[PointResult]) -> dict[str, TuningRow]:
     """Return one row per tuning, from the least idle to the most."""
     tunings = kinds.grouped(sorted(points, key=lambda p: p.seed), lambda point: words_of(point.spec))
     rows = {name: TuningRow(tuple(of), tuple(map(_starved_pct, of))) for name, of in tunings.items()}
     return dict(sorted(rows.items(), key=lambda item: statistics.fmean(i or 0.0 for i in item[1].idle_pct)))
 
 
-def _starved_pct(point: Point) -> float | None:
+def _starved_pct(point: PointResult) -> float | None:
     sockets = point.read_table("sockets")
     shares = idleness(sockets)["starved_pct"] if sockets is not None else ()
     return float(statistics.fmean(shares)) if len(shares) else None

@@ -12,9 +12,10 @@ from matplotlib.lines import Line2D
 
 from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, SIMULATOR
+from harness.results.point_results import PointResult
 from model.congestion import UNKNOWN_LOOK
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, Point, good
+from plots.data import Inputs, Panel, good
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -35,7 +36,7 @@ def needed(means: Means, by_plateau: bool) -> int | None:
     return next((count for count in sorted(means) if means[count] >= ENOUGH * optimum), None)
 
 
-def curves(points: Iterable[Point]) -> dict[str, dict[int, int | None]]:
+def curves(points: Iterable[PointResult]) -> dict[str, dict[int, int | None]]:
     """Return the subflows needed by kind of network and hosts; means are over all flows and seeds of good
     points, or of suspect ones where none is good."""
     networks = kinds.grouped(points, lambda point: (point.spec.topology.kind, point.hosts))
@@ -55,7 +56,7 @@ def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
     return list(LOOKS).index(kind) if kind in LOOKS else len(LOOKS), hosts
 
 
-def _all(inputs: Inputs) -> list[tuple[RunSpec, Sequence[Point]]]:
+def _all(inputs: Inputs) -> list[tuple[RunSpec, Sequence[PointResult]]]:
     """Return all points with goodput as one group."""
     usable = [p for p in inputs.points if not p.is_baseline and not p.failed and p.flows_pct]
     usable = [p for p in usable if p.spec.engine in {FLOW_LEVEL, SIMULATOR}]
@@ -63,7 +64,7 @@ def _all(inputs: Inputs) -> list[tuple[RunSpec, Sequence[Point]]]:
 
 
 @saving.per_group(_all, named=None)
-def subflows_needed(points: Sequence[Point], inputs: Inputs) -> Figure:
+def subflows_needed(points: Sequence[PointResult], inputs: Inputs) -> Figure:
     """Draw all networks into one chart."""
     model, packets = (curves(p for p in points if p.spec.engine == each) for each in (FLOW_LEVEL, SIMULATOR))
     sheet = Sheet((2.9, 1))
@@ -79,8 +80,8 @@ def subflows_needed(points: Sequence[Point], inputs: Inputs) -> Figure:
                 lw=1.5 if of is model else 0, ms=5.5 if of is model else 10, zorder=3, clip_on=False,
                 markerfacecolor=looks[kind].colour if of is model else "none",
             )  # fmt: skip
-    about = [lv for lv in inputs.levels if all(lv.applies(point.spec) for point in points)]
-    bound = [lv for lv in about if lv.topology == "fat_tree" and lv.quantity == GOODPUT_PCT_MEAN]
+    about = [lv for lv in inputs.levels if all(inputs.applies(lv, point.spec) for point in points)]
+    bound = [lv for lv in about if lv.topology == "fat_tree" and lv.metric.quantity == GOODPUT_PCT_MEAN]
     if bound:
         axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
     hosts = [point.hosts for point in points]

@@ -15,11 +15,12 @@ from matplotlib.figure import Figure
 
 from analysis.completion import mean_job_s
 from analysis.quantities import CONTROLLER_MESSAGES, GOODPUT_MBPS_MEAN
+from harness.results.point_results import PointResult
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.schedulers import is_responsive, option_words, scheduled, scheduler_title
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
-from plots.data import Inputs, Panel, Point, good
+from plots.data import Inputs, Panel, good
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Look, Mean
 from plots.shared.labels import HEIGHT, NamedMark, places
@@ -42,11 +43,11 @@ _HEIGHT_IN = 3.1
 _MAX_LABELS = 12
 _SIZE_PT = 290.0, 72 * _HEIGHT_IN
 """The axes' size, for the places of names."""
-ValueOf = Callable[[Point], float | None]
+ValueOf = Callable[[PointResult], float | None]
 
 
-def ran(point: Point) -> bool:
-    return bool(point.flows) and not point.failed
+def ran(point: PointResult) -> bool:
+    return bool(point.under_test) and not point.failed
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,11 @@ class SchemeMark:
         return kinds.mean_of(self.values, hollow=self.suspect) or Mean(0.0)
 
 
-def job_s(point: Point) -> float | None:
+def job_s(point: PointResult) -> float | None:
     """Return the mean completion time of jobs in s; None where flows have no size or a job is incomplete."""
     known = matrices.MATRICES[point.spec.workload.matrix].defaults | dict(point.spec.workload.params)
     each = int(known.get("maps", 1)) * int(known.get("reduces", 1))
-    return mean_job_s(point.flows, each)
+    return mean_job_s(point.under_test, each)
 
 
 def marks(panel: Panel) -> list[SchemeMark]:
@@ -88,12 +89,14 @@ def marks(panel: Panel) -> list[SchemeMark]:
     return sorted(found, key=lambda mark: statistics.fmean(mark.subflows))
 
 
-def by_scheme(points: Iterable[Point], named: Callable[[Point], str]) -> dict[str, Sequence[Point]]:
+def by_scheme(
+    points: Iterable[PointResult], named: Callable[[PointResult], str]
+) -> dict[str, Sequence[PointResult]]:
     """Return the good points of each scheme, by its name; the suspect ones where none is good."""
     return {called: good(of) for called, of in kinds.grouped(points, named).items()}
 
 
-def name(point: Point) -> str:
+def name(point: PointResult) -> str:
     """Return a scheme's name: transport and controller, and the most subflows of a connection."""
     chosen = point.spec.scheduler
     if is_responsive(chosen):
@@ -107,28 +110,28 @@ def name(point: Point) -> str:
     return ", ".join(filter(None, (called, scheduler_title(chosen))))
 
 
-def _unusual(point: Point) -> str:
+def _unusual(point: PointResult) -> str:
     """Return what else is set: `, checks=6`, `, M=8`."""
     words = [word for word in option_words(point.spec.scheduler).split(":") if not word.startswith("gap=")]
     most = [f"M={point.subflows}"] if point.subflows != USUAL_MOST else []
     return "".join(f", {word}" for word in (*words, *most) if word)
 
 
-def subflows(point: Point) -> float:
+def subflows(point: PointResult) -> float:
     """Return the mean number of subflows per flow; the point must have flows."""
-    return statistics.fmean(flow.subflows_joined for flow in point.flows)
+    return statistics.fmean(flow.subflows_joined for flow in point.under_test)
 
 
-def goodput_mbps(point: Point) -> float:
+def goodput_mbps(point: PointResult) -> float:
     """Return the mean goodput per flow; the point must have flows."""
-    return statistics.fmean(flow.goodput_mbps for flow in point.flows)
+    return statistics.fmean(flow.goodput_mbps for flow in point.under_test)
 
 
 def _has_sizes(panel: Panel) -> bool:
-    return any(flow.size_bytes for point in panel.points for flow in point.flows)
+    return any(flow.size_bytes for point in panel.points for flow in point.under_test)
 
 
-def kind_of(point: Point) -> str:
+def kind_of(point: PointResult) -> str:
     """Return what chooses the paths of its subflows: one of TRADE_OFF_LOOKS."""
     if is_responsive(point.spec.scheduler):
         return RESPONSIVE
@@ -229,7 +232,7 @@ class OptionRow:
 
     option: SchemeOption | None
     value: float
-    points: tuple[Point, ...]
+    points: tuple[PointResult, ...]
 
     @property
     def label(self) -> str:
@@ -240,9 +243,9 @@ class OptionRow:
         return f"{self.option.words} {self.value:g} {self.option.unit}".rstrip()
 
 
-def messages(point: Point) -> float | None:
+def messages(point: PointResult) -> float | None:
     """Return messages per second between monitors and controller, in thousands."""
-    count = point.recorded(CONTROLLER_MESSAGES)
+    count = point.metric(CONTROLLER_MESSAGES.name)
     return None if count is None else count / (point.spec.warmup_s + point.spec.seconds) / 1000
 
 
@@ -250,7 +253,9 @@ def setting(spec: RunSpec, options: Sequence[SchemeOption] = CONTROLLER_OPTIONS)
     return tuple(option.of(spec) for option in options)
 
 
-def rows(points: Sequence[Point], options: Sequence[SchemeOption] = CONTROLLER_OPTIONS) -> list[OptionRow]:
+def rows(
+    points: Sequence[PointResult], options: Sequence[SchemeOption] = CONTROLLER_OPTIONS
+) -> list[OptionRow]:
     """Return the usual setting, then every setting that differs from it in one option, in their order.
 
     The usual value of an option is the one that most points have. Suspect points count where no seed is good.
@@ -362,7 +367,7 @@ def scheme(spec: RunSpec) -> str:
     return _CENTRAL if scheduled(spec) else style.transport(spec.transport.subflows)
 
 
-def with_equal_seeds(points: Sequence[Point]) -> list[Point]:
+def with_equal_seeds(points: Sequence[PointResult]) -> list[PointResult]:
     """Return the points of those seeds that every setting of every scheme has."""
     settings = kinds.grouped(points, lambda point: (scheme(point.spec), setting(point.spec, ASSUMPTIONS)))
     seeds = [{point.seed for point in of} for of in settings.values()]
@@ -370,7 +375,7 @@ def with_equal_seeds(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.seed in common]
 
 
-def changes(points: Sequence[Point]) -> dict[str, list[AssumptionEffect]]:
+def changes(points: Sequence[PointResult]) -> dict[str, list[AssumptionEffect]]:
     """Return the changes of each scheme that has a usual setting, seed by seed against it."""
     of_scheme = kinds.grouped(points, lambda point: scheme(point.spec))
     found = {}

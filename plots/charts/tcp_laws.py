@@ -18,9 +18,10 @@ from matplotlib.patches import Patch
 from analysis import laws
 from analysis.plausibility import Balance, balances, unaccounted, undelivered_bytes
 from analysis.quantities import EMPTY_WAY_MS, WINDOW_TOP_PKTS
+from harness.results.point_results import PointResult
 from model.result import Table
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, Point, common, panels, together
+from plots.data import Inputs, Panel, common, panels, together
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.sheet import Sheet
 
@@ -49,13 +50,13 @@ def _of_rates(inputs: Inputs) -> Iterable[tuple[RunSpec, list[Panel]]]:
         yield group[0].spec.neutral(*_COMPARED), group
 
 
-def missed_bytes(point: Point) -> float:
+def missed_bytes(point: PointResult) -> float:
     """Return the bytes that the link could carry and the point's slowest flow did not receive."""
     room = laws.fill_bytes(point.rate_mbps, point.spec.seconds)
-    return max((room - flow.bytes_received for flow in point.flows), key=abs, default=room)
+    return max((room - flow.bytes_received for flow in point.under_test), key=abs, default=room)
 
 
-def fill_finding(points: Sequence[Point]) -> str:
+def fill_finding(points: Sequence[PointResult]) -> str:
     """Return the title: in bytes where they are few, else in percent."""
     worst = max(points, key=lambda point: abs(missed_bytes(point)))
     missed = missed_bytes(worst)
@@ -90,9 +91,9 @@ def fill(of: Sequence[Panel], _: Inputs) -> Figure:
     return sheet.finish(fill_finding(points), subtitle, style.parameters(*of), style.doubts(points), [theory])
 
 
-def _received(axes: Axes, point: Point) -> None:
-    goodput = sum(flow.goodput_mbps for flow in point.flows)
-    received = sum(flow.bytes_received for flow in point.flows)
+def _received(axes: Axes, point: PointResult) -> None:
+    goodput = sum(flow.goodput_mbps for flow in point.under_test)
+    received = sum(flow.bytes_received for flow in point.under_test)
     _square(axes, point.rate_mbps, goodput, point.suspect)
     missed = round(missed_bytes(point))
     label = f"{received:,} bytes\n{abs(missed):,} {'more than computed' if missed < 0 else 'missing'}"
@@ -141,7 +142,7 @@ def sawtooth(panel: Panel, inputs: Inputs) -> Figure | None:
     drawn = (sockets["flow"] == 0) & (sockets["t_s"] >= first) & (sockets["t_s"] <= last)
     dash = style.SUSPECT_DASH if point.suspect else "-"
     axes.plot(sockets["t_s"][drawn], sockets["cwnd_pkts"][drawn], color=style.TCP_COLOUR, lw=1.6, ls=dash)
-    level = next(iter(style.levels_of(panel, inputs.levels, WINDOW_TOP_PKTS)), None)
+    level = next(iter(inputs.beside(panel, WINDOW_TOP_PKTS)), None)
     if level is not None:
         packet_s = laws.packet_ms(panel.spec.link.rate_mbps) / 1000
         _textbook(axes, level.value, packet_s, saws[0].start_s, last)
@@ -190,7 +191,7 @@ def _textbook(axes: Axes, top: float, packet_s: float, start_s: float, until_s: 
         )  # fmt: skip
 
 
-def _waits(point: Point) -> laws.Waits | None:
+def _waits(point: PointResult) -> laws.Waits | None:
     """Return pings with the queue that they met; None if either was not sampled."""
     pings, queues, times = (point.read_table(name) for name in ("pings", "queues", "queue_times"))
     if pings is None or queues is None or times is None:
@@ -212,7 +213,7 @@ def wait(panel: Panel, inputs: Inputs) -> Figure | None:
     most = float(waits.queued.max())
     dots: dict[str, Any] = {"color": style.TCP_COLOUR, "alpha": 0.4, "ls": "", "marker": ".", "ms": 3}
     axes.plot(waits.queued, waits.out_ms, zorder=3, **dots)
-    level = next(iter(style.levels_of(panel, inputs.levels, EMPTY_WAY_MS)), None)
+    level = next(iter(inputs.beside(panel, EMPTY_WAY_MS)), None)
     if level is not None:
         below.plot(waits.queued, (waits.out_ms - level.value) / packet_ms - waits.queued, zorder=3, **dots)
         below.fill_between([0.0, most], -1, 0, color=style.GRID, zorder=1)
@@ -249,7 +250,7 @@ _MODEL = (0, (1, 1.2))
 class Rate:
     """One loss rate: the share of packets lost, and packets per round trip of every flow."""
 
-    point: Point
+    point: PointResult
     loss: float
     pkts: tuple[float, ...]
 
@@ -264,10 +265,10 @@ def _of_losses(inputs: Inputs) -> Iterable[tuple[RunSpec, list[Panel]]]:
         yield group[0].spec.neutral("link.loss"), group
 
 
-def rate_of(point: Point) -> Rate | None:
+def rate_of(point: PointResult) -> Rate | None:
     """Return None where nothing was lost, or round trips were not sampled."""
     loss = laws.lost_share(point.ports)
-    pkts = tuple(pkts for flow in point.flows if (pkts := laws.pkts_per_round(flow)) > 0)
+    pkts = tuple(pkts for flow in point.under_test if (pkts := laws.pkts_per_round(flow)) > 0)
     return Rate(point, loss, pkts) if loss > 0 and pkts else None
 
 
@@ -325,7 +326,7 @@ def loss_law(of: Sequence[Panel], inputs: Inputs) -> Figure:
 
 def _rto_rtts(rates: Sequence[Rate]) -> float:
     """Return the minimum RTO in mean round trips."""
-    rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.flows)
+    rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.under_test)
     return laws.MIN_RTO_MS / rtt_ms
 
 
@@ -333,10 +334,10 @@ _NAMES = {"edge": "edge", "agg": "aggregation", "core": "core"}
 _ARRIVED, _SENT, _DROPPED = "#56B4E9", "#009E73", "#D55E00"
 
 
-def conserved_finding(point: Point) -> str:
+def conserved_finding(point: PointResult) -> str:
     """Return the title."""
     lost = sum(port.drops + port.lost for port in point.ports)
-    vanished, missing = unaccounted(point.ports), undelivered_bytes(point.flows)
+    vanished, missing = unaccounted(point.ports), undelivered_bytes(point.under_test)
     return (
         f"{lost:,} packets were dropped or lost, {vanished:,} are unaccounted for, "
         f"{missing:,} bytes not delivered"
@@ -347,7 +348,7 @@ def conserved_finding(point: Point) -> str:
 def conserved(panel: Panel, _: Inputs) -> Figure | None:
     """Draw a point with flows of given size."""
     ran = [point for n in panel.subflows for point in panel.best(n)]
-    point = next((p for p in ran if balances(p.ports) and any(f.size_bytes for f in p.flows)), None)
+    point = next((p for p in ran if balances(p.ports) and any(f.size_bytes for f in p.under_test)), None)
     if point is None:
         return None
     layers: dict[str, list[Balance]] = {}

@@ -25,16 +25,9 @@ from analysis.quantities import (
     LINKS_UNUSED_PCT,
     UNUSED_LINK_PCT,
 )
-from plots.data import (
-    MIN_SEEDS_FOR_INTERVAL,
-    Cell,
-    Inputs,
-    Level,
-    Panel,
-    Point,
-    between_switches,
-    link_layer,
-)
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Inputs, Panel, between_switches, link_layer
 from plots.shared import axis_labels, kinds, ranks, saving, style
 from plots.shared.sheet import Sheet
 
@@ -79,7 +72,7 @@ def throughput(panel: Panel, inputs: Inputs) -> Figure | None:
     """Draw means with published ones, unless all flows have a size."""
     if all(point.only_transfers for point in panel.points):
         return None
-    beside = style.levels_of(panel, inputs.levels, GOODPUT_PCT_MEAN)
+    beside = inputs.beside(panel, GOODPUT_PCT_MEAN)
     optimum, several = panel.optimum_pct, len(panel.seeds) > 1
     cells = {count: panel.cell(count) for count in panel.subflows}
     sheet = Sheet((2.9, 1))
@@ -179,7 +172,7 @@ def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
     )
 
 
-def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum: float) -> float:
+def _published(axes: Axes, x: int, top: float, levels: Sequence[Published], optimum: float) -> float:
     """Draw published values as dashed lines over their place, with their text above them and above our marks.
 
     Returns how high they reach.
@@ -190,7 +183,9 @@ def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum:
             level.value, x - 0.46, x + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
             path_effects=style.halo(),
         )  # fmt: skip
-    lines = [level.bound if len(papers) == 1 else f"{level.paper} {level.bound}" for level in levels]
+    lines = [
+        style.bound(level) if len(papers) == 1 else f"{level.paper} {style.bound(level)}" for level in levels
+    ]
     foot = max(top, *(level.value for level in levels))
     axes.annotate(
         "\n".join(lines),
@@ -224,7 +219,7 @@ def rank_finding(panel: Panel) -> str:
 @saving.per_panel()
 def rank(panel: Panel, inputs: Inputs) -> Figure | None:
     """Draw the goodput of every flow, with published lower bounds."""
-    bounds = style.levels_of(panel, inputs.levels, GOODPUT_PCT_MIN)
+    bounds = inputs.beside(panel, GOODPUT_PCT_MIN)
     beside = [level for level in bounds if level.relation == ">="]
     cells = {count: panel.cell(count) for count in panel.subflows}
     curves = ranks.each_pooled(
@@ -238,7 +233,7 @@ def rank(panel: Panel, inputs: Inputs) -> Figure | None:
     ranks.bands(axes, curves, most)
     handles = [ranks.line(axes, curve, count, most, not cells[count].ok) for count, curve in curves.items()]
     published = [
-        _level(axes, level, panel, [0, 100], [level.value] * 2, "every flow of {} " + level.bound)
+        _level(axes, level, panel, [0, 100], [level.value] * 2, "every flow of {} " + style.bound(level))
         for level in beside
     ]
     style.percent_axis(axes, max(curve.values[-1] for curve in curves.values()), panel.optimum_pct)
@@ -262,13 +257,13 @@ def rank(panel: Panel, inputs: Inputs) -> Figure | None:
 
 
 def _level(
-    axes: Axes, level: Level, panel: Panel, x: Sequence[float], y: Sequence[float], words: str
+    axes: Axes, level: Published, panel: Panel, x: Sequence[float], y: Sequence[float], words: str
 ) -> Artist:
     """Draw a published bound as a dashed line; return its legend, which has `words` on the transport."""
     text = words.format(style.transport(level.subflows))
     (line,) = axes.plot(
         x, y, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
-        label=f"{level.cited(panel.spec.topology.k)}: {text}",
+        label=f"{style.paper(level, panel.spec.topology.k)}: {text}",
     )  # fmt: skip
     return line
 
@@ -310,9 +305,7 @@ def link_utilisation(panel: Panel, inputs: Inputs) -> Figure | None:
     ranks.bands(axes, curves, max(panel.subflows))
     handles = _lines(axes, panel, curves)
     beside = [
-        level
-        for quantity in (LINKS_BUSY_PCT, LINKS_UNUSED_PCT)
-        for level in style.levels_of(panel, inputs.levels, quantity)
+        level for quantity in (LINKS_BUSY_PCT, LINKS_UNUSED_PCT) for level in inputs.beside(panel, quantity)
     ]
     which = "links between switches" if several else "links"
     count = max(len(curve.values) // curve.seeds for curve in curves.values())
@@ -345,7 +338,7 @@ def link_utilisation(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _utilisations(points: Sequence[Point], layer: str = "") -> list[list[float]]:
+def _utilisations(points: Sequence[PointResult], layer: str = "") -> list[list[float]]:
     """Return the utilisation in % of the links of each point.
 
     It covers a layer's links or those between switches; all links if there are none (a star).
@@ -368,10 +361,10 @@ def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
     return lines
 
 
-def _links_level(axes: Axes, level: Level, panel: Panel) -> Artist:
+def _links_level(axes: Axes, level: Published, panel: Panel) -> Artist:
     """Draw a published share of the links where the curve must rise from 0."""
-    unused = level.quantity == LINKS_UNUSED_PCT
+    unused = level.metric.quantity == LINKS_UNUSED_PCT
     x = [level.value] * 2 if unused else [100 - level.value, 100]
     y = [0, BUSY_LINK_PCT / 2] if unused else [BUSY_LINK_PCT] * 2
     what = "unused" if unused else f"above {BUSY_LINK_PCT:g} %"
-    return _level(axes, level, panel, x, y, f"{level.bound} of links {what} with {{}}")
+    return _level(axes, level, panel, x, y, f"{style.bound(level)} of links {what} with {{}}")

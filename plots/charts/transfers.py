@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from analysis.quantities import GAIN_BETWEEN_RACKS
 from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
-from plots.data import Inputs, Level, Panel
+from harness.metrics.published import Published
+from plots.data import Inputs, Panel
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import Look
 from plots.shared.sheet import Sheet
@@ -36,7 +37,7 @@ def finding(of: Sequence[PairTransfers]) -> str:
 def sequential_transfers(panel: Panel, inputs: Inputs) -> Figure | None:
     """Draw with the published multiple of TCP; other workloads have no such chart."""
     points = [point for n in panel.subflows for point in panel.best(n)]
-    of = [turn for point in points for turn in pair_transfers(point.flows)]
+    of = [turn for point in points for turn in pair_transfers(point.under_test)]
     if not of:
         return None
     sheet = Sheet((2.3, 1), (2.0, 1))
@@ -54,7 +55,9 @@ def sequential_transfers(panel: Panel, inputs: Inputs) -> Figure | None:
     beside = [
         level
         for level in inputs.levels
-        if level.quantity == GAIN_BETWEEN_RACKS and level.relation == "about" and level.is_beside(panel)
+        if level.metric.quantity == GAIN_BETWEEN_RACKS
+        and level.relation == "about"
+        and inputs.is_beside(level, panel)
     ]
     _by_paths(paths, of, beside, doubt)
     published = style.published_key(beside, panel)
@@ -74,7 +77,7 @@ def sequential_transfers(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _by_paths(axes: Axes, of: Sequence[PairTransfers], beside: Sequence[Level], doubt: bool) -> None:
+def _by_paths(axes: Axes, of: Sequence[PairTransfers], beside: Sequence[Published], doubt: bool) -> None:
     """Draw means for each number of paths; where there are several, also the published multiple of TCP."""
     counts = sorted({turn.paths for turn in of})
     for x, count in enumerate(counts):

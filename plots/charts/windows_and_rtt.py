@@ -22,8 +22,9 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.quantities import ONE_WAY_S_MAX
 from engines.registry import SIMULATED_HOSTS
+from harness.results.point_results import PointResult
 from model.result import FlowRow, Table
-from plots.data import Inputs, Panel, Point
+from plots.data import Inputs, Panel
 from plots.shared import axis_labels, kinds, saving, style
 from plots.shared.kinds import Floats
 from plots.shared.sheet import Sheet
@@ -35,7 +36,7 @@ _MAX_COLUMNS, _MAX_SAMPLES = 2, 160
 class FlowWindows:
     """The flows chosen of a point (fastest, median, slowest), its samples, and the mean window in packets."""
 
-    point: Point
+    point: PointResult
     flows: dict[str, FlowRow]
     sockets: Table
     mean_pkts: float
@@ -49,13 +50,13 @@ def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:
     return {"fastest": ranked[0], "median": ranked[len(ranked) // 2], "slowest": ranked[-1]}
 
 
-def windows(point: Point) -> FlowWindows | None:
+def windows(point: PointResult) -> FlowWindows | None:
     """Return what to draw of a point; None where sockets were not sampled."""
     sockets = point.read_table("sockets")
     if sockets is None or not len(sockets):
         return None
     sampled = set(np.unique(sockets["flow"]).tolist())
-    flows = chosen_flows([flow for flow in point.flows if flow.flow in sampled])
+    flows = chosen_flows([flow for flow in point.under_test if flow.flow in sampled])
     if not flows:
         return None
     measured = sockets["t_s"] >= 0
@@ -144,7 +145,7 @@ def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
         return None
     sheet = Sheet(*[(1.5, 1)] * len(rows))
     log, full = _unlike(rows), panel.full_queue_ms
-    found = [] if panel.spec.link.queue_pkts else style.levels_of(panel, inputs.levels, ONE_WAY_S_MAX)
+    found = [] if panel.spec.link.queue_pkts else inputs.beside(panel, ONE_WAY_S_MAX)
     for (axes,), point in zip(sheet.axes, rows, strict=True):
         _row(axes, point, max(panel.subflows), log)
         for level in found:
@@ -157,7 +158,7 @@ def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
     for key in keys:
         key.set_label(f"{key.get_label()}: longest delay one way, at least")
     simulated = panel.spec.engine in SIMULATED_HOSTS
-    thinned = any(len(point.flows) > _MAX_FLOWS for point in rows)
+    thinned = any(len(point.under_test) > _MAX_FLOWS for point in rows)
     return sheet.finish(
         f"Mean RTT: {style.with_transports(means)}",
         style.subtitle(panel, "round-trip time of every flow"),
@@ -176,24 +177,26 @@ def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _mean_ms(point: Point) -> list[float]:
+def _mean_ms(point: PointResult) -> list[float]:
     """Return the mean over the flows by the kernel, else by pings; None where neither was measured."""
     for name in ("srtt_ms_mean", "ping_ms_mean"):
-        known = [value for flow in point.flows if not math.isnan(value := getattr(flow, name))]
+        known = [value for flow in point.under_test if not math.isnan(value := getattr(flow, name))]
         if known:
             return [statistics.fmean(known)]
     return []
 
 
-def _unlike(rows: Sequence[Point]) -> bool:
+def _unlike(rows: Sequence[PointResult]) -> bool:
     """Return whether the means of the flows differ too much for a linear axis."""
-    means = [m for p in rows for f in p.flows for m in (f.srtt_ms_mean, f.ping_ms_mean) if not math.isnan(m)]
+    means = [
+        m for p in rows for f in p.under_test for m in (f.srtt_ms_mean, f.ping_ms_mean) if not math.isnan(m)
+    ]
     return max(means) > _LOG_FROM * min(means)
 
 
-def _row(axes: Axes, point: Point, most: int, log: bool) -> None:
+def _row(axes: Axes, point: PointResult, most: int, log: bool) -> None:
     """Draw the flows of one transport in the order of their mean RTT."""
-    flows = sorted(point.flows, key=_order)
+    flows = sorted(point.under_test, key=_order)
     ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MAX_FLOWS)).round().astype(int))
     shown = [flows[rank - 1] for rank in ranks]
     suspect = point.suspect
@@ -238,8 +241,10 @@ def _order(flow: FlowRow) -> tuple[bool, float]:
     return (math.isnan(mean), mean)
 
 
-def _title(point: Point) -> str:
-    sent, lost = (sum(getattr(flow, f"pings_{what}") for flow in point.flows) for what in ("sent", "lost"))
+def _title(point: PointResult) -> str:
+    sent, lost = (
+        sum(getattr(flow, f"pings_{what}") for flow in point.under_test) for what in ("sent", "lost")
+    )
     loss = f"; {100 * lost / sent:.1f} % of {sent} pings lost" if sent else ""
     return f"{style.name(point)}{loss}"
 
@@ -262,9 +267,9 @@ def _rtt_scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
             axes.axhline(panel.full_queue_ms, color=style.INK, linestyle=":", linewidth=1, zorder=2)
 
 
-def _rtt_legend(rows: Sequence[Point]) -> list[Artist]:
+def _rtt_legend(rows: Sequence[PointResult]) -> list[Artist]:
     """Return the legend of the kinds of measurement, in grey; colours are those of transports."""
-    flows = [flow for point in rows for flow in point.flows]
+    flows = [flow for point in rows for flow in point.under_test]
     sender = Line2D([], [], color=style.FAINT, lw=2, label="sender's srtt, band: std")
     pings = Line2D([], [], color=style.INK, marker="o", markersize=2.6, lw=0.5, label="pings, whisker: std")
     lost = Line2D([], [], color=style.INK, marker="x", markersize=4, lw=0, label="none came back")

@@ -17,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from harness.results.point_results import PointResult
 from model import transports
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Point, good, interval_pct
+from plots.data import MIN_SEEDS_FOR_INTERVAL, good, interval_pct
 from plots.shared import style
 
 Floats = npt.NDArray[np.float64]
@@ -75,15 +76,15 @@ def mean_of(
     return Mean(statistics.fmean(known), interval_pct(known, least) or 0.0, hollow) if known else None
 
 
-def mean_over(points: Sequence[Point], value: Callable[[Point], float | None]) -> Mean | None:
+def mean_over(points: Sequence[PointResult], value: Callable[[PointResult], float | None]) -> Mean | None:
     """Return the mean over the good points; over the suspect ones, hollow, where none is good."""
     chosen = good(points)
     return mean_of(map(value, chosen), hollow=any(point.suspect for point in chosen))
 
 
-def grouped(points: Iterable[Point], key: Callable[[Point], Key]) -> dict[Key, list[Point]]:
+def grouped(points: Iterable[PointResult], key: Callable[[PointResult], Key]) -> dict[Key, list[PointResult]]:
     """Group points, in the order of first occurrence."""
-    groups: dict[Key, list[Point]] = {}
+    groups: dict[Key, list[PointResult]] = {}
     for point in points:
         groups.setdefault(key(point), []).append(point)
     return groups

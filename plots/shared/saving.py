@@ -16,8 +16,9 @@ from fontTools.subset import Options
 from matplotlib.figure import Figure
 
 from common import files
+from harness.results.point_results import PointResult
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, Point, overrides_of, panels
+from plots.data import Inputs, Panel, overrides_of, panels
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
 
@@ -75,9 +76,9 @@ def per_group(
 
 def per_panel(
     ignoring: Sequence[str] = (),
-    where: Callable[[Point], bool] = lambda _: True,
+    where: Callable[[PointResult], bool] = lambda _: True,
     made: Callable[[Panel], Panel] = lambda panel: panel,
-    apart: Callable[[Point], object] = lambda _: None,
+    apart: Callable[[PointResult], object] = lambda _: None,
     prepared: Callable[[Inputs], Inputs] = lambda inputs: inputs,
 ) -> Callable[[Callable[[Panel, Inputs], Figure | None]], Drawing]:
     """Return a decorator as `per_group` does, of charts of points that differ at most in subflows, seed and

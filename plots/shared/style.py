@@ -25,13 +25,15 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from analysis.quantities import GOODPUT_PCT_MEAN, Quantity
+from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, IDEAL, LINUX, MAX_MIN, MININET, SIMULATOR
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from model import transports as named
 from model.congestion import described, in_force
 from model.reasons import texts
 from model.spec import RunSpec
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point, overrides_of
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Panel, overrides_of
 from plots.shared.naming import shape, special
 from topos import TOPOLOGIES, size_words
 
@@ -263,7 +265,7 @@ def _parameters(panel: Panel, congestion: str | None, queues: bool) -> list[str]
     ]
 
 
-def unlike(points: Iterable[Point]) -> list[str]:
+def unlike(points: Iterable[PointResult]) -> list[str]:
     """Return the first phrase of a caption of points whose settings are not all their figure's; else
     nothing."""
     words = overrides_of(points)
@@ -297,12 +299,12 @@ def definition(panel: Panel) -> str:
     return f"{words} Line at {panel.optimum_pct:.3g} %: the optimum where flows share host links."
 
 
-def doubts(points: Iterable[Point]) -> list[str]:
+def doubts(points: Iterable[PointResult]) -> list[str]:
     """Return a sentence on points that lack CPU time as intended, and one on suspect points with the first
     one's reasons; nothing where there are none."""
     points = list(points)
     doubtful = [point for point in points if point.suspect]
-    lacking = sum(point.overloads for point in points)
+    lacking = sum(point.as_intended for point in points)
     purpose = [f"{lacking} of {len(points)} points lack CPU time, as intended."] if lacking else []
     if not doubtful:
         return purpose
@@ -314,12 +316,12 @@ def doubts(points: Iterable[Point]) -> list[str]:
     return [*purpose, words if words.endswith("...") else f"{words}."]
 
 
-def name(point: Point) -> str:
+def name(point: PointResult) -> str:
     """`TCP`, `MPTCP 4 (suspect)`."""
     return transport(point.subflows) + (" (suspect)" if point.suspect else "")
 
 
-def with_transports(values: Sequence[tuple[Point, str]]) -> str:
+def with_transports(values: Sequence[tuple[PointResult, str]]) -> str:
     """Return `47 % with TCP, 88 % with MPTCP 8 (suspect)`, from the value of each point."""
     if len(values) > 1 and all(point.suspect for point, _ in values):
         parts = [f"{value} with {transport(point.subflows)}" for point, value in values]
@@ -332,7 +334,7 @@ def milliseconds(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
-def choice(panel: Panel, shown: Sequence[Point], left_out: Sequence[int]) -> list[str]:
+def choice(panel: Panel, shown: Sequence[PointResult], left_out: Sequence[int]) -> list[str]:
     """Return a sentence on which of several seeds and transports are shown."""
     seeds = f"seed {_ranges(sorted({point.seed for point in shown}))}" if len(panel.seeds) > 1 else ""
     others = f"not: {transports(left_out)}" if left_out else ""
@@ -345,13 +347,15 @@ def plain(words: str) -> str:
     return "".join(c if c.isprintable() else " " for c in words)
 
 
-def levels_of(panel: Panel, levels: Sequence[Level], quantity: Quantity) -> list[Level]:
-    """Return the published values of the quantity for this panel."""
-    return [
-        level
-        for level in levels
-        if level.is_beside(panel) and level.quantity == quantity and level.subflows in panel.subflows
-    ]
+def bound(level: Published) -> str:
+    """Return `< 50 %`."""
+    relation = {">=": "\N{GREATER-THAN OR EQUAL TO}"}.get(level.relation, level.relation)
+    return f"{relation} {level.value:g} %"
+
+
+def paper(level: Published, k: int) -> str:
+    """Return `SIGCOMM'11`, and the paper's size where ours is another: `SIGCOMM'11 (k=8)`."""
+    return level.paper if k == level.k else f"{level.paper} (k={level.k})"
 
 
 def published_line(axes: Axes, value: float) -> None:
@@ -359,9 +363,9 @@ def published_line(axes: Axes, value: float) -> None:
     axes.axhline(value, color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, zorder=6, path_effects=halo())
 
 
-def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
+def published_key(levels: Sequence[Published], panel: Panel) -> list[Line2D]:
     """Return the legend entry of published values, if there are any."""
-    papers = " / ".join(sorted({level.cited(panel.spec.topology.k) for level in levels}))
+    papers = " / ".join(sorted({paper(level, panel.spec.topology.k) for level in levels}))
     label = f"published, {papers}"
     return [Line2D([], [], color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, label=label)][
         : len(levels)
@@ -373,7 +377,7 @@ def halo() -> list[AbstractPathEffect]:
     return [withStroke(linewidth=3.2, foreground="white")]
 
 
-def sources(levels: Sequence[Level]) -> list[str]:
+def sources(levels: Sequence[Published]) -> list[str]:
     """Return a sentence that cites the published numbers; nothing where there are none."""
     cited = sorted(
         {f"{one.paper} ({one.source}; {_network(one.topology, one.k, one.shape)})" for one in levels}

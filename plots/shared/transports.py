@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from matplotlib.colors import to_hex, to_rgb
 
+from harness.results.point_results import PointResult
 from model import transports
 from model.result import Status
-from plots.data import TRANSPORT, Panel, Point
+from plots.data import TRANSPORT, Panel
 from plots.shared.kinds import Look, grouped
 
 JOINED = (*TRANSPORT, "link.ecn_pkts")
 """Fields in which points of one chart may differ."""
 
 
-def by_transport(panel: Panel) -> list[list[Point]]:
+def by_transport(panel: Panel) -> list[list[PointResult]]:
     """Group the points by transport, good points first; drop-tail before ECN."""
     groups = grouped(
         panel.points, lambda p: (transports.rank(p.algorithm), p.subflows, p.spec.link.ecn_pkts, p.cc)
@@ -25,12 +26,12 @@ def by_transport(panel: Panel) -> list[list[Point]]:
     ]
 
 
-def label(point: Point) -> str:
+def label(point: PointResult) -> str:
     """Return `TCP, drop-tail`, `TCP DCTCP, ECN`."""
     return look(point).label
 
 
-def look(point: Point) -> Look:
+def look(point: PointResult) -> Look:
     """Return the look of the point's transport; lighter for plain TCP with ECN, to set it apart from
     drop-tail."""
     ecn, name = bool(point.spec.link.ecn_pkts), point.algorithm

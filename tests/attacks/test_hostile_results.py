@@ -23,8 +23,9 @@ from common import files
 from common.errors import StoreError, UsageError
 from common.files import remove_tree
 from experiments.command import main
+from harness import contents
 from harness.baseline import baseline_of
-from harness.results import contents, tables
+from harness.results import tables
 from harness.results.store import Store, pack, point_name, scan
 from harness.results.tables import Content
 from model.result import FlowRow, Table
@@ -229,9 +230,9 @@ def test_a_packed_point_has_only_what_its_folder_has(
 ) -> None:
     """M1: the same in what the worker of a cluster sends."""
     point = victim_of(results)
-    listed = contents.walk(point)
+    listed = files.walk(point)
     exchange(point, secret)
-    monkeypatch.setattr(contents, "walk", lambda _folder: listed)
+    monkeypatch.setattr(files, "walk", lambda _folder: listed)
     with pytest.raises(StoreError):
         pack(point)
     monkeypatch.undo()

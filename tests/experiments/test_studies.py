@@ -22,15 +22,13 @@ from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import UserOptions, resolve
 from harness.plan import session
-from harness.report import figures
 from harness.results import point_results
 from harness.results.point_results import PointResult
 from harness.results.store import Store, load
 from model import tuning
 from model.noise import QUIET, lateness_ms, noisy
 from model.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec, StackSpec, TopologySpec
-from plots.data import panels
-from plots.shared import style
+from plots.data import Inputs, panels
 from tests.support.fake_engine import FakeEngine
 from tests.support.figures import points_of
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
@@ -158,10 +156,10 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[PointResult]
 
 
 def test_a_level_is_drawn_on_its_own_network(points: list[PointResult]) -> None:
-    levels = figures.published_levels(ONE_FIGURE.published, OwnSettings([ONE_FIGURE]))
-    of = panels(map(figures.loaded, points))
+    own = OwnSettings([ONE_FIGURE])
+    inputs = Inputs(points, Path(), levels=ONE_FIGURE.published, applies=lambda *of: not own.unlike(*of))
     shown = [
-        [level.value for level in style.levels_of(panel, levels, GOODPUT_PCT_MEAN.quantity)] for panel in of
+        [level.value for level in inputs.beside(panel, GOODPUT_PCT_MEAN.quantity)] for panel in panels(points)
     ]
     assert shown == [[80], [20]]
 

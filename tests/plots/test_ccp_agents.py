@@ -10,8 +10,7 @@ import pytest
 from model.links import link_kind
 from model.spec import AgentSpec, LinkSpec, WorkloadSpec
 from plots.charts.ccp_agents import curves, interval_finding, link_finding, marks, queueing_ms
-from plots.data import Point
-from tests.support.chart_points import changed, flow_row, point
+from tests.support.chart_points import Point, changed, flow_row, point
 
 LINK = LinkSpec(96.0, 20_000 / 6)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from model.result import FlowRow, PortRow, Status
-from plots.data import Panel, Point, chosen, panels
+from plots.data import Panel, chosen, panels
 from plots.shared import ranks
 from plots.shared.naming import file_stems, setting_names
 from plots.shared.transports import JOINED
-from tests.support.chart_points import MEANS, changed, flow_row, point, port_row
+from tests.support.chart_points import MEANS, Point, changed, flow_row, point, port_row, with_mean
 
 
 def stems(of: Sequence[Panel]) -> list[str]:
@@ -29,7 +29,7 @@ def test_suspect_and_failed_seeds_are_in_no_mean() -> None:
 
 
 def test_gaps_say_why() -> None:
-    unreferenced = changed(point(4), goodput_pct=None)
+    unreferenced = with_mean(point(4), None)
     (panel,) = panels([point(1), point(2, status=Status.FAILED), unreferenced], expected=(1, 2, 3, 4))
     assert panel.subflows == (1, 2, 3, 4)
     assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no baseline"]

@@ -22,11 +22,11 @@ from common import files
 from common.errors import StoreError
 from model.result import Status
 from plots.charts.throughput import rank_finding, throughput_finding
-from plots.data import Point, interval_pct, panels
+from plots.data import Inputs, interval_pct, panels
 from plots.registry import CHARTS
 from plots.shared import style
 from plots.shared.saving import LAYOUT_TABLES, without_layout_tables
-from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
+from tests.support.chart_points import SIGCOMM11_LEVELS, Point, changed, point, with_goodputs
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
 
@@ -58,7 +58,7 @@ UNMEASURED = {"rank": {"all failed", "no flow table"}}
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
     for name in ("throughput", "rank"):
-        paths = CHARTS[name].draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
+        paths = CHARTS[name].draw(Inputs(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS))
         assert len(paths) == (case not in UNMEASURED.get(name, set()))
         assert all("FatTree k=" in words_of(path) for path in paths)
 
@@ -66,7 +66,7 @@ def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("every_format")
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
     for name in ("throughput", "rank"):
-        paths = CHARTS[name].draw(CASES["every status"], tmp_path, expected=ALL)
+        paths = CHARTS[name].draw(Inputs(CASES["every status"], tmp_path, expected=ALL))
         assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
         starts = [path.read_bytes()[:5] for path in paths]
         assert starts == [b"<?xml", b"%PDF-", b"\x89PNG\r"]
@@ -76,7 +76,8 @@ def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
 def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
     """No id occurs in two charts, and words are text, not outlines."""
     svgs = [
-        CHARTS[name].draw(CASES["every status"], tmp_path, expected=ALL)[0] for name in ("throughput", "rank")
+        CHARTS[name].draw(Inputs(CASES["every status"], tmp_path, expected=ALL))[0]
+        for name in ("throughput", "rank")
     ]
     ids = [element.get("id") for svg in svgs for element in ElementTree.parse(svg).iter()]
     named = [one for one in ids if one]
@@ -88,12 +89,13 @@ def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
 
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
-    text = words_of(
-        CHARTS["throughput"].draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0]
-    )
+    inputs = Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)
+    text = words_of(CHARTS["throughput"].draw(inputs)[0])
     for words in ("missing", "failed", "SIGCOMM'11 (k=8)", "< 50 %", "about 95 %", "reason of suspect"):
         assert words in text, words
-    text = words_of(CHARTS["rank"].draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
+    text = words_of(
+        CHARTS["rank"].draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0]
+    )
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
         assert words in text, words
 
@@ -101,7 +103,7 @@ def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -
 def test_published_levels_belong_to_their_topology(tmp_path: Path) -> None:
     for topology, shown in (("fat_tree", True), ("dual_homed_fat_tree", False)):
         points = [changed(point(1), topology=topology)]
-        (path,) = CHARTS["throughput"].draw(points, tmp_path / topology, levels=SIGCOMM11_LEVELS)
+        (path,) = CHARTS["throughput"].draw(Inputs(points, tmp_path / topology, levels=SIGCOMM11_LEVELS))
         assert ("SIGCOMM" in words_of(path)) == shown
 
 
@@ -130,13 +132,13 @@ def test_the_title_of_a_rank_chart_has_the_slowest_flow_of_all_seeds(tmp_path: P
     slowest = {n: min(min(p.flows_pct) for p in points if p.subflows == n) for n in (1, 8)}
     shown = [int(number) for number in re.findall(r"(\d+) %", rank_finding(panel))]
     assert shown == [round(slowest[8]), round(slowest[1])]
-    assert "all 48 flows of 3 seeds" in words_of(CHARTS["rank"].draw(points, tmp_path)[0])
+    assert "all 48 flows of 3 seeds" in words_of(CHARTS["rank"].draw(Inputs(points, tmp_path))[0])
 
 
 def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
-    first = [path.read_bytes() for path in CHARTS["throughput"].draw(CASES["one seed"], tmp_path)[:2]]
-    again = [path.read_bytes() for path in CHARTS["throughput"].draw(CASES["one seed"], tmp_path)[:2]]
+    first = [path.read_bytes() for path in CHARTS["throughput"].draw(Inputs(CASES["one seed"], tmp_path))[:2]]
+    again = [path.read_bytes() for path in CHARTS["throughput"].draw(Inputs(CASES["one seed"], tmp_path))[:2]]
     assert first == again and dict(mpl.rcParams) == before
 
 
@@ -144,13 +146,13 @@ def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(StoreError, match=f"{blocked}.*--results"):
-        CHARTS["throughput"].draw([point(1)], blocked)
+        CHARTS["throughput"].draw(Inputs([point(1)], blocked))
 
 
 def test_a_full_disk_is_named_and_leaves_the_older_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {path: path.read_bytes() for path in CHARTS["throughput"].draw([point(1)], tmp_path)}
+    before = {path: path.read_bytes() for path in CHARTS["throughput"].draw(Inputs([point(1)], tmp_path))}
     really = files.write_bytes
 
     def full(path: Path, data: bytes) -> None:
@@ -159,7 +161,7 @@ def test_a_full_disk_is_named_and_leaves_the_older_chart(
 
     monkeypatch.setattr(files, "write_bytes", full)
     with pytest.raises(StoreError, match=f"{tmp_path}.*: No space left on device; free some space"):
-        CHARTS["throughput"].draw([point(1)], tmp_path)
+        CHARTS["throughput"].draw(Inputs([point(1)], tmp_path))
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -11,9 +11,9 @@ from analysis.completion import completions
 from analysis.quantities import FCT_MS_MEAN
 from model.result import NO_VALUE, FlowRow, Status
 from plots.charts import completion_times
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Panel
 from plots.registry import CHARTS
-from tests.support.chart_points import changed, flow_row, point, port_row
+from tests.support.chart_points import Point, changed, flow_row, level, point, port_row
 from tests.support.svg_text import words_of
 
 
@@ -51,7 +51,7 @@ def test_sizes_are_binned_and_few_flows_have_no_99th_percentile() -> None:
     assert long.p99 is None
 
 
-LEVEL = Level(
+LEVEL = level(
     "fat_tree", "short_and_long", FCT_MS_MEAN, 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"
 )
 
@@ -79,7 +79,7 @@ def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path)
         short_under("reno", 1, 74),
     ]
     ours, at_k8 = (
-        words_of(CHARTS["short_and_long"].draw(of, tmp_path, levels=[LEVEL])[0])
+        words_of(CHARTS["short_and_long"].draw(Inputs(of, tmp_path, levels=[LEVEL]))[0])
         for of in (points, [changed(point, k=8) for point in points])
     )
     assert "60 ms (PacketScatter) to 100 ms (LIA)" in ours and "10 of 11, 10 of 11, 10 of 11" in ours

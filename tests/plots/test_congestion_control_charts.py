@@ -13,9 +13,9 @@ from model.result import FlowRow, PortRow, Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts import bottleneck_shares
 from plots.charts.congestion_controls import AlgorithmComparison, cells_of, comparisons, retransmitted_pct
-from plots.data import Level, Point, panels
+from plots.data import Inputs, panels
 from plots.registry import CHARTS
-from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point, port_row
+from tests.support.chart_points import SIGCOMM11_LEVELS, Point, changed, flow_row, level, point, port_row
 from tests.support.svg_text import words_of
 
 MULTIPATH = [name for name in COMPARED if name not in {TCP, SCATTER}]
@@ -49,7 +49,7 @@ CASES: dict[str, list[Point]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
-    (path,) = CHARTS["by_congestion_control"].draw(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS)
+    (path,) = CHARTS["by_congestion_control"].draw(Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS))
     words = words_of(path)
     assert "FatTree k=" in words
     run = {p.algorithm for p in CASES[case]}
@@ -109,9 +109,9 @@ def test_good_seeds_stand_before_suspect_ones() -> None:
 SHARES = {"reno": 0.8, "lia": 0.5}
 ONE, TWO = ("dumbbell", "against_tcp"), ("two_bottlenecks", "against_tcp")
 LEVELS = [
-    Level(*ONE, SHARE_OF_BOTTLENECK, 4, "about", 80, 2, "NSDI'11", "theory", "reno"),
-    Level(*ONE, SHARE_OF_BOTTLENECK, 4, "about", 50, 2, "RFC 6356", "theory", "lia"),
-    Level(*TWO, SHARE_ON_CONGESTED, 2, "about", 21.5, 3, "RFC 6356", "theory", "lia"),
+    level(*ONE, SHARE_OF_BOTTLENECK, 4, "about", 80, 2, "NSDI'11", "theory", "reno"),
+    level(*ONE, SHARE_OF_BOTTLENECK, 4, "about", 50, 2, "RFC 6356", "theory", "lia"),
+    level(*TWO, SHARE_ON_CONGESTED, 2, "about", 21.5, 3, "RFC 6356", "theory", "lia"),
 ]
 
 
@@ -146,7 +146,7 @@ def of_two(cc: str, status: Status = Status.OK) -> Point:
 def test_all_algorithms_share_a_chart_with_theory(
     chart: str, made: Callable[..., Point], shares: str, tmp_path: Path
 ) -> None:
-    (path,) = CHARTS[chart].draw([made("lia"), made("reno")], tmp_path, levels=LEVELS)
+    (path,) = CHARTS[chart].draw(Inputs([made("lia"), made("reno")], tmp_path, levels=LEVELS))
     words = words_of(path)
     assert shares in words and "theory" in words and "published" not in words
 
@@ -160,5 +160,5 @@ def test_shares_are_pooled_over_replicas_and_seeds() -> None:
 
 
 def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
-    (path,) = CHARTS["share"].draw([of_replicas("lia", count=5)], tmp_path)
+    (path,) = CHARTS["share"].draw(Inputs([of_replicas("lia", count=5)], tmp_path))
     assert "interval" not in words_of(path)

@@ -11,10 +11,10 @@ from model.reasons import GOODPUT, JAIN, SLOWEST
 from model.result import FlowRow, Status
 from model.spec import OF_ALL, OF_FABRIC, NoiseSpec
 from plots.charts.cpu_stalls import StallSeries, effects, finding
-from plots.data import Point
+from plots.data import Inputs
 from plots.registry import CHARTS
 from tests.support import chart_points
-from tests.support.chart_points import changed
+from tests.support.chart_points import Point, changed
 
 
 def point(seed: int, mbps: tuple[float, ...], noise: NoiseSpec = QUIET) -> Point:
@@ -56,5 +56,5 @@ def test_the_title_says_how_late_packets_may_be() -> None:
 
 def test_it_is_drawn_once_per_workload(tmp_path: Path) -> None:
     other = [changed(p, workload="stride") for p in many(0.1, 36.0)]
-    paths = CHARTS["noise"].draw([*many(0.0, 8.0), *other], tmp_path)
+    paths = CHARTS["noise"].draw(Inputs([*many(0.0, 8.0), *other], tmp_path))
     assert len({path.stem for path in paths}) == 2

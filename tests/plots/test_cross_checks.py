@@ -14,9 +14,18 @@ from model.spec import WorkloadSpec
 from plots.charts import subflows_needed
 from plots.charts.cross_checks import scale
 from plots.charts.gains import Curve, by_gain, per_host_pct, per_sender_pct, studies
-from plots.data import Level, Point
+from plots.data import Inputs
 from plots.registry import CHARTS
-from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point, with_goodputs
+from tests.support.chart_points import (
+    SIGCOMM11_LEVELS,
+    Point,
+    changed,
+    flow_row,
+    level,
+    point,
+    with_goodputs,
+    with_mean,
+)
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
 from workloads import matrices
@@ -46,7 +55,9 @@ BOTH = [by(engine, n, more) for engine, more in (("simulator", 0), ("flow-level"
 
 
 def test_the_title_tells_how_far_the_model_is_off(tmp_path: Path) -> None:
-    (path,) = CHARTS["flow_level"].draw([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
+    (path,) = CHARTS["flow_level"].draw(
+        Inputs([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
+    )
     words = words_of(path)
     assert "+2.0 points on average, +2.0 at most" in words and "-3.0 points on average" in words
 
@@ -69,8 +80,8 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     points = [by("flow-level", n, 3, hosts) for n in (1, 4, 8) for hosts in (16, 128)]
     points += [by("flow-level", n, 0, 216, "bcube") for n in (1, 4, 8)]
     points += [by("simulator", n) for n in (1, 8)]
-    bound = Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, ">=", 90, 32, "SIGCOMM'11", "text")
-    (path,) = CHARTS["subflows_needed"].draw(points, tmp_path, levels=(bound,))
+    bound = level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, ">=", 90, 32, "SIGCOMM'11", "text")
+    (path,) = CHARTS["subflows_needed"].draw(Inputs(points, tmp_path, levels=(bound,)))
     words = words_of(path)
     assert "FatTree 8, BCube 8" in words and "published, SIGCOMM'11" in words and "Not reached" in words
 
@@ -120,7 +131,7 @@ def test_suspect_points_stand_in_only_where_there_is_no_good_one() -> None:
 
 
 def test_a_chart_by_load_tells_the_largest_gain(tmp_path: Path) -> None:
-    (path,) = CHARTS["by_load"].draw(LOADS, tmp_path)
+    (path,) = CHARTS["by_load"].draw(Inputs(LOADS, tmp_path))
     assert "up to 2.50 times TCP on FatTree k=4, at 0.25" in words_of(path)
 
 
@@ -133,9 +144,7 @@ def test_a_chart_by_matrix_has_its_rows_by_gain() -> None:
 
 def on(topology: str, subflows: int, pct: float, **shape: int) -> Point:
     flows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=1.0 + n) for n in range(2))
-    return changed(
-        point(subflows), topology=topology, goodput_pct=spread([pct]), flows=flows, shape=shape,
-    )  # fmt: skip
+    return with_mean(changed(point(subflows), topology=topology, flows=flows, shape=shape), spread([pct]))
 
 
 POINTS = [
@@ -149,5 +158,5 @@ POINTS = [
 
 
 def test_one_chart_has_all_networks(tmp_path: Path) -> None:
-    (path,) = CHARTS["by_network"].draw(POINTS, tmp_path, expected=(1, 8))
+    (path,) = CHARTS["by_network"].draw(Inputs(POINTS, tmp_path, expected=(1, 8)))
     assert "most on FatTree k=4, 2.00 times TCP, least on VL2 da=4, 1.10 times" in words_of(path)

@@ -26,9 +26,9 @@ from plots.charts.demand_over_time import (
 )
 from plots.charts.flow_scheduling import carried_pct, finding, rows
 from plots.charts.subflows_on_demand import HASHED, RESPONSIVE
-from plots.data import Point, panels
+from plots.data import Inputs, panels
 from plots.registry import CHARTS
-from tests.support.chart_points import changed, flow_row, point
+from tests.support.chart_points import Point, changed, flow_row, point
 from tests.support.svg_text import words_of
 
 OVER_TIME_RESPONSIVE = SchedulerSpec("responsive", 2.0)
@@ -55,7 +55,7 @@ def sampled(scheduler: SchedulerSpec, mbps: float, slow_mbps: float, subflows: i
     table = over_time_sockets(mbps, slow_mbps)
     return changed(
         point(subflows), scheduler=scheduler, warmup_s=0.1, seconds=0.3, events=cut,
-        flows=tuple(dataclasses.replace(flow_row(n)) for n in range(2)), read_table={"sockets": table}.get,
+        flows=tuple(dataclasses.replace(flow_row(n)) for n in range(2)), tables={"sockets": table}.get,
     )  # fmt: skip
 
 
@@ -94,8 +94,8 @@ def test_what_is_down_and_when() -> None:
 
 def test_over_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
     chart = CHARTS["demand_over_time"]
-    assert chart.draw([point(4)], tmp_path) == []
-    (path,) = chart.draw([sampled(OVER_TIME_RESPONSIVE, 100, 80)], tmp_path)
+    assert chart.draw(Inputs([point(4)], tmp_path)) == []
+    (path,) = chart.draw(Inputs([sampled(OVER_TIME_RESPONSIVE, 100, 80)], tmp_path))
     assert "links are down" in words_of(path)
 
 
@@ -138,13 +138,13 @@ def test_the_title_has_both_medians() -> None:
 
 def test_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
     chart = CHARTS["time_to_demand"]
-    assert chart.draw([point(4)], tmp_path) == []
+    assert chart.draw(Inputs([point(4)], tmp_path)) == []
     flows = (flow(0, "a", "b"), flow(1, "c", "d"))
     sampled = changed(
         point(4), scheduler=SchedulerSpec("responsive", 2.0), rate_mbps=1000.0, flows=flows,
-        read_table={"sockets": time_sockets([950.0] * 30, [400.0] * 30)}.get, warmup_s=0.0, seconds=0.06,
+        tables={"sockets": time_sockets([950.0] * 30, [400.0] * 30)}.get, warmup_s=0.0, seconds=0.06,
     )  # fmt: skip
-    (path,) = chart.draw([sampled], tmp_path)
+    (path,) = chart.draw(Inputs([sampled], tmp_path))
     assert "2 ms, gap 0.15" in words_of(path)
 
 
@@ -164,7 +164,7 @@ def ran(engine: str, joined: int, *, seed: int = 1) -> Point:
     )
     return changed(
         point(4, seed), engine=engine, scheduler=SchedulerSpec("responsive", 200.0), flows=flows,
-        read_table={"sockets": beside_sockets(0.1 * joined)}.get,
+        tables={"sockets": beside_sockets(0.1 * joined)}.get,
     )  # fmt: skip
 
 

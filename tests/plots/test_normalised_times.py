@@ -15,8 +15,7 @@ from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
 from plots.charts import normalised_times
 from plots.charts.normalised_times import Pairs, pairs
-from plots.data import Point
-from tests.support.chart_points import flow_row, point
+from tests.support.chart_points import Point, flow_row, point
 
 MEAN = normalised_times.value_of(ALL, lambda times: times.mean)
 

@@ -28,9 +28,9 @@ from model.spec import (
     TransportSpec,
     WorkloadSpec,
 )
-from plots.data import Point
+from plots.data import Inputs
 from plots.registry import CHARTS
-from tests.support.chart_points import changed, flow_row, point, port_row, sampled
+from tests.support.chart_points import Point, changed, flow_row, point, port_row, sampled, with_mean
 from tests.support.reasons import of_text
 from tests.support.svg_text import words_of
 from workloads import matrices
@@ -92,7 +92,7 @@ def of_calls(*workloads: str) -> list[Point]:
             engine="simulator", warmup_s=0.0, seconds=6.0,
         )  # fmt: skip
         result = SimulatorEngine().run(spec, Silent(), Path())
-        found.append(Point(spec, Status.OK, 14, metrics=result.metrics, read_table=dict(result.samples).get))
+        found.append(Point(spec, Status.OK, 14, metrics=result.metrics, tables=dict(result.samples).get))
     return found
 
 
@@ -137,9 +137,9 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
 
 
 def test_published_loads_are_marked_where_a_figure_names_them(tmp_path: Path) -> None:
-    (marked,) = CHARTS["knee"].draw(POINTS["knee"](), tmp_path, marks=(130, 180))
+    (marked,) = CHARTS["knee"].draw(Inputs(POINTS["knee"](), tmp_path, marks=(130, 180)))
     assert "published loads" in words_of(marked)
-    (plain,) = CHARTS["knee"].draw(POINTS["knee"](), tmp_path)
+    (plain,) = CHARTS["knee"].draw(Inputs(POINTS["knee"](), tmp_path))
     assert "published loads" not in words_of(plain)
 
 
@@ -149,7 +149,7 @@ def points_for(name: str) -> list[Point]:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_is_drawn(name: str, tmp_path: Path) -> None:
-    files = CHARTS[name].draw(points_for(name), tmp_path, expected=(1, 8))
+    files = CHARTS[name].draw(Inputs(points_for(name), tmp_path, expected=(1, 8)))
     assert files, "nothing was drawn"
     for path in files:
         assert path.name.startswith(name) and path.is_file()
@@ -167,7 +167,7 @@ def doubtful(of: Point) -> Point:
     )  # fmt: skip
     reasons = (of_text("reason of suspect"),)
     pct = of.goodput_pct and dataclasses.replace(of.goodput_pct, mean=of.goodput_pct.mean / 3)
-    return changed(of, seed=0, status=Status.SUSPECT, reasons=reasons, flows=flows, goodput_pct=pct)
+    return with_mean(changed(of, seed=0, status=Status.SUSPECT, reasons=reasons, flows=flows), pct)
 
 
 def titles_of(paths: Sequence[Path]) -> list[str]:
@@ -186,7 +186,7 @@ def test_suspect_points_are_named_and_in_no_title_beside_good_ones(name: str, tm
     good = points_for(name)
     bad = [doubtful(each) for each in good]
     of_good, of_both, of_bad = (
-        CHARTS[name].draw(points, tmp_path / folder, expected=(1, 8))
+        CHARTS[name].draw(Inputs(points, tmp_path / folder, expected=(1, 8)))
         for folder, points in (("good", good), ("both", [*good, *bad]), ("bad", bad))
     )
     assert titles_of(of_good) == titles_of(of_both) != []
@@ -206,20 +206,20 @@ def test_no_chart_fails_for_want_of_flows(name: str, tmp_path: Path) -> None:
     unsized = [changed(each, flows=endless(each.flows)) for each in points]
     sized = any(flow.size_bytes for each in points for flow in each.flows)
     for left in (without, unsized) if sized else (without,):
-        for path in CHARTS[name].draw(left, tmp_path, expected=(1, 8)):
+        for path in CHARTS[name].draw(Inputs(left, tmp_path, expected=(1, 8))):
             assert not re.search(r"\b(nan|inf)\b", words_of(path))
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_explains_itself(name: str, tmp_path: Path) -> None:
     chart = CHARTS[name]
-    assert chart.draw([], tmp_path) == []
+    assert chart.draw(Inputs([], tmp_path)) == []
     assert chart.name == name and chart.title and chart.reading
 
 
 def test_baselines_alone_are_in_no_chart(tmp_path: Path) -> None:
     baselines = [changed(point(1), workload="reference")]
-    assert [name for name, chart in CHARTS.items() if chart.draw(baselines, tmp_path)] == []
+    assert [name for name, chart in CHARTS.items() if chart.draw(Inputs(baselines, tmp_path))] == []
 
 
 def test_knowing_the_charts_does_not_import_matplotlib() -> None:

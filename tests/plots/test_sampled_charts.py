@@ -17,9 +17,9 @@ from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
 from plots.charts import cpu, queue_lengths, throughput, windows_and_rtt
 from plots.charts.link_failure import over_time, stalled_pct, while_down_pct
 from plots.charts.transfers import finding
-from plots.data import Level, Point, panels
+from plots.data import Inputs, panels
 from plots.registry import CHARTS
-from tests.support.chart_points import changed, flow_row, point, port_row, sampled
+from tests.support.chart_points import Point, changed, flow_row, level, point, port_row, sampled
 from tests.support.svg_text import words_of
 
 OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
@@ -34,12 +34,12 @@ EMPTY = {
 
 
 def with_table(of: Point, name: str, table: Table | None) -> Point:
-    return changed(of, read_table=lambda asked: table if asked == name else of.read_table(asked))
+    return changed(of, tables=lambda asked: table if asked == name else of.read_table(asked))
 
 
 def emptied(of: Point) -> Point:
     """Return the point with every table, but without rows."""
-    return changed(of, read_table=lambda name: Table.from_rows(EMPTY[name], ()))
+    return changed(of, tables=lambda name: Table.from_rows(EMPTY[name], ()))
 
 
 def one_flow(of: Point) -> Point:
@@ -61,7 +61,7 @@ CASES: dict[str, list[Point]] = {
 @pytest.mark.parametrize("name", OF_SAMPLES)
 @pytest.mark.parametrize("case", CASES)
 def test_whatever_there_is_gives_a_readable_chart(case: str, name: str, tmp_path: Path) -> None:
-    paths = CHARTS[name].draw(CASES[case], tmp_path, expected=(1, 2, 8))
+    paths = CHARTS[name].draw(Inputs(CASES[case], tmp_path, expected=(1, 2, 8)))
     unsampled = case == "only metrics" and name in ("queues", "queue_cdf", "cwnd")
     assert len(paths) == (not unsampled)
     for path in paths:
@@ -72,8 +72,8 @@ def test_whatever_there_is_gives_a_readable_chart(case: str, name: str, tmp_path
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_nothing_to_show_is_no_chart_and_no_error(name: str, tmp_path: Path) -> None:
     for points in ([point(1, status=FAILED)], [point(1)], [emptied(point(1)), emptied(point(8))]):
-        assert CHARTS[name].draw(points, tmp_path) == []
-    drawn = CHARTS[name].draw([emptied(sampled(1)), emptied(sampled(8))], tmp_path)
+        assert CHARTS[name].draw(Inputs(points, tmp_path)) == []
+    drawn = CHARTS[name].draw(Inputs([emptied(sampled(1)), emptied(sampled(8))], tmp_path))
     assert len(drawn) == (name in ("link_utilisation", "rtt", "cpu")), "these need no table"
 
 
@@ -86,9 +86,9 @@ def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
             reads[of.subflows, table] += 1
             return of.read_table(table)
 
-        return changed(of, read_table=read)
+        return changed(of, tables=read)
 
-    CHARTS[name].draw([counted(sampled(n)) for n in (1, 2, 4, 8)], tmp_path)
+    CHARTS[name].draw(Inputs([counted(sampled(n)) for n in (1, 2, 4, 8)], tmp_path))
     assert max(reads.values(), default=1) == 1
     assert sum(reads.values()) <= 10
 
@@ -96,14 +96,14 @@ def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_gaps_and_doubts_are_shown(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2, status=FAILED), sampled(8, status=SUSPECT)]
-    text = words_of(CHARTS[name].draw(points, tmp_path, expected=(1, 2, 4, 8))[0])
+    text = words_of(CHARTS[name].draw(Inputs(points, tmp_path, expected=(1, 2, 4, 8)))[0])
     for words in ("failed: MPTCP 2", "missing: MPTCP 4", "reason of suspect"):
         assert words in text, words
 
 
 def test_a_machine_overloaded_on_purpose_is_named_and_its_points_count(tmp_path: Path) -> None:
-    points = [changed(sampled(n), overloads=True) for n in (1, 8)]
-    text = words_of(CHARTS["cpu"].draw([*points, sampled(2)], tmp_path)[0])
+    points = [changed(sampled(n), as_intended=True) for n in (1, 8)]
+    text = words_of(CHARTS["cpu"].draw(Inputs([*points, sampled(2)], tmp_path))[0])
     assert "2 of 3 points lack CPU time, as intended." in text
     assert "suspect" not in text.lower()
 
@@ -111,7 +111,7 @@ def test_a_machine_overloaded_on_purpose_is_named_and_its_points_count(tmp_path:
 @pytest.mark.parametrize("name", ("queues", "queue_cdf", "cwnd"))
 def test_a_transport_without_samples_makes_room_for_one_with(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2), sampled(8, without=("queues", "sockets"))]
-    text = words_of(CHARTS[name].draw(points, tmp_path)[0])
+    text = words_of(CHARTS[name].draw(Inputs(points, tmp_path))[0])
     assert "MPTCP 2" in text and "not sampled: MPTCP 8" in text
 
 
@@ -126,13 +126,13 @@ def big(queue_pkts: int) -> Point:
         "queues": Table({"t_s": times[instants], "port": ports, "pkts": lengths}),
         "queue_times": Table({"t_s": times}),
     }
-    return changed(of, read_table=tables.get)
+    return changed(of, tables=tables.get)
 
 
 @pytest.mark.parametrize("queue_pkts", (100, 0))
 @pytest.mark.parametrize("name", ("queues", "queue_cdf"))
 def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path) -> None:
-    (path,) = CHARTS[name].draw([big(queue_pkts)], tmp_path)
+    (path,) = CHARTS[name].draw(Inputs([big(queue_pkts)], tmp_path))
     assert path.stat().st_size < MAX_BYTES
     assert "640 switch queues" in words_of(path)
 
@@ -151,7 +151,7 @@ def test_many_flows_stay_small_files(tmp_path: Path) -> None:
     )
     every = changed(point(8), flows=flows)
     for name in ("rtt", "rank"):
-        (path,) = CHARTS[name].draw([every], tmp_path)
+        (path,) = CHARTS[name].draw(Inputs([every], tmp_path))
         assert path.stat().st_size < MAX_BYTES
 
 
@@ -163,7 +163,7 @@ def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
         ),
         "queue_times": Table.from_rows(("t_s",), [(-0.5,), (0.0,), (0.5,), (1.0,)]),
     }
-    lengths = queue_lengths.read(changed(point(1), ports=ports, read_table=tables.get))
+    lengths = queue_lengths.read(changed(point(1), ports=ports, tables=tables.get))
     assert lengths is not None
     assert [port.port for port in lengths.ports] == [1, 3]
     assert lengths.pkts.tolist() == [[0, 7], [2, 0], [0, 0], [0, 9]]
@@ -176,7 +176,7 @@ def test_an_empty_network_has_empty_queues(tmp_path: Path) -> None:
     idle = Table.from_rows(EMPTY["queues"], ())
     lengths = queue_lengths.read(with_table(of, "queues", idle))
     assert lengths is not None and lengths.pkts.shape == (30, 96) and not lengths.pkts.any()
-    (path,) = CHARTS["queues"].draw([with_table(of, "queues", idle)], tmp_path)
+    (path,) = CHARTS["queues"].draw(Inputs([with_table(of, "queues", idle)], tmp_path))
     assert "mean 0.0 packets" in words_of(path)
 
 
@@ -196,11 +196,11 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
     of = changed(point(8), ports=ports)
     (panel,) = panels([of])
     assert throughput.links_finding(panel) == "With 8 subflows 50 % of links are above half load"
-    level = Level("fat_tree", "one_to_one", LINKS_BUSY_PCT, 8, ">", 95, 8, "CS244'13", "text")
-    text = words_of(CHARTS["link_utilisation"].draw([of], tmp_path, levels=[level])[0])
+    busy = level("fat_tree", "one_to_one", LINKS_BUSY_PCT, 8, ">", 95, 8, "CS244'13", "text")
+    text = words_of(CHARTS["link_utilisation"].draw(Inputs([of], tmp_path, levels=[busy]))[0])
     assert "4 links between switches" in text and "CS244'13 (k=8): > 95 % of links above 50 %" in text
     star = changed(of, topology="star", ports=ports[:4])
-    assert "4 links, least" in words_of(CHARTS["link_utilisation"].draw([star], tmp_path)[0])
+    assert "4 links, least" in words_of(CHARTS["link_utilisation"].draw(Inputs([star], tmp_path))[0])
 
 
 def rtts(*means: tuple[float, float]) -> Point:
@@ -216,11 +216,11 @@ def rtts(*means: tuple[float, float]) -> Point:
 
 
 def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:
-    text = words_of(CHARTS["rtt"].draw([rtts((100, 90), (200, 210))], tmp_path)[0])
+    text = words_of(CHARTS["rtt"].draw(Inputs([rtts((100, 90), (200, 210))], tmp_path))[0])
     assert "150 ms with TCP" in text and "10.0 % of 20 pings lost" in text
-    text = words_of(CHARTS["rtt"].draw([rtts((1, NO_VALUE), (5000, 4000))], tmp_path)[0])
+    text = words_of(CHARTS["rtt"].draw(Inputs([rtts((1, NO_VALUE), (5000, 4000))], tmp_path))[0])
     assert "none came back" in text and "RTT (s)" in text
-    text = words_of(CHARTS["rtt"].draw([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path)[0])
+    text = words_of(CHARTS["rtt"].draw(Inputs([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path))[0])
     assert "60 ms" in text and "kernel" not in text
 
 
@@ -236,7 +236,7 @@ def test_windows_are_of_the_fastest_median_and_slowest_flow() -> None:
 
 def test_cpu_is_one_chart_for_all_sizes(tmp_path: Path) -> None:
     points = [sampled(1), sampled(8), sampled(1, k=8), sampled(8, status=FAILED, k=8)]
-    paths = CHARTS["cpu"].draw(points, tmp_path, expected=(1, 8))
+    paths = CHARTS["cpu"].draw(Inputs(points, tmp_path, expected=(1, 8)))
     assert [path.name for path in paths] == ["cpu.svg"]
     assert "k=8: failed: MPTCP 8" in words_of(paths[0])
 
@@ -265,7 +265,7 @@ def on_star(cc: str, ecn_pkts: int, pkts: int) -> Point:
     }
     return changed(
         point(1), topology="star", cc=cc, ecn_pkts=ecn_pkts, ports=ports, queue_pkts=460,
-        flows=(flow_row(0), flow_row(1)), read_table=tables.get,
+        flows=(flow_row(0), flow_row(1)), tables=tables.get,
     )  # fmt: skip
 
 
@@ -273,7 +273,7 @@ ALL = [on_star("reno", 0, 380), on_star("reno", 20, 4), on_star("dctcp", 20, 17)
 
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
-    (path,) = CHARTS["bottleneck"].draw(ALL, tmp_path)
+    (path,) = CHARTS["bottleneck"].draw(Inputs(ALL, tmp_path))
     text = words_of(path)
     assert "380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in text
     assert "TCP DCTCP, ECN: 4.0 Mb/s" in text
@@ -305,15 +305,15 @@ def tuned(name: str, idle_pct: float, seed: int = 1) -> Point:
 
 def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -> None:
     points = [tuned(UNTOUCHED, 3.0), tuned("writes of 4K", 9.0), tuned(BEST, 0.5), tuned(BEST, 0.7, 2)]
-    (path,) = CHARTS["subflow_idle"].draw([*points, sampled(1)], tmp_path)
+    (path,) = CHARTS["subflow_idle"].draw(Inputs([*points, sampled(1)], tmp_path))
     text = words_of(path)
     assert "tcp_wmem 4M: subflows idle 0.6 %" in text
     assert "kernel's own: subflows idle 3.0 %" in text
 
 
 def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
-    bare = changed(tuned(BEST, 2.0), read_table=lambda _name: None)
-    (path,) = CHARTS["subflow_idle"].draw([bare], tmp_path)
+    bare = changed(tuned(BEST, 2.0), tables=lambda _name: None)
+    (path,) = CHARTS["subflow_idle"].draw(Inputs([bare], tmp_path))
     assert "idle 2.0 %" in words_of(path)
 
 
@@ -329,12 +329,12 @@ def failing(subflows: int, kept: float, seed: int = 1) -> Point:
         for flow in (0, 1)
     ]
     table = Table.from_rows(("t_s", "flow", "mbps"), rows)
-    return changed(point(subflows, seed), cc="lia", rate_mbps=10.0, events=EVENTS, read_table=lambda _: table)
+    return changed(point(subflows, seed), cc="lia", rate_mbps=10.0, events=EVENTS, tables=lambda _: table)
 
 
 def test_the_failure_is_drawn_over_time_and_by_rank(tmp_path: Path) -> None:
     made = [failing(1, 40), failing(8, 75)]
-    (path,) = CHARTS["failure"].draw(made, tmp_path)
+    (path,) = CHARTS["failure"].draw(Inputs(made, tmp_path))
     assert "50 % of the TCP flows stand still, 50 % of MPTCP 8's" in words_of(path)
     assert over_time(made[1:])[1] == [[100, 100, 75, 75, 100]]
     assert [sorted(flows) for flows in while_down_pct(made[:1])] == [pytest.approx([0, 40])]

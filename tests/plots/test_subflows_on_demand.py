@@ -23,9 +23,9 @@ from plots.charts.subflows_on_demand import (
     trade_off_finding,
     with_equal_seeds,
 )
-from plots.data import Point, panels
+from plots.data import panels
 from plots.shared.labels import NamedMark, places
-from tests.support.chart_points import changed, flow_row, point
+from tests.support.chart_points import Point, changed, flow_row, point
 
 RESPONSIVE, HEDERA = SchedulerSpec("responsive", 2.0), SchedulerSpec("annealing", 10.0)
 SIZE = (290.0, 220.0)

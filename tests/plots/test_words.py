@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ import pytest
 from analysis.quantities import GOODPUT_PCT_MEAN
 from harness.options.fields import SPEC_FIELDS, changed
 from model.words import RELATIONS, WORDS
-from plots.data import Point, panels
+from plots.data import Inputs, panels
 from plots.shared.naming import MAX_STEM, file_stems
-from plots.shared.style import levels_of, parameters
-from tests.support.chart_points import SIGCOMM11_LEVELS, point
+from plots.shared.style import parameters
+from tests.support.chart_points import SIGCOMM11_LEVELS, Point, point
 from tests.support.specs.other_values import DEFAULTS, other
 
 Values = Mapping[str, Any]
@@ -100,8 +101,11 @@ def test_the_plain_name_is_that_of_the_figures_own_settings() -> None:
 def test_published_levels_are_drawn_beside_own_settings_only() -> None:
     own, lossy = point_with({}), overriding("1 % random loss", {"link.loss": 0.01})
     elsewhere = point_with({"topology.kind": "dual_homed_fat_tree"})
-    levels = [dataclasses.replace(each, applies=lambda spec: not spec.link.loss) for each in SIGCOMM11_LEVELS]
-    drawn = [levels_of(panel, levels, GOODPUT_PCT_MEAN) for panel in panels([own, lossy, elsewhere])]
+    inputs = Inputs(
+        [own, lossy, elsewhere], Path(), levels=SIGCOMM11_LEVELS,
+        applies=lambda _level, spec: not spec.link.loss,
+    )  # fmt: skip
+    drawn = [inputs.beside(panel, GOODPUT_PCT_MEAN) for panel in panels(inputs.points)]
     assert sorted(map(len, drawn)) == [0, 0, 1]
 
 
@@ -109,8 +113,6 @@ def test_another_algorithm_takes_no_level_from_those_beside_it() -> None:
     """A chart of several congestion controls may have one that the figure does not."""
     own, mine = point_with({"transport.cc": "lia"}), overriding("mine.py", {"transport.cc": "./mine.py"})
     (panel,) = panels([own, mine], ignoring=["transport.cc"])
-    level = dataclasses.replace(
-        SIGCOMM11_LEVELS[1], algorithm="lia", applies=lambda spec: spec.transport.cc == "lia"
-    )
-    assert level.is_beside(panel)
-    assert not dataclasses.replace(level, algorithm="./mine.py").is_beside(panel)
+    inputs = Inputs([], Path(), applies=lambda _level, spec: spec.transport.cc == "lia")
+    assert inputs.is_beside(SIGCOMM11_LEVELS[1].under("lia"), panel)
+    assert not inputs.is_beside(SIGCOMM11_LEVELS[1].under("./mine.py"), panel)

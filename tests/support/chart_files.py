@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from common import files
 from harness.report import figures
-from plots.data import Point
+from plots.data import Inputs
 from plots.registry import Chart
 
 
@@ -34,9 +33,8 @@ def draw_all(patch: pytest.MonkeyPatch) -> None:
 def sketch(patch: pytest.MonkeyPatch) -> None:
     """Write an empty picture for each chart."""
 
-    def draw(chart: Chart, points: Iterable[Point], out: Path, **options: object) -> list[Path]:
-        del points, options
-        picture = out / f"{chart.name}.svg"
+    def draw(chart: Chart, inputs: Inputs) -> list[Path]:
+        picture = inputs.out / f"{chart.name}.svg"
         files.replace_file(picture, b'<svg xmlns="http://www.w3.org/2000/svg"/>')
         return [picture]
 

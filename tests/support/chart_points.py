@@ -5,24 +5,58 @@ from __future__ import annotations
 import dataclasses
 import functools
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.quantities import GOODPUT_PCT_MEAN, GOODPUT_PCT_MIN
-from analysis.stats import spread
+from analysis.quantities import GOODPUT_PCT_MEAN, GOODPUT_PCT_MIN, Quantity
+from analysis.stats import Spread, spread
 from engines.engine import Silent
-from model.result import FlowRow, PortRow, RunResult, Status
+from harness.metrics.metrics import Metric
+from harness.metrics.published import Published, Relation, Source
+from harness.results.point_results import PointResult
+from harness.results.run_json import Attempt
+from model.reasons import Reason
+from model.result import FlowRow, PortRow, RunResult, Status, Table
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
-from plots.data import Level, Point
 from tests.support.fake_engine import FakeEngine
 from tests.support.reasons import of_text
 from topos import TOPOLOGIES
 
+
+@dataclass(frozen=True, kw_only=True)
+class Point(PointResult):
+    """A point that is not stored: `tables` gives its samples, and some fields have usual values."""
+
+    path: Path = Path()
+    elapsed_s: float = 0.0
+    reasons: tuple[Reason, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+    tables: Callable[[str], Table | None] = field(default=lambda _name: None, compare=False)
+
+    def read_table(self, name: str) -> Table | None:
+        return self.tables(name)
+
+
+def level(
+    topology: str, workload: str, quantity: Quantity, subflows: int, relation: str, value: float, k: int,
+    paper: str, source: str, algorithm: str = "",
+) -> Published:  # fmt: skip
+    """Return a published number about a quantity."""
+    metric = Metric(quantity, lambda _point: None)
+    return Published(
+        metric, topology, k, workload, subflows, Relation(relation), value, Source(source), "", paper, paper,
+        algorithm=algorithm,
+    )  # fmt: skip
+
+
 SIGCOMM11_LEVELS = (
-    Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 1, "<", 50, 8, "SIGCOMM'11", "text"),
-    Level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, "about", 95, 8, "SIGCOMM'11", "text"),
-    Level("fat_tree", "one_to_one", GOODPUT_PCT_MIN, 8, ">=", 70, 8, "SIGCOMM'11", "text"),
+    level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 1, "<", 50, 8, "SIGCOMM'11", "text"),
+    level("fat_tree", "one_to_one", GOODPUT_PCT_MEAN, 8, "about", 95, 8, "SIGCOMM'11", "text"),
+    level("fat_tree", "one_to_one", GOODPUT_PCT_MIN, 8, ">=", 70, 8, "SIGCOMM'11", "text"),
 )
 
 MEANS = {1: 47.0, 2: 64.0, 3: 73.0, 4: 79.0, 5: 83.0, 6: 85.0, 7: 86.0, 8: 88.0}
@@ -74,8 +108,16 @@ def with_goodputs(of: Point, flows_pct: Sequence[float]) -> Point:
         dataclasses.replace(flow_row(i), src=f"h{i}", dst=f"g{i}", goodput_mbps=pct * baseline_mbps / 100)
         for i, pct in enumerate(flows_pct)
     )
-    pct = spread(flows_pct) if flows_pct else of.goodput_pct
-    return dataclasses.replace(of, flows=flows, baseline_mbps=baseline_mbps, goodput_pct=pct)
+    made = dataclasses.replace(of, flows=flows, baseline_mbps=baseline_mbps)
+    return with_mean(made, spread(flows_pct)) if flows_pct else made
+
+
+def with_mean(of: Point, pct: Spread | None) -> Point:
+    """Return the same point whose stored metrics have this goodput, in percent of the baseline."""
+    names = [f"goodput_mbps_{name}" for name in ("mean", "min", "median", "max")]
+    others = {name: value for name, value in of.metrics.items() if name not in names}
+    values = dataclasses.astuple(pct.scaled((of.baseline_mbps or 0.0) / 100)) if pct else ()
+    return dataclasses.replace(of, metrics={**others, **dict(zip(names, values, strict=False))})
 
 
 def changed(of: Point, **fields: Any) -> Point:
@@ -92,6 +134,8 @@ def changed(of: Point, **fields: Any) -> Point:
     if isinstance(fields.get("workload"), str):
         fields["workload"] = WorkloadSpec(fields["workload"])
     of_point = {name: fields.pop(name) for name in list(fields) if name in _OF_POINT}
+    if "metrics" in of_point:
+        of_point["metrics"] = {**of.metrics, **of_point["metrics"]}
     for name in [name for name in fields if name in _OF_PART]:
         part = _OF_PART[name]
         inner = dataclasses.replace(getattr(spec, part), **{name: fields.pop(name)})
@@ -129,5 +173,9 @@ def sampled(
     result = _fake_result(subflows, k, queue_pkts)
     tables = {name: table for name, table in result.samples.items() if name not in without}
     return dataclasses.replace(
-        bare, flows=result.flows, ports=result.ports, metrics=result.metrics, read_table=tables.get
+        bare,
+        flows=result.flows,
+        ports=result.ports,
+        metrics={**bare.metrics, **result.metrics},
+        tables=tables.get,
     )

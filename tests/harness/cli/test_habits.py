@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from common.version import VERSION
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
+from harness import contents
 from harness.cli.commands import COMMANDS, next_steps
 from harness.cli.manuals import pages
-from harness.results import contents
 from tests.support import chart_files
 from tests.support.command import refabric
 

@@ -17,9 +17,10 @@ from click.testing import CliRunner
 from engines.registry import SIMULATOR
 from experiments.command import main
 from experiments.registry import CATALOGUE
+from harness.claims.own_settings import OwnSettings
 from harness.options.options import UserOptions, resolve
 from harness.report import report
-from harness.report.figures import FigureCharts, draw, loaded
+from harness.report.figures import FigureCharts, as_drawn, draw
 from harness.report.report import finding, picture
 from harness.results.point_results import judge
 from harness.results.store import Store, load
@@ -213,5 +214,6 @@ def test_a_point_counts_if_only_the_intended_is_against_it(
     put_baseline(store, spec_of(), 4.0)
     points = load(store.directory)
     names = {point.name for point in points} if on_purpose else set()
-    (point,) = (loaded(judged) for judged in judge(points, names) if judged.spec == spec_of())
-    assert (point.status, point.overloads) == (status, status is Status.OK)
+    own = OwnSettings([FIGURE])
+    (point,) = (as_drawn(judged, own) for judged in judge(points, names) if judged.spec == spec_of())
+    assert (point.status, point.as_intended) == (status, status is Status.OK)

@@ -17,7 +17,6 @@ import pytest
 from common import files
 from common.errors import StoreError, UsageError
 from harness.metrics.measures import kept
-from harness.metrics.measures import table as sampled
 from harness.results import tables
 from harness.results.point_results import PointResult
 from harness.results.row_metrics import row_metrics
@@ -228,7 +227,7 @@ def test_what_was_read_off_rows_is_kept_with_the_point(store: Store) -> None:
 
 
 def test_what_was_read_without_a_damaged_table_is_not_kept(store: Store) -> None:
-    length = kept("length", lambda point: None if (of := sampled(point, "cpu")) is None else float(len(of)))
+    length = kept("length", lambda point: None if (of := point.read_table("cpu")) is None else float(len(of)))
     columns = SAMPLE_COLUMNS["cpu"]
     rows = [(0.5, *[1.0] * (len(columns) - 1))] * 3
     result = dataclasses.replace(result_of([1.0]), samples={"cpu": Table.from_rows(columns, rows)})

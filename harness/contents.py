@@ -6,14 +6,12 @@ No link on the way to a file is followed, because anybody may have written the f
 from __future__ import annotations
 
 import io
-import os
 import re
 import stat
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from common import files
 from common.errors import StoreError, UsageError
@@ -72,7 +70,7 @@ def contents(folder: Path) -> Contents:
     with files.storing(f"reading {folder}"):
         points = {each.name for each in folder.iterdir() if _is_point(each)}
         size, ours, foreign = 0, [], []
-        for name, about in walk(folder):
+        for name, about in files.walk(folder):
             is_folder = stat.S_ISDIR(about.st_mode)
             if not is_ours(name, is_folder, points):
                 foreign.append(name)
@@ -128,69 +126,6 @@ def _emptied(folder: Path, prefix: str, points: set[str]) -> Iterator[str]:
             yield from left
 
 
-MAX_DEPTH = 40
-"""Levels that are looked at. refabric writes fewer; folders further down are as good as empty."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def walk(folder: Path) -> list[tuple[str, os.stat_result]]:
-    """Return the path of every entry below a folder, sorted, and what it is.
-
-    Folders in it that cannot be opened are as good as empty. Raises OSError.
-    """
-    found: list[tuple[str, os.stat_result]] = []
-    top = os.open(folder, _FOLDER)
-    try:
-        waiting = [""]
-        while waiting:
-            prefix = waiting.pop()
-            inside = _entries(top, prefix)
-            found += inside
-            if prefix.count("/") < MAX_DEPTH:
-                waiting += [f"{name}/" for name, about in inside if stat.S_ISDIR(about.st_mode)]
-    finally:
-        os.close(top)
-    return sorted(found, key=lambda entry: entry[0].split("/"))
-
-
-def _entries(top: int, prefix: str) -> list[tuple[str, os.stat_result]]:
-    try:
-        handle = _opened(top, prefix)
-    except OSError:
-        return []
-    try:
-        with os.scandir(handle) as entries:
-            return [(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)) for entry in entries]
-    finally:
-        os.close(handle)
-
-
-def open_below(folder: Path, name: str) -> BinaryIO:
-    """Open a regular file below a folder for reading. Raises OSError."""
-    top = os.open(folder, _FOLDER)
-    try:
-        inside, _, last = name.rpartition("/")
-        handle = _opened(top, inside)
-        try:
-            return files.open_regular(last, handle)
-        finally:
-            os.close(handle)
-    finally:
-        os.close(top)
-
-
-def _opened(top: int, inside: str) -> int:
-    """Return a descriptor of the folder `inside` an open folder, step by step. Raises OSError."""
-    handle = os.dup(top)
-    for part in filter(None, inside.split("/")):
-        try:
-            further = os.open(part, _FOLDER, dir_fd=handle)
-        finally:
-            os.close(handle)
-        handle = further
-    return handle
-
-
 MAX_FILE_BYTES, MAX_BYTES = 1 << 30, 1 << 32
 """Of one file, and of all together."""
 _AT_ONCE = 1 << 20
@@ -240,7 +175,7 @@ def _archive(folder: Path, names: Iterable[str], note: str) -> bytes:
         for name in names:
             try:
                 with (
-                    open_below(folder, name) as file,
+                    files.open_below(folder, name) as file,
                     archive.open(_entry(f"{place}/{name}"), "w") as to,
                 ):
                     room = min(left, MAX_FILE_BYTES)
