@@ -17,7 +17,7 @@ import numpy.typing as npt
 from common.errors import UsageError
 from controllers.groups import EcmpTables
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
-from controllers.routing import ecmp, ends
+from controllers.routing import IN_SWITCHES, ecmp, ends, parse
 from topos.topology import Topology
 
 Hashes = npt.NDArray[np.uint32]
@@ -58,17 +58,20 @@ DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]]
     "ecmp": _ecmp,
     "scatter": _none,
     "spanning-tree": _none,
+    **dict.fromkeys((*IN_SWITCHES, "presto"), _none),
 }
 """Decisions that must be equal for two hashes to take one path, by routing policy. `scatter` has none,
-because a ping takes a random path in each direction, as the connection's packets do; `spanning-tree` has only
-one path. `valiant` is missing: it has so many choices that no pair of ports makes all of them equal.
-`digits` is missing: it is for BCube, whose hosts are simulated."""
+because a ping takes a random path in each direction, as the connection's packets do, nor have policies that
+keep state, to which a ping is a flow of its own; `spanning-tree` has only one path. `valiant` is missing: it
+has so many choices that no pair of ports makes all of them equal. `digits` is missing: it is for BCube, whose
+hosts are simulated."""
 
 
 class ProbePorts:
     """Finds ports for one network, policy and seed. Raises UsageError for an unknown policy."""
 
     def __init__(self, topology: Topology, tables: EcmpTables, policy: str, seed: int) -> None:
+        policy, _ = parse(policy)
         if policy not in DECISIONS:
             raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(DECISIONS)}")
         self._topology = topology

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 
 from common.errors import UsageError
 from common.text import did_you_mean
@@ -87,25 +88,49 @@ def digits(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> t
 @dataclass(frozen=True)
 class Policy:
     """A routing policy: the function that returns a flow's path, None if packets of one flow take different
-    paths, and the parameters that follow its name, `name:value:value`. They are whole numbers."""
+    paths, and the parameters that follow its name, `name:value:value`. They are whole numbers. If a policy
+    `reorders`, packets of a flow overtake one another all the time."""
 
     walk: Walk | None
     parameters: tuple[Parameter, ...] = ()
+    reorders: bool = False
 
     def form(self, name: str) -> str:
         """Return how the policy is written: `digits`, `ksp:K`."""
         return ":".join([name, *(parameter.name.upper() for parameter in self.parameters)])
 
 
+_GAP_US = Parameter("gap_us", 1, 1_000_000, default=500)
+"""After it a flow's next packet begins a flowlet: CONGA (SIGCOMM 2014, section 3.4) and LetFlow (NSDI 2017,
+section 5) use 500 us on links of 10 Gb/s."""
+_TAU_US = Parameter("tau_us", 1, 1_000_000, default=160)
+"""Time constant of CONGA's rate estimators (section 3.6: 160 us on links of 10 and 40 Gb/s)."""
+_DRILL = (Parameter("d", 1, 1000, default=2), Parameter("m", 0, 1000, default=1))
+"""DRILL (SIGCOMM 2017, section 3): next hops looked at, at random and because they were best before; two
+and one are enough."""
+_CELL_KB = Parameter("cell_kb", 1, 1_000_000, default=64)
+"""Size of Presto's cells (SIGCOMM 2015, section 3.1), in 1024 bytes of frames."""
+
+CONGA = "conga"
 DIGITS = "digits"
 POLICIES: dict[str, Policy] = {
     "hashed": Policy(hashed),
     "ecmp": Policy(ecmp),
-    "scatter": Policy(None),  # PacketScatter in Raiciu et al., SIGCOMM 2011: a random path for every packet
+    # PacketScatter in Raiciu et al., SIGCOMM 2011: a random path for every packet
+    "scatter": Policy(None, reorders=True),
     "valiant": Policy(valiant),
     "spanning-tree": Policy(spanning_tree),
     DIGITS: Policy(digits),
+    "letflow": Policy(None, (_GAP_US,)),
+    "drill": Policy(None, _DRILL, reorders=True),
+    CONGA: Policy(None, (_GAP_US, _TAU_US)),
+    "presto": Policy(None, (_CELL_KB,), reorders=True),
 }
+
+
+IN_SWITCHES = frozenset({"letflow", "drill", CONGA})
+"""Policies by which every switch chooses the next hop of a packet from its own state: flowlets, queues,
+congestion (fabric/core/balancing)."""
 
 
 def parse(text: str) -> tuple[str, dict[str, int]]:
@@ -145,6 +170,16 @@ def canonical(text: str) -> str:
 
 def check_routing(policy: str, topology: Topology) -> None:
     """Raise UsageError for a policy that does not suit the topology."""
+    if parse(policy)[0] in IN_SWITCHES and topology.hosts_forward:
+        raise UsageError(
+            f"routing '{policy}' is for switches that keep state, and topology {topology.kind} forwards in "
+            "hosts: choose another --routing"
+        )
+    if parse(policy)[0] == CONGA and not _two_tiers(topology):
+        raise UsageError(
+            f"routing '{policy}' is for leaves that are joined by one spine, which topology {topology.kind} "
+            "has not: choose --topology leaf_spine, or another --routing"
+        )
     if policy == DIGITS and topology.kind != bcube.KIND:
         raise UsageError(
             f"routing '{DIGITS}' corrects the digits of BCube's addresses, and topology {topology.kind} has "
@@ -157,9 +192,23 @@ def check_routing(policy: str, topology: Topology) -> None:
         )
 
 
+def _two_tiers(topology: Topology) -> bool:
+    """Return whether every path between switches that have hosts leads over one switch that has none."""
+    leaves = {topology.attachment(nic) for nic in topology.nics}
+    switches = set(topology.forwarders)
+    spines = {leaf: {node for node in topology.adjacency[leaf] if node in switches} for leaf in leaves}
+    joined = all(spines[a] & spines[b] for a, b in combinations(sorted(leaves), 2))
+    return joined and not any(leaves & near for near in spines.values())
+
+
 def per_packet(policy: str) -> bool:
     """Return whether packets of one flow take different paths."""
     return POLICIES[parse(policy)[0]].walk is None
+
+
+def reorders(policy: str) -> bool:
+    """Return whether packets of one flow overtake one another all the time."""
+    return POLICIES[parse(policy)[0]].reorders
 
 
 def path(

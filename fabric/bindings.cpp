@@ -102,6 +102,10 @@ Policy policy_of(const std::string& name) {
   if (name == "ecmp") return Policy::ecmp;
   if (name == "scatter") return Policy::scatter;
   if (name == "valiant") return Policy::valiant;
+  if (name == LetFlow::kName) return Policy::letflow;
+  if (name == Drill::kName) return Policy::drill;
+  if (name == Conga::kName) return Policy::conga;
+  if (name == FlowCells::kName) return Policy::presto;
   throw std::invalid_argument("the fabric knows no routing policy '" + name + "'");
 }
 
@@ -120,7 +124,6 @@ class VirtualFabric {
     carry_until(when);
     const NicId destination = network_.router().find_nic(flow.dst);
     if (destination == kNone) throw std::invalid_argument("no host has the destination address");
-    const Path path = network_.router().path(source, destination, flow);
     const PacketId id = network_.pool().acquire_or_throw();
     Packet& packet = network_.pool()[id];
     packet.kind = Kind::packet;
@@ -129,7 +132,12 @@ class VirtualFabric {
     packet.dscp = dscp & kDscpBits;
     packet.owner = destination;
     if (network_.pool().ranks_packets()) network_.pool().precedence(id) = {rank, flow_hash(flow)};
-    packet.take(path);
+    try {
+      network_.route(id, source, destination, flow);
+    } catch (const std::length_error&) {
+      network_.pool().release(id);
+      throw;
+    }
     network_.inject(id, when, *this);
     return id;
   }
@@ -280,6 +288,7 @@ NetworkConfig network_config(const NetworkPlan& plan) {
                        .nics = nics_of(plan),
                        .table = table_of(plan),
                        .policy = policy_of(nb::cast<std::string>(plan.attr("policy"))),
+                       .parameters = PolicyParameters(nb::cast<std::map<std::string, double>>(plan.attr("parameters"))),
                        .seed = nb::cast<std::uint32_t>(plan.attr("seed")),
                        .max_packets = nb::cast<std::size_t>(plan.attr("max_packets")),
                        .opportunities = opportunities_of(plan),

@@ -30,6 +30,8 @@ class NetworkPlan:
     the disciplines that decide on arrival, by a name of `fabric._core.admission_settings()`; a discipline
     without a column is off. `discipline` is the number of a queue discipline in `fabric._core.disciplines()`.
 
+    `parameters` are numbers of the routing policy, by the names of controllers/routing.py.
+
     Packets leave a port that is `traced` at the delivery opportunities, which are in order in
     (0, opportunities_period_ps] and repeat; its rate is their mean. No port is traced where
     `traced` is empty.
@@ -58,6 +60,7 @@ class NetworkPlan:
     member_paths: npt.NDArray[np.uint32]
     policy: str
     seed: int
+    parameters: Mapping[str, float] = field(default_factory=dict)
     max_packets: int = 1 << 20
     traced: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     opportunities_ps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))

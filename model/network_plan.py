@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from common.errors import UsageError
 from controllers.groups import EcmpTables, ecmp_groups, leftmost, rightmost
-from controllers.routing import DIGITS
+from controllers.routing import DIGITS, parse
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from model.links import downlink, link_trace, uplink
@@ -106,7 +106,8 @@ def network_plan(
     Their NICs then have no ports of their own (NO_PORT). Hosts' own queues are FIFOs, except where
     queues sort by rank.
     """
-    tables, policy = _in_core(tables, policy)
+    name, parameters = parse(policy)
+    tables, name = _in_core(tables, name)
     ports = 2 * len(topology.links)
     ends = () if topology.hosts_forward else topology.nics
     nic_ports = [uplink(nic.link) for nic in ends]
@@ -136,7 +137,8 @@ def network_plan(
         group_offsets=offsets,
         member_port=member_port,
         member_paths=member_paths,
-        policy=policy,
+        policy=name,
+        parameters={key: float(value) for key, value in parameters.items()},
         seed=seed,
         max_packets=_max_packets(queue_pkts, rate_bps, delay_us),
         **_opportunities(link, ports, traced),

@@ -20,7 +20,9 @@ namespace fabric {
 // ecmp:   every switch hashes the flow with its own seed (as real switches do).
 // scatter: every packet takes one of all shortest paths, with equal probability.
 // valiant: one hash picks a switch that has hosts, and the path leads through it (Valiant and Brebner, 1981).
-enum class Policy : std::uint8_t { hashed, ecmp, scatter, valiant };
+// presto: every 64 kB of a flow take the next one of all shortest paths (balancing/presto.hpp).
+// letflow, drill, conga: every switch chooses the next hop by its own state (balancing/registry.hpp).
+enum class Policy : std::uint8_t { hashed, ecmp, scatter, valiant, letflow, drill, conga, presto };
 
 struct GroupMember {
   PortId port;
@@ -64,6 +66,17 @@ class ForwardingTable {
     const auto first = offsets_[static_cast<std::size_t>(g)];
     const auto last = offsets_[static_cast<std::size_t>(g) + 1];
     return {members_.data() + first, last - first};
+  }
+
+  // The ports that are next hops from here to anywhere, ascending.
+  [[nodiscard]] std::vector<PortId> ports_of(NodeId node) const {
+    std::vector<PortId> out;
+    for (std::uint32_t attach = 0; attach < attachments_; ++attach) {
+      for (const auto& member : group(node, attach)) out.push_back(member.port);
+    }
+    std::ranges::sort(out);
+    out.erase(std::ranges::unique(out).begin(), out.end());
+    return out;
   }
 
   // Number of shortest paths from `node` to the destination's switch.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -22,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/balancing/registry.hpp"
 #include "core/calendar.hpp"
 #include "core/memory.hpp"
 #include "core/partitions.hpp"
@@ -40,6 +42,7 @@ struct NetworkConfig {
   std::vector<Nic> nics;
   ForwardingTable table;
   Policy policy = Policy::hashed;
+  PolicyParameters parameters;
   std::uint32_t seed = 0;
   std::size_t max_packets = std::size_t{1} << 20;
   std::shared_ptr<const Opportunities> opportunities;  // of the ports that are `traced`
@@ -78,6 +81,7 @@ class Network {
       if (port.is_scheduled()) add_scheduled(number, config);
     }
     ports_ = shared_->ports;
+    add_balancers(config.parameters, config.seed);
   }
 
   // The partition with this number of a network in which nothing has happened yet.
@@ -87,6 +91,24 @@ class Network {
         watch_wires_(whole.watch_wires_) {
     calendar_.look_beyond_limits();
     for (const PortId port : own_ports_) ports_[port].lead_to(partitions().beyond(port));
+  }
+
+  // Whether `route` is to be called for every packet, because packets of one flow take different paths.
+  [[nodiscard]] bool routes_each_packet() const { return steers_ || router().per_packet(); }
+  // Gives a packet, whose size is set, its path from NIC to NIC. `flow` is any hash that packets of its flow share.
+  void route(PacketId id, NicId from, NicId to, std::uint32_t flow) {
+    pool_[id].take(router().path_of_packet(from, to, flow, pool_[id].size_bytes));
+    if (steers_) [[unlikely]] {
+      const std::vector<Nic>& nics = router().nics();
+      pool_.steering(id) = {.to = to, .destination_leaf = nics[to].attach, .flow = flow, .overlay = {nics[from].attach}};
+    }
+  }
+  // The same; a path chosen for the flow takes precedence.
+  void route(PacketId id, NicId from, NicId to, const FiveTuple& flow) {
+    const Path* chosen = router().chosen(flow);
+    if (chosen == nullptr) [[likely]] return route(id, from, to, flow_hash(flow));
+    pool_[id].take(*chosen);
+    if (steers_) pool_.steering(id).to = kNone;
   }
 
   // Offers a packet to the first port of its path at time `now`. All its fields but the time are set.
@@ -180,18 +202,22 @@ class Network {
   // Descriptors that a partition keeps although it does not need them.
   static constexpr std::size_t kMostSpare = std::size_t{1} << 14;
   static constexpr Time kShortPacket = 64;  // in bytes: an acknowledgement
+  static constexpr std::uint64_t kKilobyte = 1024;  // of a cell: Presto's 64 KB are 65 536 bytes
+  static constexpr std::uint32_t kBalancing = 0x42414C31;  // XORed with the seed: ports have generators of the same numbers
 
   // What all partitions share.
   struct Shared {
     explicit Shared(NetworkConfig& config)
         : partitions(std::move(config.partitions), config.far_nodes, config.nics, config.table),
-          router(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed) {}
+          router(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed,
+                 config.policy == Policy::presto ? kKilobyte * config.parameters.count("cell_kb", 1) : 0) {}
 
     Partitions partitions;
     Router router;
     Ports ports;
     std::vector<std::uint32_t> scheduled_index;  // each port; empty if all are FIFOs
     std::vector<ScheduledPort> scheduled;
+    std::vector<std::unique_ptr<Balancer>> balancers;  // of each node; nullptr for hosts
   };
 
   // Brings into the cache what an event will need.
@@ -229,7 +255,40 @@ class Network {
       return;
     }
     ++packet.hop;
+    if (steers_ && !steer(id, packet)) [[unlikely]] {
+      ++totals_.dropped;
+      hosts.dropped(id, kNone, packet.due);
+      return;
+    }
     send(id, packet, packet.due, hosts);
+  }
+
+  // The switch that the packet has reached chooses its next port. Returns false if its path has become too long.
+  [[nodiscard]] bool steer(PacketId id, Packet& packet) {
+    Steering& steering = pool_.steering(id);
+    if (steering.to == kNone) return true;
+    const Nic& destination = router().nics()[steering.to];
+    const NodeId node = ports_[packet.ports[packet.hop - 1U]].far_node();
+    Balancer& balancer = *shared_->balancers[node];
+    if (node == destination.attach_node) {
+      balancer.leaves(steering, packet.due);
+      packet.ports[packet.hop] = destination.downlink;
+      packet.hops = packet.hop + 1;
+      return true;
+    }
+    if (packet.hop + 2U > Path::kMostHops) return false;
+    const auto hops = those_up(router().table().group(node, destination.attach));
+    packet.ports[packet.hop] = balancer.choose(packet, steering, hops, packet.due);
+    packet.hops = packet.hop + 2;
+    return true;
+  }
+
+  // A switch notices at once that a link of its own is down. If all are, packets are lost there.
+  [[nodiscard]] std::span<const GroupMember> those_up(std::span<const GroupMember> hops) {
+    if (!watch_wires_) return hops;
+    up_.clear();
+    std::ranges::copy_if(hops, std::back_inserter(up_), [&](const GroupMember& hop) { return ports_[hop.port].is_up(); });
+    return up_.empty() ? hops : up_;
   }
 
   // Cut links and random loss are noticed at the far end of the wire.
@@ -273,6 +332,31 @@ class Network {
     shared_->scheduled.emplace_back(discipline(of.discipline), of.traced ? config.opportunities : nullptr);
     if (shared_->scheduled.back().reads_precedence()) pool_.rank_packets();
   }
+
+  // One for each switch, if the policy has such.
+  void add_balancers(const PolicyParameters& parameters, std::uint32_t seed) {
+    const ForwardingTable& table = router().table();
+    std::vector<std::uint32_t> leaf_of(table.nodes(), kNone);
+    for (const Nic& nic : router().nics()) leaf_of[nic.attach_node] = nic.attach;
+    std::vector<std::unique_ptr<Balancer>> out(table.nodes());
+    for (NodeId node = 0; node < out.size(); ++node) {
+      if (leaf_of[node] == kNone && !table.forwards(node)) continue;
+      out[node] = balancer(router().policy(), parameters,
+                           {.leaf = leaf_of[node],
+                            .leaves = table.attachments(),
+                            .uplinks = table.ports_of(node),
+                            .ports = ports_,
+                            .random = Random(mix(seed, kBalancing), node)});
+      if (!out[node]) return;
+    }
+    if (std::ranges::any_of(router().nics(), [](const Nic& nic) { return nic.uplink == kNone; })) {
+      throw std::invalid_argument("network plan: hosts that forward cannot choose next hops by their state");
+    }
+    shared_->balancers = std::move(out);
+    pool_.steer_packets();
+    steers_ = true;
+  }
+
   [[nodiscard]] ScheduledPort& scheduled(PortId port) { return shared_->scheduled[shared_->scheduled_index[port]]; }
   [[nodiscard]] Port& existing(PortId port) {
     if (port >= ports_.size()) throw std::out_of_range("there is no port " + std::to_string(port));
@@ -350,6 +434,8 @@ class Network {
   std::vector<PortId> own_ports_;    // of this one, if there are several
   Outbox* out_ = nullptr;
   bool watch_wires_ = false;  // a link may lose packets, or was cut
+  bool steers_ = false;       // switches choose next hops by their state
+  std::vector<GroupMember> up_;
   Totals totals_;
 };
 

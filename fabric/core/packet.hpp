@@ -32,6 +32,26 @@ struct Precedence {
   std::uint32_t flow = 0;
 };
 
+// The fields that CONGA's leaves add to a packet (SIGCOMM 2014, section 3.1): leaves are columns of the forwarding
+// table, a path is the number of an uplink of its source leaf.
+struct Overlay {
+  static constexpr std::uint8_t kNoPath = 0xFF;
+
+  std::uint32_t source_leaf = 0;
+  std::uint8_t path = 0;        // LBTag
+  std::uint8_t congestion = 0;  // CE
+  std::uint8_t feedback_path = kNoPath;
+  std::uint8_t feedback = 0;
+};
+
+// What switches that choose the next hop read of a packet: a table of its own, as for Precedence.
+struct Steering {
+  NicId to = kNone;  // kNone: the packet follows the path that it has
+  std::uint32_t destination_leaf = 0;
+  std::uint32_t flow = 0;  // hash
+  Overlay overlay;
+};
+
 // The ECN field of an IP header (RFC 3168, section 5). A sender that understands marks sets one of the ECT codepoints,
 // which a queue may change to "congestion experienced".
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
@@ -146,6 +166,12 @@ class PacketPool {
   [[nodiscard]] bool ranks_packets() const { return shared_->precedences.has_value(); }
   Precedence& precedence(PacketId id) { return (*shared_->precedences)[id]; }
 
+  // The same of a Steering.
+  void steer_packets() {
+    if (!shared_->steerings) shared_->steerings.emplace(capacity());
+  }
+  Steering& steering(PacketId id) { return (*shared_->steerings)[id]; }
+
   // Of several parts, the sum of what each returns is that of the whole.
   [[nodiscard]] std::ptrdiff_t in_use() const {
     return static_cast<std::ptrdiff_t>(used_ - first_) - static_cast<std::ptrdiff_t>(free_.size());
@@ -159,6 +185,7 @@ class PacketPool {
 
     VirtualArray<Packet> packets;
     std::optional<VirtualArray<Precedence>> precedences;
+    std::optional<VirtualArray<Steering>> steerings;
   };
 
   std::shared_ptr<Shared> shared_;

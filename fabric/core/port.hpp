@@ -141,6 +141,11 @@ class alignas(64) Port {
   [[nodiscard]] std::uint16_t beyond() const { return beyond_; }
   void lead_to(std::uint16_t partition) { beyond_ = partition; }
   [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
+  // The packet in transmission counts in full.
+  [[nodiscard]] std::uint64_t queued_bytes(Time now) {
+    advance(now);
+    return length().bytes;
+  }
   [[nodiscard]] PortCounters counters() const {
     return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, 0};
   }

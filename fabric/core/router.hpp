@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/balancing/presto.hpp"
 #include "core/forwarding.hpp"
 #include "core/hash.hpp"
 #include "core/packet.hpp"
@@ -38,9 +39,10 @@ class ChosenPaths {
 
 class Router {
  public:
-  Router(std::vector<Nic> nics, std::vector<NodeId> far_nodes, ForwardingTable table, Policy policy, std::uint32_t seed)
+  Router(std::vector<Nic> nics, std::vector<NodeId> far_nodes, ForwardingTable table, Policy policy, std::uint32_t seed,
+         std::uint64_t cell_bytes = 0)
       : nics_(std::move(nics)), by_address_(nics_), far_nodes_(std::move(far_nodes)), table_(std::move(table)),
-        policy_(policy), seed_(seed), random_(seed, kNone) {
+        policy_(policy), seed_(seed), random_(seed, kNone), cells_(cell_bytes) {
     for (const Nic& nic : nics_) {
       if (nic.attach >= attach_nodes_.size()) attach_nodes_.resize(nic.attach + std::size_t{1}, kNone);
       attach_nodes_[nic.attach] = nic.attach_node;
@@ -60,6 +62,10 @@ class Router {
       case Policy::scatter:
         return joined(from, to, [&](Path& path) { return walk(path, from.attach_node, to.attach_node, to.attach, any()); });
       case Policy::hashed:
+      case Policy::letflow:
+      case Policy::drill:
+      case Policy::conga:
+      case Policy::presto:
         break;
     }
     return joined(from, to, [&](Path& path) {
@@ -67,12 +73,16 @@ class Router {
     });
   }
 
-  // The path of a packet of this flow: the one chosen for the flow, if any.
-  [[nodiscard]] Path path(NicId source, NicId destination, const FiveTuple& flow) {
-    if (!chosen_.empty()) [[unlikely]] {
-      if (const Path* chosen = chosen_.find(flow)) return *chosen;
-    }
-    return path(source, destination, flow_hash(flow));
+  // The path of the flow's next packet, of this size.
+  [[nodiscard]] Path path_of_packet(NicId source, NicId destination, std::uint32_t hash, std::uint32_t bytes) {
+    if (policy_ != Policy::presto) return path(source, destination, hash);
+    const std::uint32_t count = paths(source, destination);
+    return path_of_rank(source, destination, count == 0 ? 0 : mix(hash, seed_) % count + cells_.next(hash, bytes));
+  }
+
+  // The path chosen for this flow; nullptr for one without.
+  [[nodiscard]] const Path* chosen(const FiveTuple& flow) const {
+    return chosen_.empty() ? nullptr : chosen_.find(flow);
   }
 
   // Sends packets of this flow along this path from now on. It must lead from the source's NIC to the destination's.
@@ -105,7 +115,10 @@ class Router {
     return from.attach_node == to.attach_node ? 1 : table_.paths(from.attach_node, to.attach);
   }
 
-  [[nodiscard]] bool per_packet() const { return policy_ == Policy::scatter; }
+  // Whether `path_of_packet` differs from packet to packet.
+  [[nodiscard]] bool per_packet() const { return policy_ == Policy::scatter || policy_ == Policy::presto; }
+  [[nodiscard]] Policy policy() const { return policy_; }
+  [[nodiscard]] const ForwardingTable& table() const { return table_; }
   [[nodiscard]] NicId find_nic(std::uint32_t ip) const { return by_address_.find(ip); }
   [[nodiscard]] const std::vector<Nic>& nics() const { return nics_; }
 
@@ -173,6 +186,7 @@ class Router {
   std::uint32_t seed_;
   ChosenPaths chosen_;
   Random random_;  // of `scatter`
+  FlowCells cells_;  // of `presto`
 };
 
 }  // namespace fabric

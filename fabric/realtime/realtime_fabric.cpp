@@ -195,7 +195,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received) {
   packet.dscp = dscp_of(slot.frame()) & kDscpBits;
   packet.owner = destination;
   if (network_.pool().ranks_packets()) network_.pool().precedence(id) = {rank_of(slot.frame()), flow_hash(*flow)};
-  packet.take(network_.router().path(source, destination, *flow));
+  network_.route(id, source, destination, *flow);
   network_.inject(id, fabric_time(received.realtime_ns), *this);
 }
 

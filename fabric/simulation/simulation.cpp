@@ -42,7 +42,7 @@ void Simulation::divide(const Network& whole, const std::vector<FlowConfig>& flo
   const Partitions& partitions = whole.partitions();
   if (threads == 0) throw std::invalid_argument("a simulation has at least one thread");
   if (tables_->options.acks == Acks::at_once) throw std::invalid_argument("acknowledgements at once need an undivided network");
-  if (whole.router().per_packet()) throw std::invalid_argument("a path for every packet needs an undivided network");
+  if (whole.routes_each_packet()) throw std::invalid_argument("a path for every packet needs an undivided network");
   if (std::ranges::any_of(whole.ports(), &Port::may_lose)) throw std::invalid_argument("random loss needs an undivided network");
   const Time look_ahead = partitions.look_ahead(whole.ports(), fewest_bytes(*tables_));
   if (look_ahead <= 0) throw std::invalid_argument("packets reach other partitions at once: the network needs delay");

@@ -115,8 +115,9 @@ struct Stack {
       const bool datagram = segments[id].carries == Carries::datagram;
       network.pool().precedence(id) = {header.rank, datagram ? ~header.owner : header.owner};
     }
-    if (network.router().per_packet()) [[unlikely]] {
-      packet.take(network.router().path(from, to, 0));
+    if (network.routes_each_packet()) [[unlikely]] {
+      const std::uint32_t flow = segments[id].carries == Carries::datagram ? ~header.owner : header.owner;
+      network.route(id, from, to, mix(flow, from));  // the other direction is another flow
     } else {
       packet.take(path);
     }

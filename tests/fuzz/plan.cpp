@@ -51,7 +51,8 @@ struct Plan {
   std::size_t max_packets = 256;
 
   [[nodiscard]] NetworkConfig config() const {
-    return {ports, far_nodes, nics, ForwardingTable(attachments, fib, offsets, members), Policy{policy}, 7, max_packets, {}};
+    return {ports, far_nodes, nics, ForwardingTable(attachments, fib, offsets, members), Policy{policy},
+            PolicyParameters({{"gap_us", 500}, {"tau_us", 160}, {"d", 2}, {"m", 1}, {"cell_kb", 1}}), 7, max_packets, {}};
   }
 };
 
@@ -95,7 +96,7 @@ void edit(Plan& plan, Reader& reader) {
     case 4: pick(plan.offsets, reader.number()) = reader.number(); return;
     case 5: pick(plan.members, reader.number()).port = reader.number(); return;
     case 6: pick(plan.members, reader.number()).paths = reader.number(); return;
-    case 7: plan.policy = reader.byte() % 4; return;
+    case 7: plan.policy = reader.byte() % 8; return;
     case 8: plan.attachments = reader.number(); return;
     case 9: plan.max_packets = reader.byte() < 0x80 ? reader.byte() : reader.number(); return;
     case 10: plan.fib.resize(reader.byte(), -1); return;
@@ -123,12 +124,7 @@ void send(Network& network, Hosts& hosts, Reader& reader, Time now) {
   const auto nics = static_cast<std::uint32_t>(network.router().nics().size());
   const NicId source = reader.byte() % nics;
   const NicId destination = reader.byte() % nics;
-  Path path;
-  try {
-    path = network.router().path(source, destination, reader.number());
-  } catch (const std::length_error&) {  // the plan has a loop
-    return;
-  }
+  const std::uint32_t flow = reader.number();
   const PacketId id = network.pool().acquire();
   if (id == kNone) return;
   Packet& packet = network.pool()[id];
@@ -137,7 +133,12 @@ void send(Network& network, Hosts& hosts, Reader& reader, Time now) {
   packet.dscp = reader.byte() & kDscpBits;
   packet.ecn = Ecn(reader.byte() & 3);
   packet.owner = destination;
-  packet.take(path);
+  try {
+    network.route(id, source, destination, flow);
+  } catch (const std::length_error&) {  // the plan has a loop
+    network.pool().release(id);
+    return;
+  }
   network.inject(id, now, hosts);
 }
 

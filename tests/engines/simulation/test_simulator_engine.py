@@ -143,6 +143,17 @@ def test_pings_and_sockets_agree_on_how_long_a_round_trip_is() -> None:
     assert "pings" not in quiet  # its packets take several paths
 
 
+@pytest.mark.parametrize("routing", ["letflow:500", "drill:2:1", "conga:500:160", "presto:64"])
+def test_paths_that_switches_choose_follow_from_the_seed(routing: str) -> None:
+    leaf_spine = TopologySpec("leaf_spine", {"leaves": 2, "spines": 4, "hosts": 4, "speed": 1})
+    wanted = spec(topology=leaf_spine, transport=TransportSpec(), routing=routing)
+    once, again = result_of(wanted), result_of(wanted)
+    assert once.flows == again.flows and once.ports == again.ports
+    assert min(flow.goodput_mbps for flow in once.flows) > 1
+    other = result_of(dataclasses.replace(wanted, routing="ecmp"))
+    assert [port.tx_packets for port in once.ports] != [port.tx_packets for port in other.ports]
+
+
 def test_the_longest_queue_is_of_the_window_alone() -> None:
     """What waits while the middle link is slow is lost when it is cut, before the window opens."""
     wanted = spec(

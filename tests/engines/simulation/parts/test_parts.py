@@ -132,6 +132,7 @@ def test_small_networks_have_one_thread(k: int, threads: int) -> None:
         ({"scheduler": parse_scheduler("responsive:100")}, "subflows on demand"),
         ({"stack": StackSpec(acks="at_once")}, "acknowledgements at once"),
         ({"routing": "scatter"}, "per-packet routing"),
+        ({"routing": "drill:2:1"}, "per-packet routing"),
         ({"link": LinkSpec(100.0, discipline="priority")}, "queues that choose packets on links without"),
         ({"topology": TopologySpec("star", {"n": 8})}, "no pods"),
     ],
