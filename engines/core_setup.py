@@ -143,7 +143,7 @@ def transport_options(spec: RunSpec) -> TransportOptions:
 def _marks(spec: RunSpec) -> bool:
     """Return whether queues mark packets, or senders ask for marks."""
     cc = CONGESTION_CONTROLS.get(spec.transport.cc)
-    return bool(spec.link.ecn_pkts) or (cc is not None and cc.ecn)
+    return spec.link.marks or (cc is not None and cc.ecn)
 
 
 transport_options(USUAL)

@@ -1,5 +1,8 @@
 #include "bindings.hpp"
 
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string_view.h>
+
 #include <string>
 
 namespace fabric {
@@ -63,6 +66,13 @@ std::vector<PortConfig> ports_of(const NetworkPlan& plan) {
   }
   set_up_admission(plan, ports);
   return ports;
+}
+
+// `NetworkPlan.queue_settings`: numbers by the names of disciplines and of their settings.
+SettingsByName queue_settings_of(const NetworkPlan& plan) {
+  SettingsByName settings;
+  if (nb::try_cast(plan.attr("queue_settings"), settings)) return settings;
+  throw std::invalid_argument("network plan: queue_settings must be numbers by two names");
 }
 
 std::vector<Nic> nics_of(const NetworkPlan& plan) {
@@ -191,7 +201,7 @@ void bind_virtual(nb::module_& module) {
           "set_port_up",
           [](VirtualFabric& self, PortId port, bool up, Time when_ps) {
             self.carry_until(when_ps);
-            self.network().set_port_up(port, up, when_ps);
+            self.network().set_port_up(port, up, when_ps, self);
           },
           "port"_a, "up"_a, "when_ps"_a)
       .def(
@@ -292,6 +302,7 @@ NetworkConfig network_config(const NetworkPlan& plan) {
                        .seed = nb::cast<std::uint32_t>(plan.attr("seed")),
                        .max_packets = nb::cast<std::size_t>(plan.attr("max_packets")),
                        .opportunities = opportunities_of(plan),
+                       .queue_settings = queue_settings_of(plan),
                        .partitions = column<std::uint16_t>(plan, "partition")};
 }
 
@@ -300,6 +311,7 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
   out["tx_bytes"] = column_of(ports, &PortCounters::tx_bytes);
   out["drops"] = column_of(ports, &PortCounters::drops);
   out["pushed_out"] = column_of(ports, &PortCounters::pushed_out);
+  out["early_drops"] = column_of(ports, &PortCounters::early_drops);
   out["losses"] = column_of(ports, &PortCounters::losses);
   out["marks"] = column_of(ports, &PortCounters::marks);
   out["max_queue_pkts"] = column_of(ports, &PortCounters::max_queue_pkts);
@@ -310,7 +322,7 @@ nb::dict network_readings(const Network& network, const Totals& totals) {
   std::vector<PortCounters> counters;
   std::vector<std::uint32_t> queued;
   for (PortId port = 0; port < network.ports().size(); ++port) {
-    counters.push_back(network.counters(port));
+    counters.push_back(network.ports()[port].counters());
     queued.push_back(network.ports()[port].queued_pkts());
   }
   nb::dict out;
@@ -332,9 +344,26 @@ NB_MODULE(_core, module) {
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
   module.def("mix", &fabric::mix, "hash"_a, "seed"_a);
   module.def("switch_seed", &fabric::switch_seed, "seed"_a, "node"_a);
+  nb::class_<fabric::QueueSetting>(module, "QueueSetting")
+      .def_ro("name", &fabric::QueueSetting::name)
+      .def_ro("unit", &fabric::QueueSetting::unit)
+      .def_ro("least", &fabric::QueueSetting::least)
+      .def_ro("most", &fabric::QueueSetting::most)
+      .def_ro("usual", &fabric::QueueSetting::usual)
+      .def_ro("whole", &fabric::QueueSetting::whole)
+      .def_ro("words", &fabric::QueueSetting::words);
+  nb::class_<fabric::QueueKind>(module, "QueueKind")
+      .def_ro("name", &fabric::QueueKind::name)
+      .def_prop_ro("settings", [](const fabric::QueueKind& self) {
+        return std::vector<fabric::QueueSetting>(self.settings.begin(), self.settings.end());
+      })
+      .def_ro("by_rank", &fabric::QueueKind::by_rank)
+      .def_ro("marks", &fabric::QueueKind::marks);
+  module.def("queue_kinds", &fabric::queue_kinds);
   module.def("disciplines", [] {
-    const auto names = fabric::discipline_names();
-    return std::vector<std::string>(names.begin(), names.end());
+    std::vector<std::string> names;
+    for (const fabric::QueueKind& kind : fabric::queue_kinds()) names.emplace_back(kind.name);
+    return names;
   });
   module.def("admission_settings", [] {
     std::vector<std::pair<std::string, bool>> settings;

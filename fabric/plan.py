@@ -26,9 +26,10 @@ class NetworkPlan:
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
 
     `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by each
-    port's own generator (from `seed` and the port's number). `admission` has a column for each setting of
-    the disciplines that decide on arrival, by a name of `fabric._core.admission_settings()`; a discipline
-    without a column is off. `discipline` is the number of a queue discipline in `fabric._core.disciplines()`.
+    port's own generator (from `seed` and the port's number). `admission` has a column for each setting by a
+    name of `fabric._core.admission_settings()`; one without a column is off. `discipline` is the number of a
+    queue discipline in `fabric._core.disciplines()`. `queue_settings` has the settings of a discipline, by
+    its name and theirs, that differ from the usual ones (`fabric._core.queue_kinds()`).
 
     `parameters` are numbers of the routing policy, by the names of controllers/routing.py.
 
@@ -62,6 +63,7 @@ class NetworkPlan:
     seed: int
     parameters: Mapping[str, float] = field(default_factory=dict)
     max_packets: int = 1 << 20
+    queue_settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     traced: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     opportunities_ps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     opportunities_period_ps: int = 1

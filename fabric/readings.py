@@ -20,9 +20,10 @@ class SimulatedCounters(TypedDict):
     """Packets injected, delivered, dropped and lost at random; `hops` counts arrivals at the far end of
     a link.
 
-    For each port: `drops` (queue full or link cut), `pushed_out` (of the drops, those that made room for
-    another packet), `losses` (at random, on the wire, after
-    transmission), `marks` (packets that became "congestion experienced" in its queue)."""
+    For each port: `drops` (at its queue, or link cut), `pushed_out` (of the drops, those that made room for
+    another packet), `early_drops` (of the drops, those that the queue chose although it had room), `losses`
+    (at random, on the wire, after transmission), `marks` (packets that became "congestion experienced" in
+    its queue)."""
 
     injected: int
     delivered: int
@@ -33,6 +34,7 @@ class SimulatedCounters(TypedDict):
     tx_bytes: npt.NDArray[np.uint64]
     drops: npt.NDArray[np.uint64]
     pushed_out: npt.NDArray[np.uint64]
+    early_drops: npt.NDArray[np.uint64]
     losses: npt.NDArray[np.uint64]
     marks: npt.NDArray[np.uint64]
     max_queue_pkts: npt.NDArray[np.uint32]

@@ -21,7 +21,7 @@ from controllers.routing import DIGITS, parse
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from model.links import downlink, link_trace, uplink
-from model.spec import LinkSpec, RunSpec, sub_seed
+from model.spec import QUEUES, LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
 NO_PORT = 0xFFFFFFFF
@@ -51,7 +51,7 @@ def _traced(topology: Topology) -> npt.NDArray[np.intp]:
 
 def by_rank(discipline: str) -> bool:
     """Return whether the discipline sorts packets by the rank that senders give them."""
-    return discipline.startswith("pfabric")
+    return QUEUES[discipline.partition(":")[0]].by_rank
 
 
 def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:
@@ -141,6 +141,7 @@ def network_plan(
         parameters={key: float(value) for key, value in parameters.items()},
         seed=seed,
         max_packets=_max_packets(queue_pkts, rate_bps, delay_us),
+        queue_settings={link.queue: link.queue_settings},
         **_opportunities(link, ports, traced),
     )
 
@@ -185,7 +186,7 @@ def _disciplines_of(
 ) -> npt.NDArray[np.uint8]:
     """Return each port's discipline: FIFOs at hosts unless queues sort by rank, and on links with a trace
     one that keeps the order."""
-    discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
+    discipline = np.full(ports, disciplines().index(link.queue), np.uint8)
     if not by_rank(link.discipline):
         discipline[nic_ports] = 0
     discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
@@ -214,7 +215,7 @@ def _opportunities(link: LinkSpec, ports: int, traced: npt.NDArray[np.intp]) -> 
 
 
 def _admission(link: LinkSpec, ports: int, nic_ports: list[int]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the settings of the disciplines that decide on arrival; each has the name of its field."""
+    """Return the settings of random drop and ECN threshold; each has the name of its field."""
     columns = {}
     for name, in_hosts in admission_settings():
         columns[name] = np.full(ports, float(getattr(link, name)))

@@ -108,8 +108,9 @@ class PortRow:
     """One direction of one link (one line of ports.csv); counts cover the measured window.
 
     `layer` names the layers of both ends, e.g. `edge-agg`. Utilisation is bytes sent over capacity, in the
-    whole window, and as the median over its seconds. `drops` counts packets dropped by full queues and cut
-    links, `lost` random losses on the wire, `marked` packets marked Congestion Experienced.
+    whole window, and as the median over its seconds. `drops` counts packets dropped by queues and cut links,
+    `early_drops` those of them that a queue chose to drop although it had room, `lost` random losses on the
+    wire, `marked` packets marked Congestion Experienced.
     """
 
     port: int
@@ -124,6 +125,7 @@ class PortRow:
     utilisation_median_pct: float = NO_VALUE
     lost: int = 0
     marked: int = 0
+    early_drops: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +191,10 @@ class RunResult:
     """Rows, samples and metrics of one point.
 
     `metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops, pushed_out (of the
-    drops, those that made room for other packets), retransmits, astray (frames lost outside queues),
-    packet_hops, setup_s, startup_s and others. `subflow_idle_pct` is
-    the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged.
+    drops, those that made room for other packets), early_drops (of the drops, those from queues with room),
+    retransmits, astray (frames lost outside queues), packet_hops, setup_s, startup_s and others.
+    `subflow_idle_pct` is the mean share of the window in which a subflow had nothing unsent and nothing
+    unacknowledged.
     analysis/plausibility.py defines `delivered_over_carried_pct`.
 
     `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,

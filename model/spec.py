@@ -30,7 +30,7 @@ from common.errors import UsageError
 from common.text import did_you_mean
 from controllers import schedulers
 from controllers.routing import POLICIES, canonical
-from fabric._core import TransportOptions, disciplines
+from fabric._core import QueueSetting, TransportOptions, queue_kinds
 from fabric._core import schedulers as subflow_schedulers
 from model.congestion import BASELINE, CONGESTION_CONTROLS, is_known
 from workloads import matrices
@@ -80,6 +80,8 @@ DATAPATHS: Mapping[str, str] = {
 }
 RANGE, NAMES, CANONICAL, WORDS = "range", "names", "canonical", "words"
 """The keys of a field's range, its known names, its canonical form and its words in its metadata."""
+QUEUES = {kind.name: kind for kind in queue_kinds()}
+"""The core's queues (fabric/core/disciplines/registry.hpp): their settings, and what hosts need for them."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9
@@ -176,6 +178,45 @@ def value_words(value: Any) -> str:
     return exact_digits(value) if abs(value) < 1e15 else f"{value:g}"
 
 
+def queue_text(given_text: str) -> str:
+    """Return the text of a queue and its unusual settings, in the order of their declaration:
+    `codel:target_us=1000,ecn=1`. Raises UsageError, which lists the known names."""
+    what = f"--discipline {given_text}"
+    name, colon, rest = given_text.partition(":")
+    check_name("--discipline ", name, QUEUES)
+    known, given = {each.name: each for each in QUEUES[name].settings}, dict[str, float]()
+    for text in rest.split(",") if colon else ():
+        setting, _, number = (part.strip() for part in text.partition("="))
+        if setting not in known or setting in given:
+            which = "is given twice" if setting in given else "is no setting"
+            raise UsageError(f"{what}: {setting!r} {which}; {name} has {_settings(name)}")
+        given[setting] = _setting(f"{what}: {text.strip()}", known[setting], number)
+    unusual = {each: given[each] for each in known if given.get(each, known[each].usual) != known[each].usual}
+    return f"{name}:{','.join(f'{each}={of!r}' for each, of in unusual.items())}" if unusual else name
+
+
+def queue_forms() -> str:
+    """Return the known queues with their usual settings: `fifo, codel:target_us=5000,interval_us=100000`."""
+    usual = {kind: [f"{of.name}={exact_digits(of.usual)}" for of in QUEUES[kind].settings] for kind in QUEUES}
+    return ", ".join(f"{name}:{','.join(settings)}" if settings else name for name, settings in usual.items())
+
+
+def _settings(name: str) -> str:
+    words = [f"{each.name}={exact_digits(each.usual)} ({each.words})" for each in QUEUES[name].settings]
+    return ", ".join(words) or "none"
+
+
+def _setting(what: str, of: QueueSetting, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"{what}: give a number{f' of {of.unit}' if of.unit else ''}") from None
+    value = int(value) if value.is_integer() else value
+    if wrong := Limits(of.least, of.most, of.unit, whole=of.whole).problem(value):
+        raise UsageError(f"{what}: {wrong}")
+    return value
+
+
 def _check_fields(part: Any, at: str = "") -> None:
     """Raise UsageError, in one line, for a number outside the range of its field, and for an unknown name.
 
@@ -264,8 +305,8 @@ class LinkSpec:
     probability `loss`. A port marks an ECN-capable packet that finds `ecn_pkts` or more packets queued (RFC
     3168); 0 means never. Packets are dropped at random in the last `random_pkts` slots of a switch's queue,
     so that synchronised flows do not lose packets in the same order each time (Floyd and Jacobson, 1992).
-    `discipline` decides which packet a switch's port sends next, by a name of
-    fabric/core/disciplines/registry.hpp; hosts' queues are FIFOs, except where it sorts by rank.
+    `discipline` is the queue of a switch's port and its unusual settings (`queue_text`): what it drops and
+    marks, and which packet is sent next; hosts' queues are FIFOs, except where it sorts by rank.
     `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
     the delay of hosts' links, in each direction: the time that hosts themselves take. With a `trace`
     (model/links.py) links between switches carry packets at its delivery opportunities instead of at
@@ -284,7 +325,8 @@ class LinkSpec:
     ecn_pkts: int = field(default=0, metadata=_PACKETS | called("ECN from {} packets".format))
     random_pkts: int = field(default=0, metadata=_PACKETS | called("random drop in the last {} slots".format))
     discipline: str = field(
-        default=FIFO, metadata=among(disciplines(), "--discipline ") | called("{} queues".format)
+        default=FIFO,
+        metadata=among(QUEUES, "--discipline ") | written(queue_text) | called("{} queues".format),
     )
     host_queue: str = field(
         default=PORT,
@@ -309,6 +351,22 @@ class LinkSpec:
             raise UsageError(
                 f"--random-drop {self.random_pkts}: the queue {has}; choose no more slots than it has"
             )
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue, without its settings."""
+        return self.discipline.partition(":")[0]
+
+    @property
+    def queue_settings(self) -> dict[str, float]:
+        """The unusual settings of the queue."""
+        texts = filter(None, self.discipline.partition(":")[2].split(","))
+        return {name: float(number) for name, _, number in (text.partition("=") for text in texts)}
+
+    @property
+    def marks(self) -> bool:
+        """Whether queues mark packets, so that hosts negotiate ECN."""
+        return self.ecn_pkts > 0 or QUEUES[self.queue].marks or self.queue_settings.get("ecn", 0) != 0
 
     @property
     def queue_limit_pkts(self) -> int:
@@ -831,7 +889,7 @@ def check_marks(spec: RunSpec) -> None:
     its threshold (`neutral`) is none to run.
     """
     cc = CONGESTION_CONTROLS.get(spec.transport.cc)
-    if cc is None or not cc.ecn or spec.link.ecn_pkts or spec.workload.matrix == "reference":
+    if cc is None or not cc.ecn or spec.link.marks or spec.workload.matrix == "reference":
         return
     raise UsageError(
         f"--cc {spec.transport.cc}: it reacts to marks, but no queue marks packets, so it would run as "

@@ -317,7 +317,7 @@ def summarise(
         samples=samples,
         metrics={
             **_counts(recording),
-            **_pushed_out(spec, recording),
+            **_chosen_drops(spec, recording),
             "retransmits": sum(row.retransmits for row in rows),
             **_idle_pct(flows, recording),
             **over_carried,
@@ -345,12 +345,16 @@ def _counts(recording: Recording) -> dict[str, float]:
     }
 
 
-def _pushed_out(spec: RunSpec, recording: Recording) -> dict[str, float]:
-    """Return how many of the dropped packets made room for others; {} if the discipline never does that."""
+def _chosen_drops(spec: RunSpec, recording: Recording) -> dict[str, float]:
+    """Return how many of the dropped packets made room for others, and how many left a queue with room; {} if
+    the discipline never does that."""
     if spec.link.discipline == FIFO:
         return {}
-    opened, closed = recording.opened.ports["pushed_out"], recording.closed.ports["pushed_out"]
-    return {"pushed_out": int((closed - opened).sum())}
+    opened, closed = recording.opened.ports, recording.closed.ports
+    return {
+        "pushed_out": int((closed["pushed_out"] - opened["pushed_out"]).sum()),
+        "early_drops": int((closed["early_drops"] - opened["early_drops"]).sum()),
+    }
 
 
 def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:
@@ -464,8 +468,8 @@ def _port_rows(
 ) -> list[PortRow]:
     opened, closed = recording.opened, recording.closed
     capacity_bytes = (rates_bps / 8 * spec.seconds).tolist()
-    names = ("tx_packets", "tx_bytes", "drops", "losses", "marks")
-    packets, sent, drops, losses, marks = (
+    names = ("tx_packets", "tx_bytes", "drops", "losses", "marks", "early_drops")
+    packets, sent, drops, losses, marks, early = (
         (closed.ports[name] - opened.ports[name]).tolist()  # type: ignore[literal-required]
         for name in names
     )
@@ -475,6 +479,7 @@ def _port_rows(
         PortRow(
             port, node, peer, layer, packets[port], sent[port], drops[port], queue[port],
             100 * sent[port] / capacity_bytes[port], median[port], losses[port], marks[port],
+            early[port],
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]  # fmt: skip

@@ -46,6 +46,7 @@ struct NetworkConfig {
   std::uint32_t seed = 0;
   std::size_t max_packets = std::size_t{1} << 20;
   std::shared_ptr<const Opportunities> opportunities;  // of the ports that are `traced`
+  SettingsByName queue_settings;                        // of the ports' disciplines
   std::vector<std::uint16_t> partitions;  // of each node; empty: there is one
 };
 
@@ -143,7 +144,7 @@ class Network {
       } else if (packet.kind == Kind::alarm) {
         hosts.alarm(id, packet.due);
       } else {
-        depart(id);
+        depart(id, hosts);
       }
     }
   }
@@ -170,8 +171,9 @@ class Network {
     for (const PortId port : own_ports_) ports_[port].advance(now);
   }
 
-  void set_port_up(PortId port, bool up, Time now) {
-    if (existing(port).is_scheduled() && ports_[port].is_up() && !up) cut_waiting(port, now);
+  template <class Hosts>
+  void set_port_up(PortId port, bool up, Time now, Hosts& hosts) {
+    if (existing(port).is_scheduled() && ports_[port].is_up() && !up) cut_waiting(port, now, hosts);
     ports_[port].set_up(up, now);
     watch_wires_ = true;
   }
@@ -180,11 +182,6 @@ class Network {
     for (Port& port : ports_) port.restart_max_queue();
   }
 
-  [[nodiscard]] PortCounters counters(PortId port) const {
-    PortCounters of = ports_[port].counters();
-    if (ports_[port].is_scheduled()) of.pushed_out = shared_->scheduled[shared_->scheduled_index[port]].pushed_out();
-    return of;
-  }
   [[nodiscard]] Time next_due() const { return calendar_.next_due(); }
   // A time before which nothing happens, mostly when something does. It is found at once.
   [[nodiscard]] Time nothing_before() const { return calendar_.nothing_before(); }
@@ -310,14 +307,19 @@ class Network {
     const PortId to = packet.port();
     Port& port = ports_[to];
     if (!port.enqueue(packet, now)) [[unlikely]] {
-      const auto drop = [&](PacketId lost) {
-        ++totals_.dropped;
-        hosts.dropped(lost, to, now);
-      };
+      const auto drop = dropping(to, now, hosts);
       if (!port.is_scheduled() || !wait(id, to, now, drop)) drop(id);
       return;
     }
     expect_arrival(id, packet.due, port);
+  }
+
+  template <class Hosts>
+  [[nodiscard]] auto dropping(PortId at, Time now, Hosts& hosts) {
+    return [this, at, now, &hosts](PacketId id) {
+      ++totals_.dropped;
+      hosts.dropped(id, at, now);
+    };
   }
 
   void expect_arrival(PacketId id, Time due, const Port& port) {
@@ -329,7 +331,7 @@ class Network {
     shared_->scheduled_index.resize(config.ports.size(), kNone);
     shared_->scheduled_index[port] = static_cast<std::uint32_t>(shared_->scheduled.size());
     const PortConfig& of = config.ports[port];
-    shared_->scheduled.emplace_back(discipline(of.discipline), of.traced ? config.opportunities : nullptr);
+    shared_->scheduled.emplace_back(discipline(of.discipline, config.queue_settings), of.traced ? config.opportunities : nullptr);
     if (shared_->scheduled.back().reads_precedence()) pool_.rank_packets();
   }
 
@@ -374,19 +376,23 @@ class Network {
   }
 
   // The packet is on the wire now.
-  void depart(PacketId id) {
+  template <class Hosts>
+  void depart(PacketId id, Hosts& hosts) {
     Packet& packet = pool_[id];
     Port& port = ports_[packet.port()];
-    scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); });
+    scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); },
+                                      dropping(packet.port(), packet.due, hosts));
     packet.kind = Kind::packet;
     packet.due += port.delay();
     expect_arrival(id, packet.due, port);
   }
 
-  void cut_waiting(PortId port, Time now) {
+  template <class Hosts>
+  void cut_waiting(PortId port, Time now, Hosts& hosts) {
     ScheduledPort& waiting = scheduled(port);
-    waiting.catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); });
-    waiting.cut(pool_, [&](PacketId id) {
+    waiting.catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); },
+                     dropping(port, now, hosts));
+    waiting.cut(pool_, ports_[port], now, [&](PacketId id) {
       pool_[id].due = now;
       calendar_.push(pool_, id);
     });

@@ -57,7 +57,7 @@ class PlanCheck {
     const PortConfig& port = ports_[i];
     (void)checked_rate(port.rate_bps);
     if (port.delay < 0 || port.delay > kMaxDelay) refuse("a port's delay is not 0 to 1000 s", i);
-    if (port.discipline >= discipline_names().size()) refuse("a port's queue discipline does not exist", i);
+    if (port.discipline >= queue_kinds().size()) refuse("a port's queue discipline does not exist", i);
     if (port.traced && port.discipline == 0) refuse("a traced port needs a discipline that sends one by one", i);
     if (far_nodes_[i] >= table_.nodes()) refuse("a port leads to a node that does not exist", i);
     // A full queue must have left before the end of time.

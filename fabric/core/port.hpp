@@ -35,7 +35,8 @@ struct PortCounters {
   std::uint64_t losses = 0;  // at random, on the wire
   std::uint64_t marks = 0;   // packets that became "congestion experienced" here
   std::uint32_t max_queue_pkts = 0;
-  std::uint64_t pushed_out = 0;  // of the drops: from a full queue, to make room for another packet
+  std::uint64_t pushed_out = 0;   // of the drops: from a full queue, to make room for another packet
+  std::uint64_t early_drops = 0;  // of the drops: the queue had room, but its discipline chose to
 };
 
 // Most hops touch only the first two cache lines. A FIFO keeps only the sizes of the queued packets: they leave one
@@ -147,7 +148,7 @@ class alignas(64) Port {
     return length().bytes;
   }
   [[nodiscard]] PortCounters counters() const {
-    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, 0};
+    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, pushed_out_, early_drops_};
   }
   [[nodiscard]] bool is_up() const { return up_; }
 
@@ -181,15 +182,24 @@ class alignas(64) Port {
 
   // Whether the queue takes the packet. Counts it.
   [[nodiscard]] bool takes(Packet& packet) {
-    const Admitted admitted = up_ ? config_.admission.admits(packet, length(), random_) : Admitted::no;
-    if (admitted == Admitted::no) {
-      ++drops_;
-      return false;
-    }
-    if (admitted == Admitted::marked) ++marks_;
+    if (!admits(packet)) return false;
+    take(packet);
+    return true;
+  }
+
+  // Whether limits and random drop let the packet in. Counts it if not.
+  [[nodiscard]] bool admits(const Packet& packet) {
+    const Admitted admitted = up_ ? config_.admission.admits(packet, length(), random_) : Admitted::full;
+    if (admitted == Admitted::yes) return true;
+    ++drops_;
+    if (admitted == Admitted::early) ++early_drops_;
+    return false;
+  }
+
+  void take(Packet& packet) {
+    if (config_.admission.ecn.marks(packet, length())) ++marks_;
     max_queue_ = std::max(max_queue_, queued_ + 1);
     watch_length();
-    return true;
   }
 
   // Without a branch: that the queue is empty already is hard to predict.
@@ -265,6 +275,8 @@ class alignas(64) Port {
   std::uint64_t drops_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t marks_ = 0;
+  std::uint64_t pushed_out_ = 0;
+  std::uint64_t early_drops_ = 0;
   std::uint32_t max_queue_ = 0;
   bool up_ = true;
   PortConfig config_;

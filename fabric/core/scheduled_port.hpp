@@ -1,4 +1,4 @@
-// A port whose discipline chooses the next packet when the one before has left. A hop through it costs two events: the
+// A port whose queue (disciplines/queue.hpp) chooses the next packet when the one before has left. A hop through it costs two events: the
 // end of the transmission and the arrival at the far end. At equal times a departure comes before an arrival, as in a
 // FIFO. Rate, delay, admission and counters are those of its Port.
 #pragma once
@@ -26,65 +26,75 @@ class ScheduledPort {
     if (opportunities) opportunities_.emplace(std::move(opportunities));
   }
 
-  // Returns whether the queue takes the packet. Calls `schedule(id)` for the packet that is in transmission then, and
-  // `drop(id)` for each packet that was pushed out.
+  // Returns whether the queue keeps the packet. Calls `schedule(id)` for the packet that is in transmission then, and
+  // `drop(id)` for each other packet that the queue drops.
   template <class Schedule, class Drop>
   [[nodiscard]] bool enqueue(PacketPool& pool, Port& port, PacketId id, Time now, Schedule schedule, Drop drop) {
-    catch_up(pool, port, now, schedule);
-    Packet& packet = pool[id];
-    while (port.is_up() && !has_room(port, packet)) {
-      const PacketId victim = std::visit([&](auto& queue) { return queue.give_way(pool, id); }, discipline_);
-      if (victim == kNone) break;
-      push_out(port, pool[victim]);
-      ++pushed_out_;
-      drop(victim);
-    }
-    if (!admit(port, packet)) return false;
-    std::visit([&](auto& queue) { queue.push(pool, id); }, discipline_);
-    if (sending_ == kNone) begin_next(pool, port, std::max(now, port.busy_until_), schedule);
-    return true;
+    catch_up(pool, port, now, schedule, drop);
+    PortNow at = instant(pool, port, now);
+    while (port.is_up() && !has_room(port, pool[id]) && make_room(id, at)) settle(pool, port, drop);
+    const bool kept = admit(pool, port, id, at);
+    settle(pool, port, drop);
+    if (kept && sending_ == kNone) begin_next(pool, port, std::max(now, port.busy_until_), schedule, drop);
+    return kept;
   }
 
   // The transmission of this packet is over. Does nothing if a cut, or a packet at the same instant, came first.
-  template <class Schedule>
-  void departed(PacketPool& pool, Port& port, PacketId id, Schedule schedule) {
+  template <class Schedule, class Drop>
+  void departed(PacketPool& pool, Port& port, PacketId id, Schedule schedule, Drop drop) {
     if (id != sending_) return;
     sending_ = kNone;
     end(port, pool[id]);
-    begin_next(pool, port, port.busy_until_, schedule);
+    begin_next(pool, port, port.busy_until_, schedule, drop);
   }
 
   // The link is cut. Calls `lose(id)` for each packet that waits.
   template <class Lose>
-  void cut(PacketPool& pool, Lose lose) {
+  void cut(PacketPool& pool, Port& port, Time now, Lose lose) {
     sending_ = kNone;
-    for (PacketId id = next(pool); id != kNone; id = next(pool)) lose(id);
+    PortNow at = instant(pool, port, now);
+    for (PacketId id = next(at); id != kNone; id = next(at)) lose(id);
+    for (const PacketId id : decisions_.dropped) lose(id);
+    decisions_ = {};
   }
 
   // Ends the transmissions that are over by `now`.
-  template <class Schedule>
-  void catch_up(PacketPool& pool, Port& port, Time now, Schedule schedule) {
-    while (sending_ != kNone && port.busy_until_ <= now) departed(pool, port, sending_, schedule);
+  template <class Schedule, class Drop>
+  void catch_up(PacketPool& pool, Port& port, Time now, Schedule schedule, Drop drop) {
+    while (sending_ != kNone && port.busy_until_ <= now) departed(pool, port, sending_, schedule, drop);
   }
 
   [[nodiscard]] bool reads_precedence() const { return fabric::reads_precedence(discipline_); }
-  // Packets dropped to make room for others.
-  [[nodiscard]] std::uint64_t pushed_out() const { return pushed_out_; }
 
  private:
-  [[nodiscard]] PacketId next(PacketPool& pool) {
-    return std::visit([&](auto& queue) { return queue.pop(pool); }, discipline_);
+  [[nodiscard]] PortNow instant(PacketPool& pool, Port& port, Time now) {
+    return {pool, port.random_, decisions_, now, port.config_.rate_bps};
   }
 
-  // The transmission begins at `at`, when the one before has ended or later.
-  template <class Schedule>
-  void begin_next(PacketPool& pool, Port& port, Time at, Schedule schedule) {
-    sending_ = next(pool);
+  [[nodiscard]] PacketId next(PortNow& at) {
+    return std::visit([&](auto& queue) { return queue.next(at); }, discipline_);
+  }
+
+  [[nodiscard]] bool make_room(PacketId newcomer, PortNow& at) {
+    return std::visit(
+        [&](auto& queue) {
+          if constexpr (requires { queue.make_room(newcomer, at); }) return queue.make_room(newcomer, at);
+          else return false;
+        },
+        discipline_);
+  }
+
+  // The transmission begins at `when`, when the one before has ended or later.
+  template <class Schedule, class Drop>
+  void begin_next(PacketPool& pool, Port& port, Time when, Schedule schedule, Drop drop) {
+    PortNow at = instant(pool, port, when);
+    sending_ = next(at);
+    settle(pool, port, drop);
     if (sending_ == kNone) return;
     Packet& packet = pool[sending_];
     port.waiting_bytes_ -= packet.size_bytes;
-    port.busy_until_ = opportunities_ ? opportunities_->departure(at, packet.size_bytes)
-                                      : at + port.transmission_time(packet.size_bytes);
+    port.busy_until_ = opportunities_ ? opportunities_->departure(when, packet.size_bytes)
+                                      : when + port.transmission_time(packet.size_bytes);
     packet.due = port.busy_until_;
     schedule(sending_);
   }
@@ -92,15 +102,39 @@ class ScheduledPort {
   [[nodiscard]] static bool has_room(const Port& port, const Packet& packet) {
     return port.config_.admission.tail.has_room(port.length(), packet.size_bytes);
   }
-  [[nodiscard]] static bool admit(Port& port, Packet& packet) {
-    if (!port.takes(packet)) return false;
+  [[nodiscard]] bool admit(PacketPool& pool, Port& port, PacketId id, PortNow& at) {
+    Packet& packet = pool[id];
+    if (!port.admits(packet)) return false;
+    packet.due = at.now;
+    if (!std::visit([&](auto& queue) { return queue.arrive(id, at); }, discipline_)) {
+      ++port.drops_;
+      ++port.early_drops_;
+      return false;
+    }
+    port.take(packet);
     ++port.queued_;
     port.accepted_bytes_ += packet.size_bytes;
     port.waiting_bytes_ += packet.size_bytes;
     packet.epoch = port.epoch_;
     return true;
   }
-  static void push_out(Port& port, const Packet& packet) {
+
+  // Counts what the queue has decided, and drops what it has removed.
+  template <class Drop>
+  void settle(PacketPool& pool, Port& port, Drop drop) {
+    port.marks_ += std::exchange(decisions_.marks, 0);
+    if (decisions_.dropped.empty() && decisions_.pushed_out.empty()) [[likely]] return;
+    port.early_drops_ += decisions_.dropped.size();
+    port.pushed_out_ += decisions_.pushed_out.size();
+    for (auto* removed : {&decisions_.dropped, &decisions_.pushed_out}) {
+      for (const PacketId id : *removed) {
+        remove(port, pool[id]);
+        drop(id);
+      }
+      removed->clear();
+    }
+  }
+  static void remove(Port& port, const Packet& packet) {
     --port.queued_;
     port.accepted_bytes_ -= packet.size_bytes;
     port.waiting_bytes_ -= packet.size_bytes;
@@ -115,7 +149,7 @@ class ScheduledPort {
   Discipline discipline_;
   std::optional<OpportunityCursor> opportunities_;
   PacketId sending_ = kNone;
-  std::uint64_t pushed_out_ = 0;
+  PortNow::Decisions decisions_;
 };
 
 }  // namespace fabric

@@ -349,7 +349,7 @@ void RealtimeFabric::set_port_up(PortId port, bool up) {
   check(port);
   on_thread([&] {
     advance_to(at_);
-    network_.set_port_up(port, up, at_);
+    network_.set_port_up(port, up, at_, *this);
   });
 }
 

@@ -20,7 +20,6 @@ from common.errors import UsageError
 from controllers.routing import POLICIES
 from engines.emulation.dataplanes.dataplane import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
-from fabric._core import disciplines
 from harness.options import parsers, user_files
 from harness.options.parsers import Parser
 from harness.options.profiles import DEFAULT, PROFILES
@@ -46,6 +45,7 @@ from model.spec import (
     StackSpec,
     check_name,
     is_own,
+    queue_forms,
     typed,
 )
 from model.transports import SCATTER
@@ -339,8 +339,8 @@ _FIELDS: tuple[SpecField, ...] = (
         path="link.random_pkts",
     ),
     SpecField(
-        "discipline", "NAME",
-        f"Schedule the packets of each switch port by this queue discipline: {_names(disciplines())}. "
+        "discipline", "NAME[:SETTING=NUMBER,...]",
+        f"Let this discipline choose what each switch port drops, marks and sends next: {queue_forms()}. "
         f"Open vSwitch has {USUAL.link.discipline} only. [default: {USUAL.link.discipline} or the "
         "figure's]",
         parsers.of_field("link.discipline"),

@@ -6,6 +6,7 @@ A parser takes the flag, for the message, and the text. A value that already has
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +41,7 @@ MAX_K = 80
 """128 000 hosts, which the flow-level models carry. What an engine cannot carry, it refuses."""
 _ENDLESS = 10**15
 TRACE = f"{trace.NAME}:"
+_COMMA = re.compile(r",(?!\s*\w+=)")
 CHOICES = stated(NAMES)
 """Known names of fields of the spec, and what is typed before one, by path."""
 FORMS = stated(CANONICAL)
@@ -132,8 +134,11 @@ def _float(option: str, text: Any, unit: str) -> float:
 
 
 def several(what: str, given: str | Sequence[Any], parse: Callable[[Any], Any]) -> Any:
-    """Parse values, of a text those between its commas, each once; return a single one as it is."""
-    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+    """Parse values, of a text those between its commas, each once; return a single one as it is.
+
+    A comma before `NAME=` is inside a value: `fifo,codel:target_us=1000,ecn=1` are two.
+    """
+    parts = [part.strip() for part in _COMMA.split(given)] if isinstance(given, str) else given
     if isinstance(given, str) and "" in parts:
         raise UsageError(f"{what}: a value is missing before or after a comma")
     values = tuple(dict.fromkeys(map(parse, parts)))

@@ -150,7 +150,7 @@ void use(Network& network, Reader& reader) {
     now += Time{reader.byte()} * kMicrosecond;
     network.run_until(now, hosts);
     try {
-      if (what >= 0xE0) network.set_port_up(reader.number(), (what & 1) != 0, now);
+      if (what >= 0xE0) network.set_port_up(reader.number(), (what & 1) != 0, now, hosts);
       if (what >= 0xD0 && what < 0xE0) {
         network.settle(now);
         network.set_port_rate(reader.number(), std::int64_t{reader.number()} * 1000);

@@ -158,13 +158,15 @@ def test_an_added_discipline_drops_early_and_is_named(
     environment: Path, gentle: tuple[Path, str], tmp_path: Path
 ) -> None:
     refabric = str(environment / "bin" / "refabric")
-    on_one_cpu([refabric, "run", STUDY, *POINT, "--early-drop", "5", "--results", "early"], tmp_path)
+    on_one_cpu(
+        [refabric, "run", STUDY, *POINT, "--discipline", "early:pkts=5", "--results", "early"], tmp_path
+    )
     plain, early = gentle[0], tmp_path / "early" / STUDY
     specs = [json.loads(path.read_text())["spec"] for path in early.glob("*/run.json")]
-    assert {spec["link"]["early_pkts"] for spec in specs} == {5}
+    assert {spec["link"]["discipline"] for spec in specs} == {"early:pkts=5", "fifo"}
     assert longest_queue(plain) == LIMIT_PKTS
     assert 5 < longest_queue(early) < 40, "forty need thirty packets in a row that enter with chance 1/2"
-    assert "early drop from 5" in (early / "report.html").read_text()
+    assert "early:pkts=5 queues" in (early / "report.html").read_text()
 
 
 def test_a_module_of_the_same_name_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

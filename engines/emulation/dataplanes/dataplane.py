@@ -97,6 +97,7 @@ class PlaneReading:
     drops: Counts
     losses: Counts
     marks: Counts
+    early_drops: Counts
     max_queue_pkts: npt.NDArray[np.uint32]
     hops: int
     astray: Mapping[str, int]

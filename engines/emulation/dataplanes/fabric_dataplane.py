@@ -217,6 +217,7 @@ class FabricDataPlane:
             drops=seen["drops"] + at_hosts,
             losses=seen["losses"],
             marks=seen["marks"],
+            early_drops=seen["early_drops"],
             max_queue_pkts=seen["max_queue_pkts"],
             queued_pkts=seen["queued_pkts"],
             hops=seen["hops"],

@@ -332,7 +332,7 @@ Source: net/ipv4/tcp_recovery.c, Documentation/networking/ip-sysctl.rst."""
 
 def sysctls_of(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> dict[str, str]:
     """Return sysctls (name with dots -> value) for every host; the spec's own sysctls override them."""
-    ecn = _ECN if spec.link.ecn_pkts else {}
+    ecn = _ECN if spec.link.marks else {}
     reordering = _REORDERING if reorders(spec.routing) else {}
     needed_by_cc = kernel_hosts.sysctls(spec.transport.cc)
     return {**_NO_METRICS_SAVE, **ecn, **reordering, **tuning.default(spec, topology, flows), **needed_by_cc}

@@ -88,6 +88,7 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
     drops = closed.drops - opened.drops
     losses = closed.losses - opened.losses
     marks = closed.marks - opened.marks
+    early = closed.early_drops - opened.early_drops
     queue = closed.max_queue_pkts
     median = np.median(utilisation_pct(readings, rates_bps)[readings.opened_at :], axis=0)
     return [
@@ -104,6 +105,7 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
             utilisation_median_pct=float(median[port]),
             lost=int(losses[port]),
             marked=int(marks[port]),
+            early_drops=int(early[port]),
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]
@@ -236,9 +238,10 @@ def _metrics(
 ) -> dict[str, float]:
     opened, closed = readings.totals.opened, readings.totals.closed
     late_us = {name: lateness_us(opened, closed, percentile) for name, percentile in LATENESS.items()}
-    pushed_out = {
-        "pushed_out": closed.scalars.get("pushed_out", 0) - opened.scalars.get("pushed_out", 0)
-    }  # dropped packets that made room for others
+    chosen_drops = {
+        "pushed_out": closed.scalars.get("pushed_out", 0) - opened.scalars.get("pushed_out", 0),
+        "early_drops": int((closed.early_drops - opened.early_drops).sum()),
+    }  # dropped packets that made room for others, and those that left a queue with room
     return {
         **({} if spec.clock == VIRTUAL else _machine(readings, rows, evidence)),
         **{name: us for name, us in late_us.items() if us is not None},
@@ -255,7 +258,7 @@ def _metrics(
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
         **_over_carried(readings, rows),
-        **({} if spec.link.discipline == FIFO else pushed_out),
+        **({} if spec.link.discipline == FIFO else chosen_drops),
         **readings.scheduler,
         **timings,
     }

@@ -1,6 +1,5 @@
-// The disciplines that decide on arrival whether a queue takes a packet, applied one after the other. To add one, add a
-// file beside this one, a member, a line in `admits` and in `only_counts_packets`, and its number in
-// `kAdmissionSettings`.
+// What every port has, whatever its queue (queue.hpp): limits, random drop and an ECN threshold. A FIFO with them knows
+// departures on arrival.
 #pragma once
 
 #include <array>
@@ -20,17 +19,17 @@
 
 namespace fabric {
 
-enum class Admitted : std::uint8_t { no, yes, marked };
+enum class Admitted : std::uint8_t { full, early, yes };
 
 struct Admission {
   DropTail tail;
   RandomDrop random;
   EcnThreshold ecn;
 
-  [[nodiscard]] Admitted admits(Packet& packet, QueueLength queue, Random& generator) const {
-    if (!tail.has_room(queue, packet.size_bytes)) return Admitted::no;
-    if (random.places != 0 && random.refuses(tail.places_left(queue), generator)) return Admitted::no;
-    return ecn.marks(packet, queue) ? Admitted::marked : Admitted::yes;
+  [[nodiscard]] Admitted admits(const Packet& packet, QueueLength queue, Random& generator) const {
+    if (!tail.has_room(queue, packet.size_bytes)) return Admitted::full;
+    if (random.places != 0 && random.refuses(tail.places_left(queue), generator)) return Admitted::early;
+    return Admitted::yes;
   }
 
   // Whether a queue below its limit in packets takes every packet. Most packets then need no check.
@@ -39,7 +38,7 @@ struct Admission {
   }
 };
 
-// The number that sets up a discipline. Nothing reads the record while packets pass.
+// The number that sets up one of them. Nothing reads the record while packets pass.
 struct AdmissionSetting {
   std::string_view name;  // of its field in LinkSpec (model/spec.py)
   bool in_hosts;          // whether hosts' own queues have it, too
@@ -58,12 +57,12 @@ inline constexpr std::array kAdmissionSettings{
     AdmissionSetting{"random_pkts", false, [](Admission& of, double pkts) { of.random.places = as_count(pkts); }},
 };
 
-// Throws std::invalid_argument for a name that no discipline has.
+// Throws std::invalid_argument for another name.
 inline const AdmissionSetting& admission_setting(std::string_view name) {
   for (const AdmissionSetting& setting : kAdmissionSettings) {
     if (setting.name == name) return setting;
   }
-  throw std::invalid_argument("no queue discipline has the setting '" + std::string(name) + "'");
+  throw std::invalid_argument("no port has the setting '" + std::string(name) + "'");
 }
 
 }  // namespace fabric

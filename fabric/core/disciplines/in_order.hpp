@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
+#include "core/disciplines/queue.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -13,9 +14,11 @@ class InOrder {
  public:
   static constexpr std::string_view kName = "in-order";
 
-  void push(PacketPool& pool, PacketId id) { packets_.push_back(pool, id); }
-  [[nodiscard]] PacketId pop(const PacketPool& pool) { return packets_.empty() ? kNone : packets_.pop_front(pool); }
-  [[nodiscard]] static PacketId give_way(const PacketPool& /*pool*/, PacketId /*newcomer*/) { return kNone; }
+  [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
+    packets_.push_back(port.pool, id);
+    return true;
+  }
+  [[nodiscard]] PacketId next(PortNow& port) { return packets_.pop_front(port.pool); }
 
  private:
   PacketList packets_;

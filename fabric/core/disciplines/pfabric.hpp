@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/disciplines/queue.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -22,14 +23,15 @@ namespace detail {
 template <bool schedules, bool drops>
 class RankedQueue {
  public:
-  static constexpr bool kReadsPrecedence = true;
+  static constexpr bool kReadsRank = true;
 
-  void push(PacketPool& pool, PacketId id) {
-    const Precedence& its = pool.precedence(id);
+  [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
+    const Precedence& its = port.pool.precedence(id);
     waiting_.push_back({its.rank, its.flow, id});
+    return true;
   }
 
-  [[nodiscard]] PacketId pop(PacketPool& /*pool*/) {
+  [[nodiscard]] PacketId next(PortNow& /*port*/) {
     if (waiting_.empty()) return kNone;
     if constexpr (!schedules) return take(0);
     std::size_t best = 0;
@@ -42,13 +44,15 @@ class RankedQueue {
     return take(best);
   }
 
-  [[nodiscard]] PacketId give_way(PacketPool& pool, PacketId newcomer) {
-    if (!drops || waiting_.empty()) return kNone;
+  [[nodiscard]] bool make_room(PacketId newcomer, PortNow& port) {
+    if (!drops || waiting_.empty()) return false;
     std::size_t worst = 0;
     for (std::size_t i = 1; i < waiting_.size(); ++i) {
       if (waiting_[i].rank >= waiting_[worst].rank) worst = i;
     }
-    return waiting_[worst].rank > pool.precedence(newcomer).rank ? take(worst) : kNone;
+    if (waiting_[worst].rank <= port.pool.precedence(newcomer).rank) return false;
+    port.push_out(take(worst));
+    return true;
   }
 
  private:

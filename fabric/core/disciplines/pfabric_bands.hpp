@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
+#include "core/disciplines/queue.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -16,7 +17,7 @@ namespace fabric {
 class PFabricBands {
  public:
   static constexpr std::string_view kName = "pfabric_bands";
-  static constexpr bool kReadsPrecedence = true;
+  static constexpr bool kReadsRank = true;
   static constexpr std::size_t kBands = 16;
   static constexpr std::uint32_t kLargestFlow = 20'000 * 1460;
 
@@ -24,16 +25,17 @@ class PFabricBands {
     return std::min<std::size_t>(kBands - 1, rank / (kLargestFlow / std::uint32_t{kBands}));
   }
 
-  void push(PacketPool& pool, PacketId id) { bands_[band_of(pool.precedence(id).rank)].push_back(pool, id); }
+  [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
+    bands_[band_of(port.pool.precedence(id).rank)].push_back(port.pool, id);
+    return true;
+  }
 
-  [[nodiscard]] PacketId pop(PacketPool& pool) {
+  [[nodiscard]] PacketId next(PortNow& port) {
     for (PacketList& band : bands_) {
-      if (!band.empty()) return band.pop_front(pool);
+      if (!band.empty()) return band.pop_front(port.pool);
     }
     return kNone;
   }
-
-  [[nodiscard]] PacketId give_way(PacketPool& /*pool*/, PacketId /*newcomer*/) { return kNone; }
 
  private:
   std::array<PacketList, kBands> bands_;

@@ -1,14 +1,10 @@
-// The disciplines that choose which packet leaves next, in simulations and between real hosts. Each is a class with a
-// kName and
-//     void push(PacketPool&, PacketId);                        // the packet was admitted
-//     PacketId pop(PacketPool&);                               // removes the next packet to send; kNone: it is empty
-//     PacketId give_way(PacketPool&, PacketId newcomer);  // removes a packet to make room; kNone: drop the newcomer
-// It may use the `next_in_slot` of its packets. With `kReadsPrecedence = true` every packet has a Precedence. To add
-// one, add a file beside this one and its class to `Discipline`. The FIFO is not one of them: its departures are known
-// on arrival (port.hpp).
+// All queues but the FIFO, whose departures are known on arrival (port.hpp). To add one (queue.hpp), add its header and
+// its class here.
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,30 +12,57 @@
 #include <variant>
 #include <vector>
 
+#include "core/disciplines/codel.hpp"
 #include "core/disciplines/in_order.hpp"
 #include "core/disciplines/pfabric.hpp"
 #include "core/disciplines/pfabric_bands.hpp"
+#include "core/disciplines/queue.hpp"
 #include "core/disciplines/strict_priority.hpp"
 
 namespace fabric {
 
-using Discipline =
-    std::variant<StrictPriority, PFabric, PFabricScheduling, PFabricDropping, PFabricBands, InOrder>;
+// clang-format off
+using Discipline = std::variant<
+    CoDel,
+    InOrder,
+    PFabric, PFabricDropping, PFabricScheduling,
+    PFabricBands,
+    StrictPriority>;
+// clang-format on
+
+// What a queue states of itself.
+struct QueueKind {
+  std::string_view name;
+  std::span<const QueueSetting> settings;
+  bool by_rank = false;
+  bool marks = false;
+};
 
 inline constexpr std::string_view kFifo = "fifo";
 
 namespace detail {
 
+template <class Queue>
+QueueKind kind() {
+  QueueKind of{.name = Queue::kName, .settings = {}};
+  if constexpr (requires { Queue::kSettings; }) of.settings = Queue::kSettings;
+  if constexpr (requires { Queue::kReadsRank; }) of.by_rank = true;
+  if constexpr (requires { Queue::kMarks; }) of.marks = true;
+  return of;
+}
+
 template <std::size_t... i>
-std::vector<std::string_view> names(std::index_sequence<i...>) {
-  return {kFifo, std::variant_alternative_t<i, Discipline>::kName...};
+std::vector<QueueKind> kinds(std::index_sequence<i...>) {
+  return {QueueKind{.name = kFifo, .settings = {}}, kind<std::variant_alternative_t<i, Discipline>>()...};
 }
 
 template <std::size_t i = 0>
-Discipline nth(std::size_t number) {
+Discipline nth(std::size_t number, const QueueSettings& settings) {
   if constexpr (i < std::variant_size_v<Discipline>) {
-    if (number == i) return Discipline(std::in_place_index<i>);
-    return nth<i + 1>(number);
+    if (number != i) return nth<i + 1>(number, settings);
+    using Queue = std::variant_alternative_t<i, Discipline>;
+    if constexpr (requires { Queue::kSettings; }) return Discipline(std::in_place_type<Queue>, settings);
+    else return Discipline(std::in_place_type<Queue>);
   } else {
     throw std::invalid_argument("there is no queue discipline " + std::to_string(number));
   }
@@ -48,14 +71,30 @@ Discipline nth(std::size_t number) {
 }  // namespace detail
 
 // In the order of their numbers in PortConfig: the FIFO is 0.
-inline std::vector<std::string_view> discipline_names() {
-  return detail::names(std::make_index_sequence<std::variant_size_v<Discipline>>{});
+inline std::vector<QueueKind> queue_kinds() {
+  return detail::kinds(std::make_index_sequence<std::variant_size_v<Discipline>>{});
 }
 
-inline Discipline discipline(std::size_t number) { return detail::nth(number - 1); }
+// Settings by the names of a queue and of its settings; others have their usual values.
+using SettingsByName = std::map<std::string, std::map<std::string, double>, std::less<>>;
+
+// The queue with this number. Throws std::invalid_argument for a setting that it has not, or out of its range.
+inline Discipline discipline(std::size_t number, const SettingsByName& given) {
+  const QueueKind kind = queue_kinds().at(number);
+  const auto found = given.find(kind.name);
+  std::map<std::string, double> own = found == given.end() ? std::map<std::string, double>{} : found->second;
+  std::vector<double> values;
+  for (const QueueSetting& setting : kind.settings) {
+    const auto value = own.extract(std::string(setting.name));
+    values.push_back(value ? value.mapped() : setting.usual);
+  }
+  if (own.empty()) return detail::nth(number - 1, QueueSettings(kind.settings, std::move(values)));
+  throw std::invalid_argument("the queue " + std::string(kind.name) + " has no setting '" + own.begin()->first + "'");
+}
 
 inline bool reads_precedence(const Discipline& discipline) {
-  return std::visit([](const auto& queue) { return requires { queue.kReadsPrecedence; }; }, discipline);
+  return std::visit([](const auto& queue) { return requires { queue.kReadsRank; } || requires { queue.kReadsFlow; }; },
+                    discipline);
 }
 
 }  // namespace fabric

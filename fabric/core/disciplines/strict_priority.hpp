@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
+#include "core/disciplines/queue.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -18,22 +19,25 @@ class StrictPriority {
  public:
   static constexpr std::string_view kName = "priority";
 
-  void push(PacketPool& pool, PacketId id) { classes_[precedence(pool[id])].push_back(pool, id); }
+  [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
+    classes_[precedence(port.pool[id])].push_back(port.pool, id);
+    return true;
+  }
 
-  // Removes the next packet to send; kNone if there is none.
-  [[nodiscard]] PacketId pop(PacketPool& pool) {
+  [[nodiscard]] PacketId next(PortNow& port) {
     for (auto each = classes_.rbegin(); each != classes_.rend(); ++each) {
-      if (!each->empty()) return each->pop_front(pool);
+      if (!each->empty()) return each->pop_front(port.pool);
     }
     return kNone;
   }
 
-  // Removes a packet of lower precedence than the newcomer; kNone if there is none.
-  [[nodiscard]] PacketId give_way(PacketPool& pool, PacketId newcomer) {
-    for (std::size_t lower = 0; lower < precedence(pool[newcomer]); ++lower) {
-      if (!classes_[lower].empty()) return classes_[lower].pop_back(pool);
+  [[nodiscard]] bool make_room(PacketId newcomer, PortNow& port) {
+    for (std::size_t lower = 0; lower < precedence(port.pool[newcomer]); ++lower) {
+      if (classes_[lower].empty()) continue;
+      port.push_out(classes_[lower].pop_back(port.pool));
+      return true;
     }
-    return kNone;
+    return false;
   }
 
  private:

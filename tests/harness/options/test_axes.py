@@ -65,6 +65,13 @@ def test_commas_of_a_path_or_a_command_divide_nothing(tmp_path: Path) -> None:
         specs(link_trace=f"@{tmp_path}/no,file.down")
 
 
+def test_commas_between_the_settings_of_a_queue_divide_nothing() -> None:
+    queues = ("fifo", "codel:target_us=1000,ecn=1", "priority")
+    of = specs(discipline=",".join(queues), subflows="1")
+    assert sorted(spec.link.discipline for spec in of) == sorted(queues)
+    assert len({labels.beside(spec, labels.shared(of)) for spec in of}) == len(queues)
+
+
 def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> None:
     of = specs(queue="20,50", stack=("min_rto_ms=10,200",), delay="100")
     alike = labels.shared(of)

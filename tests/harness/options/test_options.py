@@ -90,7 +90,13 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"random_drop": -1}, "at least 0"), ({"random_drop": 101}, "the queue holds 100 packets"),
         ({"random_drop": 9, "queue": 0}, "the queue has no limit"),
         ({"random_drop": 9, "queue_bytes": 8 * 1514}, "holds 8 packets"),
-        ({"discipline": "fair"}, "choose from: fifo, priority"),
+        ({"discipline": "fair"}, "choose from: fifo, "),
+        ({"discipline": "codel:goal_us=5"}, "'goal_us' is no setting; codel has target_us=5000"),
+        ({"discipline": "codel:target_us"}, "give a number of us"),
+        ({"discipline": "codel:target_us=0"}, "must be at least 1 us"),
+        ({"discipline": "codel:ecn=0.5"}, "must be a whole number"),
+        ({"discipline": "codel:ecn=1,ecn=0"}, "'ecn' is given twice"),
+        ({"discipline": "fifo:target_us=5"}, "fifo has none"),
         ({"event": ("c0-p0a0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("10:c0-a-b:0",)}, "SECONDS:NODE-NODE"),
         ({"event": ("10:c0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("1:c0-p0a0:x",)}, "for half the rate"),
         ({"sysctl": ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack=1")}, "give it once"),
@@ -156,6 +162,9 @@ def test_link_properties_and_sysctls_reach_the_spec() -> None:
 
 def test_queues_and_events_reach_the_spec_but_no_event_its_baseline() -> None:
     assert specs_of(discipline="priority")[0].link.discipline == "priority"
+    texts = ("codel:ecn=0,interval_us=2e4,target_us=1000.0", "codel", "codel:interval_us=100000")
+    forms = [specs_of(discipline=text)[0].link.discipline for text in texts]
+    assert forms == ["codel:target_us=1000,interval_us=20000", "codel", "codel"]
     assert specs_of()[0].link.discipline == "fifo"
     spec = specs_of(queue_bytes=30_280, random_drop=5, event=("10:p0a0-c0", "12.5:p0a0-c0:0.25"))[0]
     assert (spec.link.queue_bytes, spec.link.random_pkts) == (30_280, 5)

@@ -216,6 +216,7 @@ class OvsDataPlane:
             drops=counts.drops,
             losses=nothing,
             marks=nothing,
+            early_drops=nothing,
             max_queue_pkts=self._longest(counts),
             queued_pkts=counts.queued_pkts.astype(np.uint32),
             hops=int(counts.tx_packets.sum()),
