@@ -18,13 +18,12 @@ from model.flows import PlannedFlow, check_ports, planned_flows
 from model.links import check_events
 from model.network_plan import by_rank, check_trace
 from model.schedulers import check_scheduler, scheduled, scheduler_words
-from model.spec import PORT, LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec
+from model.spec import PORT, RunSpec, StackSpec
 from model.words import stack_words
 from topos.topology import Topology
 
 MAX_IPERF3_FLOWS = 1000
 DEADLINE_SLACK_S = 180.0
-USUAL_OPENFLOW = OpenFlowSpec()
 FOLLOWED = ("initial_window", "min_rto_ms", "delayed_ack_ms", "max_window", "rank")
 """Fields of a StackSpec that real hosts can follow."""
 MINTCP = "mintcp"
@@ -194,29 +193,6 @@ def slack_s(spec: RunSpec) -> float:
     """Return the time allowed beyond warm-up and window, for connecting on a saturated machine."""
     flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
     return connect_s(len(flows), spec.transport.subflows) + DEADLINE_SLACK_S
-
-
-def shell_network(
-    topology: str,
-    rate_mbps: float,
-    queue_pkts: int,
-    dataplane: str = RunSpec.dataplane,
-    openflow: OpenFlowSpec = USUAL_OPENFLOW,
-) -> tuple[RunSpec, Topology]:
-    """Return the network `topology` ("ft,4") with links of `rate_mbps` and queues of `queue_pkts`.
-
-    Raises UsageError.
-    """
-    kind, params = topos.parse(topology)
-    built = topos.build(kind, params)
-    check_hosts(built)
-    if not rate_mbps > 0:
-        raise UsageError(f"the link rate must be above 0 Mb/s, not {rate_mbps:g}")
-    if queue_pkts < 1:
-        raise UsageError(f"a queue must hold at least 1 packet, not {queue_pkts}")
-    link = LinkSpec(rate_mbps, queue_pkts=queue_pkts, nic_queue_pkts=queue_pkts)
-    network = TopologySpec(built.kind, built.params)
-    return RunSpec(link, network, dataplane=dataplane, openflow=openflow), built
 
 
 def samples_bytes(spec: RunSpec, ports: int, subflows: int) -> float:

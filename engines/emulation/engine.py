@@ -49,21 +49,25 @@ AGENTS_OLDEST = (6, 10)
 
 def check(spec: RunSpec) -> None:
     """Raise UsageError for a spec that real hosts do not support, HostUnfitError for an unfit machine."""
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    check_with(spec, topology, planned_flows(spec, topology), "refabric run ... (or ./run_mptcp.sh ...)")
+
+
+def check_with(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], command: str) -> None:
+    """Raise as `check` does, for these flows. Without flows, users start programs at the prompt."""
     check_marks(spec)
     plane = DATAPLANES.get(spec.dataplane)
     if plane is None:
         known = " or ".join(DATAPLANES)
         raise UsageError(f"data plane '{spec.dataplane}' is not available: choose --dataplane {known}")
-    topology = topos.build(spec.topology.kind, spec.topology.params)
     plane.check(spec, topology)
-    flows = planned_flows(spec, topology)
     check_spec(spec, topology, flows)
     noise.check_stalls(spec)
     check_sysctls(spec.transport.sysctls)
     check_memory(spec, topology, flows, free_memory_mb())
-    require("refabric run ... (or ./run_mptcp.sh ...)")
+    require(command)
     plane.check_machine(spec)
-    for cc in {flow.cc for flow in flows}:
+    for cc in {flow.cc for flow in flows} or {spec.transport.cc}:
         _check_congestion_control(cc)
     if by_rank(spec.link.discipline) or spec.transport.cc == MINTCP:
         machine.check_ranks(spec)

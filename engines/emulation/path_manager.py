@@ -456,10 +456,15 @@ def _is_same(one: _Attempt, other: _Attempt) -> bool:
     return one.connection is other.connection and one.number == other.number
 
 
+def port_after(port: int, step: int) -> int:
+    """Return the port `step` after `port`; after 65535 comes 1024."""
+    return 1024 + (port - 1024 + step) % (65536 - 1024)
+
+
 def _other_port(port: int) -> int:
     # The old port may be in TIME_WAIT. Port 0 does not help: the kernel treats all paths with local port 0
     # of an address as the same path ("did not match address and id").
-    return 1024 + (port - 1024 + RETRY_PORT_STEP) % (65536 - 1024)
+    return port_after(port, RETRY_PORT_STEP)
 
 
 MAX_EXTRA_SUBFLOWS = 8

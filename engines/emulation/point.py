@@ -12,9 +12,9 @@ import topos
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from engines import wire
-from engines.emulation.congestion.agent import Agents, needed, started, with_agent
+from engines.emulation.congestion.agent import Agents, installed, with_agent
 from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP, RankPrograms, on_interfaces
-from engines.emulation.congestion.registration import BuiltIn, Registered, registered
+from engines.emulation.congestion.registration import BuiltIn, Registered
 from engines.emulation.dataplanes.control import (
     KernelConnections,
     LinkEvents,
@@ -45,12 +45,11 @@ from engines.emulation.traffic.driver import TrafficDriver, default_cc, is_data,
 from engines.emulation.traffic.iperf3 import Iperf3Traffic, prefer_congestion_control
 from engines.emulation.traffic.native import NativeDriver, worth_reading
 from engines.kernel_hosts import MINTCP, connect_s, route_metrics
-from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import by_rank, port_rates_bps
 from model.result import RunResult
 from model.schedulers import Driver, application_of, loop_of, opens_subflows, scheduled
-from model.spec import SENT, VIRTUAL, RunSpec
+from model.spec import SENT, RunSpec
 
 SLACK_S = 30.0
 STALL_S = 10.0
@@ -98,7 +97,8 @@ class EmulatedPoint:
         metrics = route_metrics(self._spec.stack)
         options = HostOptions(sysctls=self._sysctls(), metrics=metrics, single_segments=ranked)
         with ExitStack() as stack:
-            congestion = self._congestion(stack)
+            ccs = {flow.cc for flow in self._flows}
+            congestion, self._agent = installed(self._spec, ccs, self._caller.user, stack)
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
                 stack.enter_context(self._data_plane_first())
@@ -135,19 +135,6 @@ class EmulatedPoint:
         result = dataclasses.replace(result, metrics={**result.metrics, **stalls})
         samples = sample_parts(readings, port_rates_bps(self._topology, self._spec.link))
         return with_agent(result, account) if account else result, samples
-
-    def _congestion(self, stack: ExitStack) -> Registered | BuiltIn | Agents:
-        """Register refabric's congestion controls, unless the kernel was built with them."""
-        coupled = {flow.cc for flow in self._flows} & CONGESTION_CONTROLS.keys()
-        ours = {cc for cc in coupled if CONGESTION_CONTROLS[cc].bpf}
-        if needed(self._spec):
-            self._agent = started(self._spec, self._caller.user)
-            stack.callback(self._agent.close)
-            return self._agent
-        settings = {MINTCP: self._spec.stack.max_window} if MINTCP in ours else {}
-        if self._spec.clock == VIRTUAL:
-            return BuiltIn(ours, settings)
-        return stack.enter_context(registered(ours, settings))
 
     def _sysctls(self) -> dict[str, str]:
         needed = sysctls_of(self._spec, self._topology, self._flows)

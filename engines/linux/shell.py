@@ -15,29 +15,37 @@ import termios
 from collections.abc import Iterator
 from pathlib import Path
 
+import topos
 from common.errors import UsageError
-from engines.kernel_hosts import shell_network
+from engines.core_setup import check_agent
+from engines.kernel_hosts import check_spec
 from engines.linux import engine, guest
 from engines.linux.engine import kernel_or_advice
 from engines.linux.guest import Terminal
 from engines.provenance import free_memory_mb
-from model.spec import VIRTUAL
+from model.spec import VIRTUAL, RunSpec, check_marks
 
 TARGET = "engines.emulation.hosts.shell:inside"
 SEED = 1
 
 
-def main(topology: str, rate_mbps: float, queue_pkts: int) -> int:
-    """Open the shell on `topology` ("ft,4"), with links of `rate_mbps` and queues of `queue_pkts`.
+def main(spec: RunSpec) -> int:
+    """Open the shell on the network of `spec`, with its links and transport.
 
     Returns the exit status. Raises UsageError, HostUnfitError before anything is started; later what
     `guest.run` raises.
     """
-    spec, built = shell_network(topology, rate_mbps, queue_pkts)
+    built = topos.build(spec.topology.kind, spec.topology.params)
+    check_marks(spec)
+    engine.check_guest(spec)
+    check_agent(spec)
+    check_spec(spec, built, ())
     guest.check_machine()
+    engine.check_objects(spec)
     expected = engine.expected_mb(spec, built, ())
     engine.check_memory(expected, free_memory_mb())
     kernel = kernel_or_advice()
+    engine.check_congestion_controls([spec.transport.cc], kernel.congestion_controls)
     request = {"spec": dataclasses.replace(spec, clock=VIRTUAL).to_json(), "factory": ""}
     live = os.isatty(0)
     if live and not os.isatty(1):

@@ -10,22 +10,25 @@ from typing import Any
 
 import click
 
-import topos
 from common.errors import HostUnfitError, UsageError
 from engines import registry as engines
-from engines.emulation.dataplanes.dataplane import FABRIC
+from engines.emulation.kernel import mptcp_genl
+from engines.emulation.kernel.mptcp_genl import PathManagement
 from engines.emulation.sandbox import client
 from engines.linux.kernel import store
 from engines.linux.kernel.source import PACKAGE, VERSION
-from harness.cli.options import dataplane_options, flag_of, interruptible, json_option, typed
+from harness.cli.options import flag_of, interruptible, json_option, network_options, typed, warn
 from harness.cli.progress import PlainProgress, duration
-from harness.options.fields import K, Option
+from harness.options import user_files
+from harness.options.fields import BY_NAME, CC, SUBFLOWS, K, Option, changed
 from harness.options.options import UserOptions, openflow_of
 from harness.options.parsers import limited, whole
 from harness.streams import unescaped, write_json
-from model.spec import TopologySpec
+from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from setup import kernel_build as building
 from setup.kernel_build import Moment
+from topos import from_file
 
 
 @click.command(short_help="Test whether this machine can run experiments.")
@@ -49,11 +52,31 @@ def _with_hosts(flag: str, text: Any) -> str:
     return str(text)
 
 
+SHELL_RATE_MBPS, SHELL_SUBFLOWS = 10.0, 8
+
+
 @click.command(short_help="Open Mininet's prompt on a running network.")
-@click.argument("topology")
-@typed(Option("rate", "MBPS", "Set the link rate in Mb/s. [default: 10]", _mbps, default=10.0))
+@click.argument("topology", metavar="NETWORK")
+@typed(
+    Option("rate", "MBPS", f"Set the link rate in Mb/s. [default: {SHELL_RATE_MBPS:g} or the file's]", _mbps)
+)
 @typed(
     Option("queue", "PKTS", "Limit the queue of every port. [default: 100]", whole(1, "packet"), default=100)
+)
+@typed(
+    replace(
+        SUBFLOWS,
+        metavar="N",
+        help=f"Give MPTCP connections N subflows, from 1 to 32. [default: {SHELL_SUBFLOWS}]",
+    )
+)
+@typed(
+    replace(
+        CC,
+        metavar="NAME",
+        help=f"Let all hosts use this congestion control: {', '.join(CONGESTION_CONTROLS)}, or a file. "
+        f"[default: {COUPLED_DEFAULT}, which is {BASELINE} for TCP; {BASELINE} where this machine lacks it]",
+    )
 )
 @typed(
     Option(
@@ -64,32 +87,47 @@ def _with_hosts(flag: str, text: Any) -> str:
         default=engines.MININET,
     )
 )
-@dataplane_options
+@network_options
 def shell(
     topology: str,
-    rate: float,
+    rate: float | None,
     queue: int,
+    subflows: tuple[int, ...] | None,
+    cc: tuple[str, ...] | None,
     engine: str,
     **options: Any,
 ) -> int:
-    """Open Mininet's prompt on a running network: refabric shell ft,4."""
+    """Open Mininet's prompt on a running network: refabric shell ft,4, or file:net.json.
+
+    Hosts have the congestion control and the sysctls of a run, and know each other's names.
+    """
     chosen = UserOptions.parsed(**options)
-    for name, _ in chosen.axes:
-        raise UsageError(f"{flag_of(name)}: a prompt has one network; give one value")
-    topos.build(*topos.parse(topology))
-    dataplane = chosen.settings.get("dataplane", FABRIC)
+    several = {"subflows": subflows, "cc": cc, **dict(chosen.axes)}
+    for name, values in several.items():
+        if values is not None and (len(values) > 1 or name in dict(chosen.axes)):
+            raise UsageError(f"{flag_of(name)}: a prompt has one network; give one value")
+    (network,) = user_files.topologies("NETWORK", (topology,))
+    named = from_file.rate_mbps(str(network.params["network"])) if network.kind == from_file.KIND else 0.0
+    link = LinkSpec(rate or named or SHELL_RATE_MBPS, queue_pkts=queue, nic_queue_pkts=queue)
+    mptcp = subflows[0] if subflows else SHELL_SUBFLOWS
+    if not subflows and engine == engines.MININET and mptcp_genl.support().level is PathManagement.NONE:
+        mptcp = 1
+    coupled, note = engines.ENGINES[engine]().coupled_cc()
+    if not cc and note:
+        warn(note)
+    openflow_of(chosen)
+    transport = TransportSpec(mptcp, cc[0] if cc else coupled if mptcp > 1 else BASELINE)
+    given = {BY_NAME[name].path: value for name, value in chosen.settings.items()}
+    spec = changed(RunSpec(link, network, transport, traffic="native", engine=engine), given)
     if engine == engines.LINUX:
         from engines.linux import shell as guest  # noqa: PLC0415
 
-        if dataplane != FABRIC:
-            raise UsageError(f"guests have only the data plane {FABRIC}; choose --engine {engines.MININET}")
-        openflow_of(chosen)
         with unescaped():
-            return guest.main(topology, rate, queue)
+            return guest.main(spec)
     from engines.emulation.hosts import shell as prompt  # noqa: PLC0415
 
     with unescaped():
-        return prompt.main(topology, rate, queue, dataplane=dataplane, openflow=openflow_of(chosen))
+        return prompt.main(spec, f"refabric shell {topology}")
 
 
 @click.command(short_help="Measure the highest link rate that this machine carries.")

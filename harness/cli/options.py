@@ -88,9 +88,10 @@ def sweep_options(command: Command) -> Command:
     return _with(OPTIONS, _qmon(command))
 
 
-def dataplane_options(command: Command) -> Command:
+def network_options(command: Command) -> Command:
     """Add the options that say what is between the hosts."""
-    return _with([BY_NAME[name] for name in ("dataplane", "controller", "mode", "datapath")], command)
+    names = ("delay", "loss", "ecn", "dataplane", "controller", "mode", "datapath")
+    return _with([BY_NAME[name] for name in names], command)
 
 
 _qmon = click.option("--qmon", is_flag=True, help="Sample the queue lengths of every port.")

@@ -434,6 +434,12 @@ SUBFLOWS = Option(
     "subflows", "N,...", "Run these subflow counts from 1 to 32, e.g. 1-8 or 1,2,8; 1 is plain TCP.",
     parsers.subflows,
 )  # fmt: skip
+CC = Option(
+    "cc", "NAME,...",
+    f"Run these congestion controls: {_names(CONGESTION_CONTROLS)}. [default: the figure's, or "
+    f"{COUPLED_DEFAULT} for MPTCP ({BASELINE} where this machine lacks it) and {BASELINE} for TCP]",
+    parsers.ccs,
+)  # fmt: skip
 GRID_OPTIONS: tuple[Option, ...] = (
     K,
     Option(
@@ -447,12 +453,7 @@ GRID_OPTIONS: tuple[Option, ...] = (
         parsers.workloads,
     ),
     SUBFLOWS,
-    Option(
-        "cc", "NAME,...",
-        f"Run these congestion controls: {_names(CONGESTION_CONTROLS)}. [default: the figure's, or "
-        f"{COUPLED_DEFAULT} for MPTCP ({BASELINE} where this machine lacks it) and {BASELINE} for TCP]",
-        parsers.ccs,
-    ),
+    CC,
     Option(
         "engine", "NAME,...",
         f"Run the points in these engines: {_names(ENGINES)}; {parsers.BOTH} means the simulator and real "

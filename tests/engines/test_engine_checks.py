@@ -58,7 +58,7 @@ def test_the_emulator_refuses_what_it_cannot_do(asked: dict[str, Any], complaint
 
 def test_no_shell_opens_where_hosts_forward() -> None:
     with pytest.raises(UsageError, match="do not forward packets"):
-        shell.main("bcube,4", 10.0, 100)
+        shell.main(RunSpec(LinkSpec(10.0), TopologySpec("bcube", {"n": 4, "k": 1})))
 
 
 MODELS = ("flow-level", "max-min")

@@ -31,6 +31,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from ctypes import c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,9 +50,17 @@ from common.text import one_line, printable
 from engines.core_setup import raised
 from engines.emulation.congestion.libbpf import BpfObject, library, timed
 from engines.emulation.congestion.registration import FOLDER as PROC
-from engines.emulation.congestion.registration import BuiltIn, CongestionCounts, admit, registered_object
+from engines.emulation.congestion.registration import (
+    BuiltIn,
+    CongestionCounts,
+    Registered,
+    admit,
+    registered,
+    registered_object,
+)
 from engines.emulation.kernel.namespaces import HostRef
-from model.congestion import DATAPATH
+from engines.kernel_hosts import MINTCP
+from model.congestion import CONGESTION_CONTROLS, DATAPATH
 from model.reasons import AGENT, Reason
 from model.result import RunResult
 from model.spec import VIRTUAL, AgentSpec, RunSpec, sub_seed
@@ -166,6 +175,25 @@ def started(spec: RunSpec, user: User | None = None) -> Agents:
     Raises HostUnfitError, UsageError and RunError as AgentDatapath does.
     """
     return BuiltInDatapath(spec, user) if spec.clock == VIRTUAL else AgentDatapath(spec, user)
+
+
+def installed(
+    spec: RunSpec, ccs: Iterable[str], user: User | None, stack: ExitStack
+) -> tuple[Registered | BuiltIn | Agents, Agents | None]:
+    """Give the kernel refabric's congestion controls among `ccs` until `stack` ends; with their agent, if
+    the spec's flows are under one.
+
+    Raises HostUnfitError if the kernel refuses or lacks one, and as `started`.
+    """
+    if needed(spec):
+        agent = started(spec, user)
+        stack.callback(agent.close)
+        return agent, agent
+    ours = {cc for cc in ccs if cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf}
+    settings = {MINTCP: spec.stack.max_window} if MINTCP in ours else {}
+    if spec.clock == VIRTUAL:
+        return BuiltIn(ours, settings), None
+    return stack.enter_context(registered(ours, settings)), None
 
 
 class BuiltInDatapath:

@@ -250,9 +250,14 @@ def _hint(name: str, value: str, error: OSError) -> str:
         return "; the kernel may be too old for it" if error.errno == errno.ENOENT else ""
     if error.errno == errno.ENOENT:
         return f"; this kernel has no congestion control {value}, try: modprobe tcp_{value}"
+    return f"; {restricted(value)}"
+
+
+def restricted(cc: str) -> str:
+    """Return why hosts cannot have this default congestion control (by the kernel's name), and what to do."""
     return (
-        f"; the kernel allows {value} in the machine's own namespace only; allow it everywhere with: "
-        f'sysctl -w net.ipv4.tcp_allowed_congestion_control="reno {value}"'
+        f"the kernel allows {cc} in the machine's own namespace only; allow it everywhere with: "
+        f'sysctl -w net.ipv4.tcp_allowed_congestion_control="reno {cc}"'
     )
 
 

@@ -525,33 +525,38 @@ class FabricLink(Link):  # type: ignore[misc]
 class FabricCLI(CLI):  # type: ignore[misc]
     """Read commands until `exit` or the end of stdin; starts at once, as Mininet's CLI does."""
 
-    def __init__(self, net: FabricNet) -> None:
-        self._fault = ""
-        """What was last said to have died."""
+    def __init__(self, net: FabricNet, checks: Sequence[Callable[[], object]] = ()) -> None:
+        """`checks` raise RefabricError for what has died in the network, such as the user's controller."""
+        self._checks = checks
+        self._faults: set[str] = set()
+        """What was said already."""
         if not sys.stdin.isatty():
             self.prompt = ""
             CLI.readlineInited = True  # Do not write ~/.mininet_history from scripts.
         super().__init__(net, stdin=sys.stdin)
 
     def onecmd(self, line: str) -> bool:
-        """Execute one command; print its error and continue if it fails, whatever it was. Say once what has
-        died in the data plane, such as the user's controller."""
-        self._report_fault()
+        """Execute one command; print its error and continue if it fails, whatever it was. Say once what
+        has died in the network."""
+        self._report_faults()
         try:
             return bool(super().onecmd(line))
+        except BrokenPipeError:
+            raise
         except (Exception, SystemExit) as failure:  # a slip of the user's must not end the network
             error(f"*** {one_line(str(failure)) or type(failure).__name__}\n")
             return False
         finally:
-            self._report_fault()
+            self._report_faults()
 
-    def _report_fault(self) -> None:
-        try:
-            self.mn.dataplane.check()
-        except RefabricError as failure:
-            if str(failure) != self._fault:
-                error(f"*** {failure}\n")
-            self._fault = str(failure)
+    def _report_faults(self) -> None:
+        for check in self._checks:
+            try:
+                check()
+            except RefabricError as failure:
+                if str(failure) not in self._faults:
+                    error(f"*** {failure}\n")
+                self._faults.add(str(failure))
 
     def do_source(self, line: str) -> bool:
         """Read commands from a file, up to its end or `exit`. Usage: source FILE"""

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from engines.emulation.kernel.mptcp_genl import MptcpEvent
-from engines.emulation.path_manager import PathPolicy
+from engines.emulation.path_manager import PathPolicy, port_after
 from model.congestion import kernel_name
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
 from topos.topology import Topology
@@ -96,7 +96,7 @@ def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
         hosts = (topology.nic_by_ip(ip).host for ip in (first.laddr, first.raddr))
         joined = topology.nic_pairs(*hosts)
         return [
-            AddressPair(local.ip, first.lport + i * STRIDE, remote.ip, first.rport)
+            AddressPair(local.ip, port_after(first.lport, i * STRIDE), remote.ip, first.rport)
             for i, (local, remote) in zip(range(subflows), itertools.cycle(joined))
         ][1:]
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import topos
-from common.errors import HostUnfitError, UsageError
+from common.errors import HostUnfitError
 from engines.emulation.hosts import shell
 from engines.emulation.hosts.hosts import HostOptions, steer
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.kernel.namespaces import CLONE_NEWNS, call_in_netns, mount, unshare
 from engines.emulation.sandbox import client
+from model.spec import LinkSpec, RunSpec, TopologySpec
 from tests.support.sandboxed import report, reports
 from tests.support.scenarios import isolation
 from tests.support.two_hosts import ISOLATE, run_isolated
@@ -27,8 +28,11 @@ GATEWAY = "10.255.255.254 dev p0e0h0-eth0 lladdr 02:ff:ff:ff:ff:fe PERMANENT"
 _SHELL = """
 import sys
 sys.path.append(sys.argv[1])
+import topos
 from engines.emulation.hosts.shell import main
-sys.exit(main(sys.argv[2], 10, 100, wait_s=60, factory="tests.support.dataplanes.python_dataplane:make"))
+from model.spec import LinkSpec, RunSpec, TopologySpec
+spec = RunSpec(LinkSpec(10.0), TopologySpec(*topos.parse(sys.argv[2])))
+sys.exit(main(spec, wait_s=60, factory="tests.support.dataplanes.python_dataplane:make"))
 """
 
 
@@ -149,19 +153,11 @@ def test_an_interface_taken_down_and_up_has_its_routes_again(topology: str, inte
     assert sorted(after.splitlines()) == sorted(before.splitlines())
 
 
-def test_bad_requests_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for topology, rate, queue in (
-        ("ft,3", 10.0, 100),
-        ("ft,4", 0.0, 100),
-        ("ft,4", 10.0, 0),
-        ("zz,4", 1.0, 1),
-    ):
-        with pytest.raises(UsageError):
-            shell.main(topology, rate, queue)
+def test_without_root_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(client, "_client", None)
     with pytest.raises(HostUnfitError, match="sudo refabric shell ft,4"):
-        shell.main("ft,4", 10, 100)
+        shell.main(RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", {"k": 4})), "refabric shell ft,4")
 
 
 def masks_are_written_in_every_namespace() -> None:
