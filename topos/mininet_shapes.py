@@ -1,7 +1,7 @@
 """Mininet's own topologies, `single,3`, `linear,4` and `tree,2`, with its names, addresses and port numbers.
 
-Programs written for `mn --topo` therefore find h1, s1, 10.0.0.1 and s1-eth1 where they expect them. Source: Mininet's topo and topolib.
-mininet/topo.py and mininet/topolib.py.
+Programs written for `mn --topo` therefore find h1, s1, 10.0.0.1 and s1-eth1 where they expect them. Source:
+Mininet's modules topo and topolib.
 """
 
 from __future__ import annotations
