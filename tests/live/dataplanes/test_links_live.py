@@ -39,7 +39,7 @@ from model.spec import (
     TransportSpec,
     WorkloadSpec,
 )
-from tests.support.machine_noise import exact, run_once
+from tests.support.machine_noise import exact, only_noise, run_once
 from tests.support.sandboxed import report
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
@@ -130,6 +130,36 @@ def scattered(
         seconds=4.0,
     )
     return run_once(engine, wanted, raw, calmly=True)
+
+
+@pytest.mark.parametrize("routing", ["drill:2:1", "letflow:2000"])
+def test_switches_that_choose_carry_tcp_and_its_pings(
+    engine: MininetEngine, routing: str, tmp_path: Path
+) -> None:
+    wanted = RunSpec(
+        link=LinkSpec(20.0),
+        topology=TopologySpec("leaf_spine", {"leaves": 2, "spines": 4, "hosts": 4, "speed": 1}),
+        workload=WorkloadSpec("stride", {"i": 4}),
+        routing=routing,
+        traffic="native",
+        warmup_s=2.0,
+        seconds=4.0,
+        sampling=SamplingSpec(pings_ms=200),
+    )
+    result = run_once(engine, wanted, tmp_path)
+    assert only_noise(result), result.reasons
+    assert all(flow.goodput_mbps > 1 for flow in result.flows)
+    assert all(flow.pings_sent > flow.pings_lost for flow in result.flows)
+    after = result.provenance["counters"]["after"]
+    with exact():
+        assert after["injected"] == sum(after[fate] for fate in ("delivered", "dropped", "lost", "in_flight"))
+        for leaf in ("l0", "l1"):
+            sent = [
+                port.tx_packets for port in result.ports if port.node == leaf and port.peer.startswith("s")
+            ]
+            assert len(sent) == 4 and min(sent) > 0
+            if routing.startswith("drill"):
+                assert max(sent) < 1.1 * min(sent) + 100
 
 
 @pytest.fixture(scope="module")
