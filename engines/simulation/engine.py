@@ -21,7 +21,7 @@ import topos
 from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
 from analysis.stats import spread_by_flow
 from common.errors import RunError, UsageError
-from controllers.routing import per_packet
+from controllers.routing import IN_SWITCHES, parse, per_packet
 from engines.core_setup import (
     ALARMS_A_SUBFLOW,
     MIN_PACKETS,
@@ -227,6 +227,9 @@ _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
 _MIN_WINDOW, _FILLED_IN_SLOW_START = 4, 3
 _PART = 5 * MB
 """Each further part of a network adds 2 to 5 MB, from 128 to 8192 hosts."""
+_FLOWLETS, _STEERING = MB, 20
+"""Of a switch whose flowlets have all been in use, and of a packet that switches steer
+(fabric/core/balancing/flowlets.hpp, fabric/core/packet.hpp)."""
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
@@ -238,6 +241,8 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> fl
     attachments = len({nic.switch for nic in topology.nics})
     counts = subflow_counts(spec, flows)
     subflows = sum(counts)
+    name, parameters = parse(spec.routing)
+    packet = _PACKET + (_BLOCKS if spec.stack.sack else 0) + (_STEERING if name in IN_SWITCHES else 0)
     held = (
         _PROGRAM
         + _PART * (spec.parts - 1)
@@ -247,7 +252,8 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> fl
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)
         + _SUBFLOW * subflows
-        + (_PACKET + (_BLOCKS if spec.stack.sack else 0)) * _packets(spec, topology, flows, counts)
+        + (_FLOWLETS * len(topology.forwarders) if "gap_us" in parameters else 0)
+        + packet * _packets(spec, topology, flows, counts)
     )
     return held / MB
 
