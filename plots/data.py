@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import topos
 from analysis.quantities import Quantity
@@ -129,16 +129,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Selection(Generic[Made]):
-    """What a chart shows: one item per transport, by ascending subflow counts; `gaps` says why others have
-    none, `left_out` are those for which there is no room."""
-
-    items: tuple[Made, ...]
-    gaps: Mapping[int, str]
-    left_out: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Panel:
     """The points of one setting.
 
@@ -201,8 +191,11 @@ class Panel:
             return ""
         return "failed" if any(point.subflows == subflows for point in self.points) else "missing"
 
-    def first_of_each(self, most: int, made: Callable[[PointResult], Made | None]) -> Selection[Made]:
-        """Apply `made` to one point per transport, for at most `most` transports.
+    def first_of_each(
+        self, most: int, made: Callable[[PointResult], Made | None]
+    ) -> tuple[list[Made], Mapping[int, str], list[int]]:
+        """Apply `made` to one point per transport, for at most `most` transports. Return what it returned, by
+        ascending subflow counts, why other counts have none, and the counts for which there is no room.
 
         The point is the first, good ones before suspect ones, for which `made` does not return None. It is
         not called for further points, as it may read samples.
@@ -219,8 +212,8 @@ class Panel:
                 gaps[n] = "not sampled"
             else:
                 items[n] = one
-        left_out = tuple(n for n in ran if n not in items and n not in gaps)
-        return Selection(tuple(items[n] for n in sorted(items)), gaps, left_out)
+        left_out = [n for n in ran if n not in items and n not in gaps]
+        return [items[n] for n in sorted(items)], gaps, left_out
 
     def _ran(self, subflows: int) -> list[PointResult]:
         here = [p for p in self.points if p.subflows == subflows and not p.failed]

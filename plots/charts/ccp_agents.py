@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -83,17 +82,6 @@ def _by_delay(
 KINDS = {FIXED: "fixed rate", CELL: "cellular", DROP: "random loss"}
 
 
-@dataclass(frozen=True)
-class LinkMark:
-    """A congestion control on one kind of link: goodput in Mb/s and queueing delay in ms of each seed, and
-    whether they are suspect."""
-
-    cc: str
-    mbps: tuple[float, ...]
-    delay_ms: tuple[float, ...]
-    suspect: bool = False
-
-
 def queueing_ms(point: PointResult) -> float | None:
     """Return the mean time that packets wait in queues: the senders' round-trip time less what the links'
     delay takes; None without a measured round trip."""
@@ -103,17 +91,23 @@ def queueing_ms(point: PointResult) -> float | None:
     return max(0.0, statistics.fmean(known) - idle_ms) if known else None
 
 
-def marks(points: Sequence[PointResult]) -> list[LinkMark]:
-    """Return a mark for each congestion control with a round trip, in the usual order; suspect points count
-    where none is good."""
-    found = []
+def mean_mbps(point: PointResult) -> float:
+    """Return the mean goodput of the point's flows."""
+    return statistics.fmean(flow.goodput_mbps for flow in point.under_test)
+
+
+Marks = Mapping[str, Sequence[PointResult]]
+"""The points of each congestion control on one kind of link."""
+
+
+def marks(points: Sequence[PointResult]) -> Marks:
+    """Return the good points of each congestion control that have a round trip, in the usual order; the
+    suspect ones where none is good."""
+    found = {}
     for cc in sorted({point.cc for point in points}, key=transports.rank):
         of = good([point for point in points if point.cc == cc and point.under_test])
-        pairs = [(statistics.fmean(f.goodput_mbps for f in p.under_test), queueing_ms(p)) for p in of]
-        known = [(mbps, delay) for mbps, delay in pairs if delay is not None]
-        if known:
-            mbps, delays = zip(*known, strict=True)
-            found.append(LinkMark(cc, mbps, delays, of[0].suspect))
+        if known := [point for point in of if queueing_ms(point) is not None]:
+            found[cc] = known
     return found
 
 
@@ -126,18 +120,19 @@ def by_link(panel: Panel, inputs: Inputs) -> Figure | None:
         return None
     sheet = Sheet((2.0, len(by_kind)))
     for axes, (kind, of) in zip(sheet.axes[0], by_kind.items(), strict=True):
-        for mark in of:
-            _link_mark(axes, mark)
+        for cc, points in of.items():
+            _link_mark(axes, cc, points)
         axes.set_title(KINDS[kind], fontsize=8)
-        axes.set_ylim(0, 1.15 * max(max(mark.mbps) for mark in of))
-        axes.set_xlim(0, 1.25 * max(1.0, *(max(mark.delay_ms) for mark in of)))
+        every = [point for points in of.values() for point in points]
+        axes.set_ylim(0, 1.15 * max(map(mean_mbps, every)))
+        axes.set_xlim(0, 1.25 * max(1.0, *(queueing_ms(point) or 0.0 for point in every)))
         axes.tick_params(labelsize=7)
     sheet.axes[0][0].set_ylabel(axis_labels.GOODPUT_MBPS)
     sheet.axes[0][len(by_kind) // 2].set_xlabel("time in queues (ms)")
     round_trip = f"round trip {6 * panel.spec.link.delay_us / 1000:g} ms"
     settings = [*style.unlike(panel.points), round_trip, f"{panel.spec.seconds:g} s", panel.spec.engine]
     notes = [*style.doubts(panel.points), style.intervals(len(panel.seeds))]
-    looks = {mark.cc: _link_look(mark.cc) for of in by_kind.values() for mark in of}
+    looks = {cc: _link_look(cc) for of in by_kind.values() for cc in of}
     keys = [look.key(hollow=not is_agents(cc), size=6) for cc, look in looks.items()]
     title = link_finding(by_kind.values()) or inputs.title
     return sheet.finish(title, "One flow; filled: in an agent", settings, notes, keys)
@@ -148,20 +143,21 @@ def _link_look(cc: str) -> Look:
     return Look(look.label if is_agents(cc) else f"{cc} without an agent", look.colour, look.marker, "")
 
 
-def _link_mark(axes: Axes, mark: LinkMark) -> None:
+def _link_mark(axes: Axes, cc: str, points: Sequence[PointResult]) -> None:
     x, y = (
-        kinds.mean_of(of, hollow=not is_agents(mark.cc)) or Mean(0.0) for of in (mark.delay_ms, mark.mbps)
+        kinds.mean_of(map(of, points), hollow=not is_agents(cc)) or Mean(0.0)
+        for of in (queueing_ms, mean_mbps)
     )
-    kinds.mark(axes, x, y, _link_look(mark.cc))
-    if mark.suspect:
+    kinds.mark(axes, x, y, _link_look(cc))
+    if points[0].suspect:
         kinds.write(axes, "?", x.value, y.value)
 
 
-def link_finding(of: Iterable[Sequence[LinkMark]]) -> str:
+def link_finding(of: Iterable[Marks]) -> str:
     """Return the title: the largest difference in goodput between an agent and the kernel."""
     shares = []
     for kind in of:
-        mbps = {mark.cc: statistics.fmean(mark.mbps) for mark in kind}
+        mbps = {cc: statistics.fmean(map(mean_mbps, points)) for cc, points in kind.items()}
         shares += [
             100 * (value / mbps[plain] - 1)
             for cc, value in mbps.items()
@@ -176,24 +172,19 @@ def link_finding(of: Iterable[Sequence[LinkMark]]) -> str:
 _INCASTS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "^"))
 
 
-@dataclass(frozen=True)
-class IncastCurve:
-    """One workload at one rate: the ratio of each seed by interval in us, and whether it is suspect."""
-
-    rate_mbps: float
-    packets: int
-    cc: str
-    ratios: Mapping[int, tuple[float, ...]]
-    suspect: bool = False
+Incast = tuple[float, int, str]
+"""The rate in Mb/s, the packets of each flow, and the congestion control."""
 
 
-def curves(points: Sequence[PointResult]) -> list[IncastCurve]:
-    """Return the curves by rate and size; a seed counts where all flows completed, with the agent and
-    without. Suspect points count where none is good."""
+def curves(points: Sequence[PointResult]) -> dict[Incast, dict[int, Mean | None]]:
+    """Return how many times as long the last completion takes with an agent, by the interval in us.
+
+    A seed counts where all flows completed, with the agent and without. Suspect points count where none is
+    good."""
     alike = kinds.grouped(points, lambda p: (p.rate_mbps, _packets(p), p.cc, p.spec.agent.report_us))
     chosen = [point for key in sorted(alike) for point in sorted(good(alike[key]), key=lambda p: p.seed)]
     plain = {(p.rate_mbps, _packets(p), p.seed): tail_ms(p.under_test) for p in chosen if not is_agents(p.cc)}
-    found: dict[tuple[float, int, str], dict[int, list[float]]] = {}
+    found: dict[Incast, dict[int, list[float]]] = {}
     doubt = set()
     for point in chosen:
         key, us = (point.rate_mbps, _packets(point), point.cc), point.spec.agent.report_us
@@ -201,10 +192,10 @@ def curves(points: Sequence[PointResult]) -> list[IncastCurve]:
         if is_agents(point.cc) and us and tail is not None and beside:
             found.setdefault(key, {}).setdefault(us, []).append(tail / beside)
             doubt |= {key} if point.suspect else set()
-    return [
-        IncastCurve(*key, {us: tuple(of) for us, of in by_us.items()}, key in doubt)
+    return {
+        key: {us: kinds.mean_of(by_us[us], hollow=key in doubt) for us in sorted(by_us)}
         for key, by_us in found.items()
-    ]
+    }
 
 
 def _packets(point: PointResult) -> int:
@@ -212,24 +203,23 @@ def _packets(point: PointResult) -> int:
 
 
 @saving.per_panel((*TRANSPORT, "agent", "workload", "link.rate_mbps"), lambda point: not point.failed)
-def by_report_interval(panel: Panel, _: Inputs) -> Figure | None:
+def by_report_interval(panel: Panel, inputs: Inputs) -> Figure | None:
     """Draw points that differ at most in transport, agent, workload and rate."""
-    of = [curve for curve in curves(panel.points) if len(curve.ratios) > 1]
-    rates = sorted({curve.rate_mbps for curve in of})
+    of = {key: means for key, means in curves(panel.points).items() if len(means) > 1}
+    rates = sorted({rate for rate, _, _ in of})
     if not rates:
         return None
     sheet = Sheet((2.0, len(rates)))
-    sizes = sorted({curve.packets for curve in of})
+    sizes = sorted({packets for _, packets, _ in of})
     looks = {
         size: Look(f"{size} packets", *_INCASTS[number % len(_INCASTS)]) for number, size in enumerate(sizes)
     }
     for axes, rate in zip(sheet.axes[0], rates, strict=True):
         axes.axhline(1.0, color="0.6", lw=0.8)
-        for curve in (each for each in of if each.rate_mbps == rate):
-            at = {us: kinds.mean_of(curve.ratios[us], hollow=curve.suspect) for us in sorted(curve.ratios)}
-            kinds.curve(axes, at, looks[curve.packets], 4)
+        for means, packets in ((means, key[1]) for key, means in of.items() if key[0] == rate):
+            kinds.curve(axes, means, looks[packets], 4)
             style.plain_log(axes.xaxis)
-            axes.set_xticks(list(at))
+            axes.set_xticks(list(means))
             axes.xaxis.set_minor_locator(NullLocator())
         axes.set_title(f"{rate / 1000:g} Gb/s", fontsize=8)
         axes.tick_params(labelsize=6)
@@ -239,9 +229,9 @@ def by_report_interval(panel: Panel, _: Inputs) -> Figure | None:
     sheet.axes[0][0].set_ylabel("last completion, x Reno's")
     sheet.axes[0][len(rates) // 2].set_xlabel("time between reports (us)")
     answer_us = max(point.spec.agent.delay_us for point in panel.points if is_agents(point.cc))
-    names = ", ".join(sorted({transports.title(curve.cc) for curve in of}))
+    names = ", ".join(sorted({transports.title(cc) for _, _, cc in of}))
     return sheet.finish(
-        interval_finding(of),
+        interval_finding(of) or inputs.title,
         f"Incast of {panel.hosts - 1} flows to one host, {names}",
         [
             *style.unlike(panel.points),
@@ -254,9 +244,11 @@ def by_report_interval(panel: Panel, _: Inputs) -> Figure | None:
     )
 
 
-def interval_finding(of: Sequence[IncastCurve]) -> str:
+def interval_finding(of: Mapping[Incast, Mapping[int, Mean | None]]) -> str:
     """Return the title: by how much the last completion differs from that without an agent."""
-    means = [statistics.fmean(ratios) for curve in of for ratios in curve.ratios.values()]
+    means = [mean.value for curve in of.values() for mean in curve.values() if mean]
+    if not means:
+        return ""
     return f"The last flow takes {min(means):.2f} to {max(means):.2f} times as long as without an agent"
 
 

@@ -42,159 +42,8 @@ _SHORT_BYTES = 100_000
 
 
 @dataclass(frozen=True)
-class CompletionCurve:
-    """One transport: a point to name it by, and the flows of all its seeds."""
-
-    point: PointResult
-    seeds: int
-    sized: Completions
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Completed flows of similar sizes."""
-
-    flows: tuple[FlowRow, ...]
-
-    @property
-    def size_bytes(self) -> float:
-        """The geometric mean of their sizes."""
-        return math.exp(statistics.fmean(math.log(flow.size_bytes) for flow in self.flows))
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(map(slowdown, self.flows))
-
-    @property
-    def p99(self) -> float | None:
-        """The 99th percentile of their slowdowns; None for fewer than a hundred."""
-        if len(self.flows) < _MIN_FOR_P99:
-            return None
-        return percentile([slowdown(flow) for flow in self.flows], 99)
-
-
-def curve(group: Sequence[PointResult]) -> CompletionCurve | None:
-    """Return the curve of one transport's good points, else of the suspect ones; None where no sized flow
-    completed. Good points come first in `group`."""
-    usable = [point for point in group if point.status is group[0].status and point.under_test]
-    sized = completions(flow for point in usable for flow in point.under_test)
-    return CompletionCurve(usable[0], len(usable), sized) if sized.completed else None
-
-
-def bins(sized: Completions) -> list[Bin]:
-    """Return completed flows by size, where their ideal times are known; without empty bins."""
-    known = [flow for flow in sized.completed if math.isfinite(flow.ideal_s)]
-    split = (tuple(flow for flow in known if low <= flow.size_bytes < high) for low, high in pairwise(_EDGES))
-    return [Bin(flows) for flows in split if flows]
-
-
-@saving.per_panel(JOINED)
-def fct(panel: Panel, _: Inputs) -> Figure | None:
-    """Draw points that differ at most in transport and marking."""
-    groups = by_transport(panel)
-    found = [curve(group) for group in groups]
-    rows = [row for row in found if row]
-    if not rows:
-        return None
-    of_size = [bins(row.sized) for row in rows]
-    sheet = Sheet(*[(1.7, 1)] * (3 if any(of_size) else 1))
-    handles = _distribution(sheet.axes[0][0], rows)
-    shown: Sequence[tuple[Quantity, Callable[[Bin], float | None]]]
-    shown = ((SLOWDOWN_MEAN, lambda one: one.mean), (SLOWDOWN_P99, lambda one: one.p99))
-    for (axes,), (quantity, value) in zip(sheet.axes[1:], shown, strict=False):
-        _by_size(axes, rows, of_size, value)
-        axes.set_ylabel(quantity.axis)
-    if any(of_size):
-        sheet.axes[-1][0].set_xlabel("flow size")
-    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
-    unfinished = [f"{label(row.point)} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
-    completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
-    return sheet.finish(
-        _fct_finding(rows),
-        style.subtitle(panel, "completion of sized flows"),
-        style.parameters(panel),
-        [
-            *style.doubts([row.point for row in rows]),
-            f"Flows completed: {completed}.",
-            f"Unfinished, not in the curves: {'; '.join(unfinished)}." if unfinished else "",
-            f"p99 from {_MIN_FOR_P99} flows on." if any(of_size) else "",
-            f"Short: below {_SHORT_BYTES // 1000} kB.",
-        ],
-        handles,
-        gaps=f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
-    )
-
-
-def _distribution(axes: Axes, rows: Sequence[CompletionCurve]) -> list[Line2D]:
-    lines = [kinds.cdf(axes, row.sized.took_ms, look(row.point)) for row in rows]
-    for line, row in zip(lines, rows, strict=True):
-        mean = style.milliseconds(statistics.fmean(row.sized.took_ms))
-        line.set_label(f"{label(row.point)}: {mean} on average")
-    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms], _time)
-    kinds.share_axis(axes, "flows done (%)")
-    axes.set_xlabel(FCT_MS_MEAN.words)
-    return lines
-
-
-def _by_size(
-    axes: Axes,
-    rows: Sequence[CompletionCurve],
-    of_size: Sequence[Sequence[Bin]],
-    value: Callable[[Bin], float | None],
-) -> None:
-    for row, of_row in zip(rows, of_size, strict=True):
-        known = [(one.size_bytes, found) for one in of_row if (found := value(one)) is not None]
-        drawn = look(row.point)
-        axes.plot(
-            [size for size, _ in known], [found for _, found in known], color=drawn.colour, ls=drawn.dash,
-            lw=1.5, marker="o", markersize=3.5,
-        )  # fmt: skip
-    _log_scale(axes, [one.size_bytes for of_row in of_size for one in of_row], _bytes)
-    style.plain_log(axes.yaxis)
-    axes.set_ylim(bottom=0.9)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-
-
-def _log_scale(axes: Axes, values: Sequence[float], shown: Callable[[float], str]) -> None:
-    """Set a logarithmic scale with room on both sides, even if all values are equal."""
-    axes.set_xlim(0.8 * min(values), 1.25 * max(values))
-    style.plain_log(axes.xaxis)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
-
-
-def _time(ms: float) -> str:
-    return f"{ms * 1000:g} us" if ms < 1 else f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"
-
-
-def _bytes(size: float) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:g} {unit}"
-    return f"{size:g} B"
-
-
-def _fct_finding(rows: Sequence[CompletionCurve]) -> str:
-    """Return the title: the 99th percentile of short flows, or of all where none is short."""
-    short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
-    which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
-    parts = (
-        f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
-        f"with {label(row.point)}"
-        for row, of_row in zip(rows, flows, strict=True)
-    )
-    return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
-
-
-NEVER = "join never"
-RECALLED = "recalled"
-"""The source of a published value whose digits are only recalled."""
-_MAX_SHOWN = 0.99
-"""The slowest of a hundred flows would leave the others no room."""
-
-
-@dataclass(frozen=True)
-class ShortFlows:
-    """One row: its look, the points of all seeds, and their short flows."""
+class SizedFlows:
+    """One transport: its look, the points of all seeds, and their flows that have a size."""
 
     look: Look
     points: tuple[PointResult, ...]
@@ -219,8 +68,144 @@ class ShortFlows:
 
     @property
     def opened(self) -> float:
-        """Mean number of subflows that a short flow opened."""
+        """Mean number of subflows that a completed flow opened."""
         return statistics.fmean(flow.subflows_joined for flow in self.sized.completed)
+
+
+Flows = Sequence[FlowRow]
+
+
+def size_bytes(flows: Flows) -> float:
+    """Return the geometric mean of the flows' sizes."""
+    return math.exp(statistics.fmean(math.log(flow.size_bytes) for flow in flows))
+
+
+def slowdown_mean(flows: Flows) -> float:
+    return statistics.fmean(map(slowdown, flows))
+
+
+def slowdown_p99(flows: Flows) -> float | None:
+    """Return the 99th percentile of the flows' slowdowns; None for fewer than a hundred."""
+    return percentile([slowdown(flow) for flow in flows], 99) if len(flows) >= _MIN_FOR_P99 else None
+
+
+def curve(group: Sequence[PointResult]) -> SizedFlows | None:
+    """Return one transport's good points, else the suspect ones; None where no sized flow completed. Good
+    points come first in `group`."""
+    usable = tuple(point for point in group if point.status is group[0].status and point.under_test)
+    sized = completions(flow for point in usable for flow in point.under_test)
+    return SizedFlows(look(usable[0]), usable, sized) if sized.completed else None
+
+
+def bins(sized: Completions) -> list[Flows]:
+    """Return completed flows by size, where their ideal times are known; without empty bins."""
+    known = [flow for flow in sized.completed if math.isfinite(flow.ideal_s)]
+    split = ([flow for flow in known if low <= flow.size_bytes < high] for low, high in pairwise(_EDGES))
+    return [flows for flows in split if flows]
+
+
+@saving.per_panel(JOINED)
+def fct(panel: Panel, _: Inputs) -> Figure | None:
+    """Draw points that differ at most in transport and marking."""
+    groups = by_transport(panel)
+    found = [curve(group) for group in groups]
+    rows = [row for row in found if row]
+    if not rows:
+        return None
+    of_size = [bins(row.sized) for row in rows]
+    sheet = Sheet(*[(1.7, 1)] * (3 if any(of_size) else 1))
+    handles = _distribution(sheet.axes[0][0], rows)
+    shown: Sequence[tuple[Quantity, Callable[[Flows], float | None]]]
+    shown = ((SLOWDOWN_MEAN, slowdown_mean), (SLOWDOWN_P99, slowdown_p99))
+    for (axes,), (quantity, value) in zip(sheet.axes[1:], shown, strict=False):
+        _by_size(axes, rows, of_size, value)
+        axes.set_ylabel(quantity.axis)
+    if any(of_size):
+        sheet.axes[-1][0].set_xlabel("flow size")
+    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    unfinished = [f"{row.look.label} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
+    completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
+    return sheet.finish(
+        _fct_finding(rows),
+        style.subtitle(panel, "completion of sized flows"),
+        style.parameters(panel),
+        [
+            *style.doubts([row.points[0] for row in rows]),
+            f"Flows completed: {completed}.",
+            f"Unfinished, not in the curves: {'; '.join(unfinished)}." if unfinished else "",
+            f"p99 from {_MIN_FOR_P99} flows on." if any(of_size) else "",
+            f"Short: below {_SHORT_BYTES // 1000} kB.",
+        ],
+        handles,
+        gaps=f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
+    )
+
+
+def _distribution(axes: Axes, rows: Sequence[SizedFlows]) -> list[Line2D]:
+    lines = [kinds.cdf(axes, row.sized.took_ms, row.look) for row in rows]
+    for line, row in zip(lines, rows, strict=True):
+        mean = style.milliseconds(statistics.fmean(row.sized.took_ms))
+        line.set_label(f"{row.look.label}: {mean} on average")
+    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms], _time)
+    kinds.share_axis(axes, "flows done (%)")
+    axes.set_xlabel(FCT_MS_MEAN.words)
+    return lines
+
+
+def _by_size(
+    axes: Axes,
+    rows: Sequence[SizedFlows],
+    of_size: Sequence[Sequence[Flows]],
+    value: Callable[[Flows], float | None],
+) -> None:
+    for row, of_row in zip(rows, of_size, strict=True):
+        known = [(size_bytes(one), found) for one in of_row if (found := value(one)) is not None]
+        drawn = row.look
+        axes.plot(
+            [size for size, _ in known], [found for _, found in known], color=drawn.colour, ls=drawn.dash,
+            lw=1.5, marker="o", markersize=3.5,
+        )  # fmt: skip
+    _log_scale(axes, [size_bytes(one) for of_row in of_size for one in of_row], _bytes)
+    style.plain_log(axes.yaxis)
+    axes.set_ylim(bottom=0.9)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+
+
+def _log_scale(axes: Axes, values: Sequence[float], shown: Callable[[float], str]) -> None:
+    """Set a logarithmic scale with room on both sides, even if all values are equal."""
+    axes.set_xlim(0.8 * min(values), 1.25 * max(values))
+    style.plain_log(axes.xaxis)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
+
+
+def _time(ms: float) -> str:
+    return f"{ms * 1000:g} us" if ms < 1 else f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"
+
+
+def _bytes(size: float) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size:g} B"
+
+
+def _fct_finding(rows: Sequence[SizedFlows]) -> str:
+    """Return the title: the 99th percentile of short flows, or of all where none is short."""
+    short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
+    which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
+    parts = (
+        f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
+        f"with {row.look.label}"
+        for row, of_row in zip(rows, flows, strict=True)
+    )
+    return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
+
+
+NEVER = "join never"
+RECALLED = "recalled"
+"""The source of a published value whose digits are only recalled."""
+_MAX_SHOWN = 0.99
+"""The slowest of a hundred flows would leave the others no room."""
 
 
 def used_pct(point: PointResult) -> float:
@@ -233,21 +218,21 @@ def _join_late(panel: Panel) -> bool:
     return any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
 
 
-def rows(panel: Panel) -> list[ShortFlows]:
+def rows(panel: Panel) -> list[SizedFlows]:
     """Return one row per transport whose short flows completed, from its good points, else from suspect ones.
 
     They are in the order of model/transports.py, or from late joins to early ones.
     """
     late = _join_late(panel)
     groups = kinds.grouped(panel.points, lambda point: _place(point, late))
-    made: list[ShortFlows] = []
+    made: list[SizedFlows] = []
     for number, key in enumerate(sorted(groups)):
         of = good(groups[key])
         sized = completions(flow for point in of for flow in point.under_test)
         if sized.completed:
             shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
             colour = shade if late else transports.look(of[0].algorithm).colour
-            made.append(ShortFlows(Look(key[1], colour, "").doubted(of[0].suspect), tuple(of), sized))
+            made.append(SizedFlows(Look(key[1], colour, "").doubted(of[0].suspect), tuple(of), sized))
     return made
 
 
@@ -307,7 +292,7 @@ def short_and_long(panel: Panel, inputs: Inputs) -> Figure | None:
     )
 
 
-def _completion(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Published]) -> None:
+def _completion(axes: Axes, found: Sequence[SizedFlows], levels: Sequence[Published]) -> None:
     """Draw the mean, and one standard deviation to both sides."""
     for y, row in enumerate(found):
         mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
@@ -322,8 +307,8 @@ def _completion(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Publis
 
 def _bars(
     axes: Axes,
-    found: Sequence[ShortFlows],
-    of: Callable[[ShortFlows], float],
+    found: Sequence[SizedFlows],
+    of: Callable[[SizedFlows], float],
     shown: str,
     words: str,
     levels: Sequence[Published] = (),
@@ -336,13 +321,13 @@ def _bars(
     axes.set_xlabel(words)
 
 
-def _value(axes: Axes, words: str, x: float, y: int, row: ShortFlows, levels: Iterable[Published]) -> None:
+def _value(axes: Axes, words: str, x: float, y: int, row: SizedFlows, levels: Iterable[Published]) -> None:
     """Write a value to the right of its mark and of what was published."""
     beside = [level.value for level in levels if level.algorithm == row.algorithm]
     kinds.write(axes, words, max(x, *beside, 0.0), y, 7)
 
 
-def _published(axes: Axes, found: Sequence[ShortFlows], levels: Sequence[Published]) -> None:
+def _published(axes: Axes, found: Sequence[SizedFlows], levels: Sequence[Published]) -> None:
     for y, row in enumerate(found):
         for level in levels:
             if level.algorithm == row.algorithm:
@@ -365,7 +350,7 @@ def _published_key(levels: Sequence[Published], panel: Panel) -> list[Line2D]:
     return found
 
 
-def _short_finding(found: Sequence[ShortFlows]) -> str:
+def _short_finding(found: Sequence[SizedFlows]) -> str:
     """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
     times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.look.label})" for row in by_time]

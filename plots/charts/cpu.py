@@ -186,7 +186,7 @@ def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
     """Return the points whose use is split: all of one setting; of several, TCP and the most subflows."""
     bars: list[Use] = []
     for panel, name in zip(of, names, strict=True):
-        bars += panel.first_of_each(_MAX_BARS if len(of) == 1 else 2, partial(use, name=name)).items
+        bars += panel.first_of_each(_MAX_BARS if len(of) == 1 else 2, partial(use, name=name))[0]
     return bars[:_MAX_BARS]
 
 

@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from analysis.quantities import GOODPUT_MBPS_MEAN
 from controllers.hedera import natural_demands
 from controllers.responsive.controller import NEW_WEIGHT, OLD_WEIGHT
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
-from harness.results.point_results import PointResult
+from harness.results.point_results import EnginePair, PointResult
 from model.links import outage
 from model.result import FlowRow, Table
 from model.schedulers import is_responsive
@@ -51,21 +50,18 @@ LOOKS = {
 Series = npt.NDArray[np.float64]
 
 
-class SchemeCurve(Protocol):
-    """A scheme to draw, of one of the kinds in LOOKS."""
+@dataclass(frozen=True, eq=False)
+class SchemeCurve:
+    """A scheme, of one of the kinds in LOOKS, with times in s and what is drawn over them."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def suspect(self) -> bool: ...
-
-
-Drawn = TypeVar("Drawn", bound=SchemeCurve)
+    name: str
+    kind: str
+    t_s: Series
+    values: tuple[Series, ...] = ()
+    suspect: bool = False
 
 
-def looks(of: Sequence[Drawn]) -> list[tuple[Drawn, Look]]:
+def looks(of: Sequence[SchemeCurve]) -> list[tuple[SchemeCurve, Look]]:
     """Return each curve with its look: the next colour of its kind."""
     colours = {kind: cycle(each) for kind, (each, _) in LOOKS.items()}
     return [
@@ -76,19 +72,6 @@ def looks(of: Sequence[Drawn]) -> list[tuple[Drawn, Look]]:
 
 def _subtitle(panel: Panel) -> str:
     return f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
-
-
-@dataclass(frozen=True, eq=False)
-class OverTimeCurve:
-    """A scheme over time, averaged over its seeds: instants in s from the opening of the window, goodput per
-    flow in Mb/s of the interval that ended there, and subflows per flow."""
-
-    name: str
-    kind: str
-    t_s: Series
-    mbps: Series
-    subflows: Series
-    suspect: bool = False
 
 
 def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
@@ -131,8 +114,11 @@ def _acked(flow: Series, subflow: Series, position: npt.NDArray[np.int64], octet
     return found.astype(np.float64)
 
 
-def over_time_curves(panel: Panel) -> list[OverTimeCurve]:
-    """Return a curve for each scheme with samples; suspect points count where no seed is good."""
+def over_time_curves(panel: Panel) -> list[SchemeCurve]:
+    """Return a curve for each scheme with samples, averaged over its seeds: instants from the opening of the
+    window, goodput per flow in Mb/s of the interval that ended there, and subflows per flow.
+
+    Suspect points count where no seed is good."""
     found = []
     for called, of in sorted(by_scheme(panel.points, lambda point: name(_undisturbed(point))).items()):
         tables = [(point.read_table("sockets"), _long_flows(point)) for point in of]
@@ -140,9 +126,8 @@ def over_time_curves(panel: Panel) -> list[OverTimeCurve]:
         if seeds:
             count = min(len(times) for times, _, _ in seeds)
             mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
-            found.append(
-                OverTimeCurve(called, kind_of(of[0]), seeds[0][0][:count], mbps, subflows, of[0].suspect)
-            )
+            t_s, doubt = seeds[0][0][:count], of[0].suspect
+            found.append(SchemeCurve(called, kind_of(of[0]), t_s, (mbps, subflows), doubt))
     return found
 
 
@@ -158,7 +143,7 @@ def _undisturbed(point: PointResult) -> PointResult:
     return dataclasses.replace(point, spec=dataclasses.replace(point.spec, scheduler=always))
 
 
-def over_time_finding(of: Sequence[OverTimeCurve], down_s: tuple[float, float] | None) -> str:
+def over_time_finding(of: Sequence[SchemeCurve], down_s: tuple[float, float] | None) -> str:
     """Return the title: what each kind's best scheme carries while something is down."""
     if down_s is None:
         return ""
@@ -167,19 +152,20 @@ def over_time_finding(of: Sequence[OverTimeCurve], down_s: tuple[float, float] |
     best: dict[str, tuple[float, str]] = {}
     for curve in of:
         middles = curve.t_s - np.diff(curve.t_s, prepend=0.0) / 2
-        meanwhile = curve.mbps[(middles > down_s[0]) & (middles < down_s[1])]
+        meanwhile = curve.values[0][(middles > down_s[0]) & (middles < down_s[1])]
         if len(meanwhile):
             best[curve.kind] = max(best.get(curve.kind, (0.0, "")), (float(meanwhile.mean()), curve.name))
     values = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
     return f"Mb/s per flow during the outage, best of each kind: {values}" if values else ""
 
 
-def _rise(of: Sequence[OverTimeCurve], down_s: tuple[float, float]) -> str:
+def _rise(of: Sequence[SchemeCurve], down_s: tuple[float, float]) -> str:
     """Return the title where something is down from the start: goodput then and at the end, of the scheme
     that gains most."""
-    at_first = {curve.name: float(curve.mbps[curve.t_s < down_s[1]].mean()) for curve in of}
-    most = max(of, key=lambda curve: float(curve.mbps[-1]) - at_first[curve.name])
-    return f"From {at_first[most.name]:.0f} to {most.mbps[-1]:.0f} Mb/s per flow after the outage"
+    at_first = {curve.name: float(curve.values[0][curve.t_s < down_s[1]].mean()) for curve in of}
+    at_last = {curve.name: float(curve.values[0][-1]) for curve in of}
+    most = max(at_first, key=lambda name: at_last[name] - at_first[name])
+    return f"From {at_first[most]:.0f} to {at_last[most]:.0f} Mb/s per flow after the outage"
 
 
 @saving.per_panel(APART, lambda point: not point.failed)
@@ -192,8 +178,8 @@ def demand_over_time(panel: Panel, inputs: Inputs) -> Figure | None:
     (above,), (below,) = sheet.axes
     handles: list[Artist] = []
     for curve, look in looks(of):
-        above.plot(curve.t_s, curve.mbps, color=look.colour, ls=look.dash, lw=1.4)
-        below.plot(curve.t_s, curve.subflows, color=look.colour, ls=look.dash, lw=1.4)
+        for axes, values in zip((above, below), curve.values, strict=True):
+            axes.plot(curve.t_s, values, color=look.colour, ls=look.dash, lw=1.4)
         handles.append(look.key())
     if found:
         for axes in (above, below):
@@ -215,18 +201,9 @@ SHARE, CHECKS = 0.85, 3
 _FIRST_MS = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class TimeCurve:
-    """A scheme with the time of each of its flows in s, sorted; infinite for a flow that never reached it."""
-
-    name: str
-    kind: str
-    reached_s: Series
-    suspect: bool = False
-
-    @property
-    def median_s(self) -> float:
-        return float(np.quantile(self.reached_s, 0.5, method="inverted_cdf"))
+def median_s(curve: SchemeCurve) -> float:
+    """Return the time in which half of the flows reach their demand; infinite if fewer do."""
+    return float(np.quantile(curve.t_s, 0.5, method="inverted_cdf"))
 
 
 def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Series:
@@ -257,8 +234,9 @@ def reached_s(sockets: Table, demand_mbps: Series) -> Series:
     return np.where(steady.any(axis=0), first, np.inf)
 
 
-def time_curves(panel: Panel) -> list[TimeCurve]:
-    """Return a curve for each scheme with samples; suspect points count where no seed is good."""
+def time_curves(panel: Panel) -> list[SchemeCurve]:
+    """Return each scheme with samples and the time of each of its flows, sorted; infinite for a flow that
+    never reached its demand. Suspect points count where no seed is good."""
     found = []
     for called, of in sorted(by_scheme(panel.points, name).items()):
         tables = [(point, point.read_table("sockets")) for point in of]
@@ -266,18 +244,19 @@ def time_curves(panel: Panel) -> list[TimeCurve]:
             reached_s(t, demands_mbps(p.under_test, p.rate_mbps)) for p, t in tables if t and p.under_test
         ]
         if each:
-            found.append(TimeCurve(called, kind_of(of[0]), np.sort(np.concatenate(each)), of[0].suspect))
+            t_s = np.sort(np.concatenate(each))
+            found.append(SchemeCurve(called, kind_of(of[0]), t_s, suspect=of[0].suspect))
     return found
 
 
-def time_finding(of: Sequence[TimeCurve]) -> str:
+def time_finding(of: Sequence[SchemeCurve]) -> str:
     """Return the title: the median of the fastest scheme on demand, and of the fastest of the others."""
     ours, others = ([curve for curve in of if (curve.kind == RESPONSIVE) is on] for on in (True, False))
     parts = []
     for some, words in ((ours, "on demand"), (others, "")):
         if some:
-            first = min(some, key=lambda curve: curve.median_s)
-            parts.append(f"{_words(first.median_s)} {words or f'with {first.name}'}")
+            first = min(some, key=median_s)
+            parts.append(f"{_words(median_s(first))} {words or f'with {first.name}'}")
     return f"Half of the flows have {100 * SHARE:.0f} % of their demand after " + ", ".join(parts)
 
 
@@ -294,8 +273,8 @@ def time_to_demand(panel: Panel, _: Inputs) -> Figure | None:
     axes = sheet.axes[0][0]
     end_ms = 1000 * (panel.spec.warmup_s + panel.spec.seconds)
     for curve, look in looks(of):
-        x = 1000 * curve.reached_s[np.isfinite(curve.reached_s)]
-        share = 100 * np.arange(1, len(x) + 1) / len(curve.reached_s)
+        x = 1000 * curve.t_s[np.isfinite(curve.t_s)]
+        share = 100 * np.arange(1, len(x) + 1) / len(curve.t_s)
         axes.plot(
             [*x, end_ms], [*share, *share[-1:]] or [0.0], color=look.colour, ls=look.dash, lw=1.4,
             drawstyle="steps-post",
@@ -317,18 +296,6 @@ _SPREAD = 0.12
 """Marks of equal numbers of subflows lie beside each other."""
 
 
-@dataclass(frozen=True)
-class Twins:
-    """The same point between real hosts and simulated, with flows in the same order."""
-
-    real: PointResult
-    simulated: PointResult
-
-    @property
-    def suspect(self) -> bool:
-        return self.real.suspect or self.simulated.suspect
-
-
 def _of_both(panel: Panel) -> Panel:
     """Return the panel with a spec that names both engines, and the traffic whose flows start together."""
     engines = " and ".join(sorted({point.spec.engine for point in panel.points}))
@@ -337,7 +304,7 @@ def _of_both(panel: Panel) -> Panel:
     )
 
 
-def twins(panel: Panel) -> list[Twins]:
+def twins(panel: Panel) -> list[EnginePair]:
     """Return the pairs of a panel by seed; points of one engine alone are left out."""
     kinds: list[dict[int, PointResult]] = [{}, {}]
     for point in panel.points:
@@ -345,7 +312,7 @@ def twins(panel: Panel) -> list[Twins]:
             if point.spec.engine in engines and point.under_test:
                 found[point.spec.seed] = point
     real, simulated = kinds
-    return [Twins(real[seed], simulated[seed]) for seed in sorted(real) if seed in simulated]
+    return [EnginePair(real[seed], simulated[seed]) for seed in sorted(real) if seed in simulated]
 
 
 def subflows_over_time(sockets: Table, flow: int) -> tuple[Series, Series]:
@@ -356,9 +323,9 @@ def subflows_over_time(sockets: Table, flow: int) -> tuple[Series, Series]:
     return times, np.bincount(position, minlength=len(times)).astype(np.float64)
 
 
-def shown(pair: Twins) -> list[int]:
+def shown(pair: EnginePair) -> list[int]:
     """Return the flows whose subflows are drawn over time: spread over the ranks of real goodput."""
-    ranked = sorted(pair.real.under_test, key=lambda flow: (flow.goodput_mbps, flow.flow))
+    ranked = sorted(pair.emulated.under_test, key=lambda flow: (flow.goodput_mbps, flow.flow))
     last, count = len(ranked) - 1, min(MAX_FLOWS, len(ranked))
     return [ranked[round(i * last / max(1, count - 1))].flow for i in range(count)]
 
@@ -379,22 +346,22 @@ def subflows_beside(panel: Panel, _: Inputs) -> Figure | None:
     if not of:
         return None
     sampled = [
-        pair for pair in of if pair.real.read_table("sockets") and pair.simulated.read_table("sockets")
+        pair for pair in of if pair.emulated.read_table("sockets") and pair.simulated.read_table("sockets")
     ]
     flows = shown(sampled[0]) if sampled else []
     sheet = Sheet((2.0, 2), *((0.7, 1) for _ in flows))
-    sized = any(flow.size_bytes for flow in of[0].real.under_test)
+    sized = any(flow.size_bytes for flow in of[0].emulated.under_test)
     spread = np.random.default_rng(1)
     values, counts = sheet.axes[0]
     for pair in of:
-        rows = [row.flow for row in pair.real.under_test]
-        x, y = ([_value(point, flow) for flow in rows] for point in (pair.simulated, pair.real))
+        rows = [row.flow for row in pair.emulated.under_test]
+        x, y = ([_value(point, flow) for flow in rows] for point in (pair.simulated, pair.emulated))
         joined = [
-            (pair.simulated.under_test[flow].subflows_joined, pair.real.under_test[flow].subflows_joined)
+            (pair.simulated.under_test[flow].subflows_joined, pair.emulated.under_test[flow].subflows_joined)
             for flow in rows
         ]
         apart = (np.array(joined, np.float64) + spread.uniform(-_SPREAD, _SPREAD, (len(joined), 2))).T
-        face = "none" if pair.suspect else REAL.colour
+        face = "none" if pair.emulated.suspect or pair.simulated.suspect else REAL.colour
         values.scatter(x, y, s=14, lw=0.8, edgecolors=REAL.colour, facecolors=face)
         counts.scatter(apart[0], apart[1], s=10, lw=0.5, alpha=0.7, edgecolors=REAL.colour, facecolors=face)
     titles = f"{'completion, s' if sized else 'goodput, Mb/s'}, of each flow", "subflows of each flow"
@@ -407,28 +374,28 @@ def subflows_beside(panel: Panel, _: Inputs) -> Figure | None:
         _subflows(axes, sampled[0], flow)
     if flows:
         sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    over_time = f"Over time: seed {sampled[0].real.spec.seed}." if sampled else ""
+    over_time = f"Over time: seed {sampled[0].emulated.spec.seed}." if sampled else ""
     notes = [f"{len(of)} seeds, one mark per flow; hollow: suspect.", over_time, *style.doubts(panel.points)]
     subtitle = f"{style.network(panel.spec)}, {style.workload(panel.spec)}"
     keys = [REAL.key(), SIMULATED.key()] if flows else []
     return sheet.finish(beside_finding(of), subtitle, settings_of(panel), notes, keys)
 
 
-def beside_finding(of: Sequence[Twins]) -> str:
+def beside_finding(of: Sequence[EnginePair]) -> str:
     """Return the title: subflows per flow of both kinds of hosts."""
     real, simulated = (
         statistics.fmean(flow.subflows_joined for point in points for flow in point.under_test)
-        for points in ([pair.real for pair in of], [pair.simulated for pair in of])
+        for points in ([pair.emulated for pair in of], [pair.simulated for pair in of])
     )
     return f"Subflows per flow: {real:.2f} real, {simulated:.2f} simulated"
 
 
-def _subflows(axes: Axes, pair: Twins, flow: int) -> None:
-    for point, look in ((pair.real, REAL), (pair.simulated, SIMULATED)):
+def _subflows(axes: Axes, pair: EnginePair, flow: int) -> None:
+    for point, look in ((pair.emulated, REAL), (pair.simulated, SIMULATED)):
         table = point.read_table("sockets")
         assert table is not None
         axes.step(*subflows_over_time(table, flow), where="post", color=look.colour, ls=look.dash, lw=1.4)
-    row = pair.real.under_test[flow]
+    row = pair.emulated.under_test[flow]
     axes.set_title(f"{row.src} to {row.dst}: subflows", fontsize=8)
-    axes.set_ylim(0, pair.real.subflows + 0.5)
-    axes.set_yticks(range(0, pair.real.subflows + 1, 2))
+    axes.set_ylim(0, pair.emulated.subflows + 0.5)
+    axes.set_yticks(range(0, pair.emulated.subflows + 1, 2))

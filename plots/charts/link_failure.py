@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,22 +22,14 @@ from plots.shared.sheet import Sheet
 Outage = tuple[float, float]
 
 
-@dataclass(frozen=True, eq=False)
-class Failure:
-    """When links of a point are down, in s from the opening of the window, and its sampled goodput."""
-
-    point: PointResult
-    outage_s: Outage
-    goodput: Table
-
-
-def _failures(points: Iterable[PointResult]) -> Iterator[Failure]:
-    """Points without an outage or without samples are left out."""
+def _failures(points: Iterable[PointResult]) -> Iterator[tuple[PointResult, Outage, Table]]:
+    """Yield points, when links of theirs are down (in s from the opening of the window), and their sampled
+    goodput. Points without an outage or without samples are left out."""
     for point in points:
         outage_s = outage(point.spec)
         goodput = point.read_table("goodput") if outage_s else None
         if outage_s and goodput:
-            yield Failure(point, outage_s, goodput)
+            yield point, outage_s, goodput
 
 
 def over_time(points: Iterable[PointResult]) -> tuple[list[float], list[list[float]]]:
@@ -46,8 +37,8 @@ def over_time(points: Iterable[PointResult]) -> tuple[list[float], list[list[flo
     in % of that before the failure."""
     series = [
         found
-        for one in _failures(points)
-        if (found := robustness.of_before_pct(one.goodput, one.outage_s)) is not None
+        for _, outage_s, goodput in _failures(points)
+        if (found := robustness.of_before_pct(goodput, outage_s)) is not None
     ]
     if not series:
         return [], []
@@ -59,8 +50,8 @@ def over_time(points: Iterable[PointResult]) -> tuple[list[float], list[list[flo
 def while_down_pct(points: Iterable[PointResult]) -> list[list[float]]:
     """Return the goodput of each point's flows while links are down, in % of a link."""
     return [
-        [100 * mbps / one.point.rate_mbps for mbps in robustness.while_down_mbps(one.goodput, one.outage_s)]
-        for one in _failures(points)
+        [100 * mbps / point.rate_mbps for mbps in robustness.while_down_mbps(goodput, outage_s)]
+        for point, outage_s, goodput in _failures(points)
     ]
 
 
@@ -68,8 +59,8 @@ def stalled_pct(points: Iterable[PointResult]) -> float | None:
     """Return how many flows stand still while links are down, in percent, averaged over the points."""
     stalled = [
         value
-        for one in _failures(points)
-        if (value := robustness.stalled_pct(one.goodput, one.outage_s, one.point.rate_mbps)) is not None
+        for point, outage_s, goodput in _failures(points)
+        if (value := robustness.stalled_pct(goodput, outage_s, point.rate_mbps)) is not None
     ]
     return statistics.fmean(stalled) if stalled else None
 

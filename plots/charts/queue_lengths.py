@@ -127,8 +127,7 @@ def _ports(point: PointResult) -> list[PortRow]:
 
 @saving.per_panel()
 def queues(panel: Panel, inputs: Inputs) -> Figure | None:
-    picked = panel.first_of_each(_MAX_ROWS, _of_switches)
-    rows = picked.items
+    rows, absent, left_out = panel.first_of_each(_MAX_ROWS, _of_switches)
     if not rows:
         return None
     sheet = Sheet(*[(1.55, 1)] * len(rows))
@@ -152,11 +151,11 @@ def queues(panel: Panel, inputs: Inputs) -> Figure | None:
         [
             *style.doubts(points),
             "Left of the dotted line: warm-up." if any(row.t_s[0] < 0 for row in rows) else "",
-            *style.choice(panel, points, picked.left_out),
+            *style.choice(panel, points, left_out),
         ],
         [*shades, *([line] if limit else [])],
         style.published_key(found, panel),
-        gaps=style.absences(picked.gaps),
+        gaps=style.absences(absent),
     )
 
 
@@ -253,8 +252,7 @@ def quantile(counts: Counts, share_pct: float) -> int:
 
 @saving.per_panel()
 def queue_cdf(panel: Panel, _: Inputs) -> Figure | None:
-    picked = panel.first_of_each(_MAX_CURVES, histogram)
-    rows = picked.items
+    rows, absent, left_out = panel.first_of_each(_MAX_CURVES, histogram)
     if not rows:
         return None
     known = {direction for row in rows for direction in row.by_direction}
@@ -277,9 +275,9 @@ def queue_cdf(panel: Panel, _: Inputs) -> Figure | None:
         f"99 % of the time a queue is no longer than {ends}",
         style.subtitle(panel, f"lengths of {rows[0].ports} switch queues"),
         style.parameters(panel),
-        [*style.doubts(points), *style.choice(panel, points, picked.left_out)],
+        [*style.doubts(points), *style.choice(panel, points, left_out)],
         handles,
-        gaps=style.absences(picked.gaps),
+        gaps=style.absences(absent),
     )
 
 
@@ -310,27 +308,18 @@ _LINEAR_PKTS = 10
 """The axis is linear up to here and logarithmic beyond, to show both a threshold and a full buffer."""
 
 
-@dataclass(frozen=True, eq=False)
-class Queue:
-    """The bottleneck's length in packets at each sampled instant of the measured window."""
-
-    point: PointResult
-    port: PortRow
-    t_s: npt.NDArray[np.float64]
-    pkts: npt.NDArray[np.int32]
-
-
-def queue(point: PointResult) -> Queue | None:
-    """Return the bottleneck's queue; None where queues were not sampled."""
+def queue(point: PointResult) -> Lengths | None:
+    """Return the bottleneck's queue alone, in the measured window; None where queues were not sampled."""
     lengths = read(point)
     if lengths is None or not lengths.of_switches.ports:
         return None
     switches = lengths.of_switches
-    column = max(range(len(switches.ports)), key=lambda i: switches.ports[i].tx_bytes)
+    busiest = max(range(len(switches.ports)), key=lambda i: switches.ports[i].tx_bytes)
     measured = switches.t_s >= 0
     if not measured.any():
         return None
-    return Queue(point, switches.ports[column], switches.t_s[measured], switches.pkts[measured, column])
+    pkts = switches.pkts[measured][:, [busiest]]
+    return Lengths(point, (switches.ports[busiest],), switches.t_s[measured], pkts)
 
 
 @saving.per_panel(JOINED)
@@ -358,9 +347,10 @@ def bottleneck(panel: Panel, _: Inputs) -> Figure | None:
     medians = "; ".join(f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
     marks = " or ".join(map(str, thresholds))
     others = "; ".join(label(row.point) for row in left_out)
+    (port,) = rows[0].ports
     return sheet.finish(
         f"Median queue: {medians}",
-        style.subtitle(panel, f"queue at {rows[0].port.node}\N{RIGHTWARDS ARROW}{rows[0].port.peer}"),
+        style.subtitle(panel, f"queue at {port.node}\N{RIGHTWARDS ARROW}{port.peer}"),
         style.parameters(dataclasses.replace(panel, points=tuple(points))),
         [
             *style.doubts(points),
@@ -374,7 +364,7 @@ def bottleneck(panel: Panel, _: Inputs) -> Figure | None:
 
 
 def _over_time(
-    axes: Axes, rows: Sequence[Queue], end_s: float, top: float, thresholds: Sequence[int]
+    axes: Axes, rows: Sequence[Lengths], end_s: float, top: float, thresholds: Sequence[int]
 ) -> list[Line2D]:
     """Draw the range of lengths of each short interval; return the curves for the legend."""
     lines = []
@@ -393,11 +383,11 @@ def _over_time(
     return lines
 
 
-def _distribution(axes: Axes, rows: Sequence[Queue], top: int, thresholds: Sequence[int]) -> None:
+def _distribution(axes: Axes, rows: Sequence[Lengths], top: int, thresholds: Sequence[int]) -> None:
     for row in rows:
         drawn = look(row.point)
         axes.plot(
-            *_up_to(np.bincount(row.pkts), 1.1 * top), color=drawn.colour, lw=1.6, ls=drawn.dash,
+            *_up_to(np.bincount(row.pkts.ravel()), 1.1 * top), color=drawn.colour, lw=1.6, ls=drawn.dash,
             drawstyle="steps-post",
         )  # fmt: skip
     for threshold in thresholds:

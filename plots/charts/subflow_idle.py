@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,35 +29,26 @@ GOODPUT, SLOWEST = Look("mean goodput", style.INK, dash=""), Look("slowest flow"
 IDLE, STARVED = Look("idle", "#d55e00", dash=""), Look("starved", "#0072b2", "s", "")
 
 
-@dataclass(frozen=True)
-class TuningRow:
-    """One tuning: its points, and for each the share of time in which subflows are starved (None: not
-    sampled)."""
+ValueOf = Callable[[PointResult], float | None]
 
-    points: tuple[PointResult, ...]
-    starved_pct: tuple[float | None, ...]
 
-    def mean(self, values: Sequence[float | None]) -> float | None:
-        """Return the mean of `values` (one per point) over the good points; None without any."""
-        good = zip(self.points, values, strict=True)
-        known = [value for point, value in good if value is not None and not point.suspect]
-        return statistics.fmean(known) if known else None
+def slowest_pct(point: PointResult) -> float | None:
+    return min(point.flows_pct, default=None)
 
-    @property
-    def goodput_pct(self) -> list[float | None]:
-        return [point.mean_pct for point in self.points]
 
-    @property
-    def slowest_pct(self) -> list[float | None]:
-        return [min(point.flows_pct, default=None) for point in self.points]
+def idle_pct(point: PointResult) -> float | None:
+    return point.metric(SUBFLOW_IDLE_PCT.name)
 
-    @property
-    def idle_pct(self) -> list[float | None]:
-        return [point.metric(SUBFLOW_IDLE_PCT.name) for point in self.points]
+
+def starved_pct(point: PointResult) -> float | None:
+    """Return the share of time in which subflows are starved; None where they were not sampled."""
+    sockets = point.read_table("sockets")
+    shares = idleness(sockets)["starved_pct"] if sockets is not None else ()
+    return float(statistics.fmean(shares)) if len(shares) else None
 
 
 def _is_measured(point: PointResult) -> bool:
-    return point.subflows > 1 and not point.failed and point.metric(SUBFLOW_IDLE_PCT.name) is not None
+    return point.subflows > 1 and not point.failed and idle_pct(point) is not None
 
 
 def _by_count(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
@@ -68,28 +58,23 @@ def _by_count(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
             yield panel.spec, dataclasses.replace(panel, subflows=(count,), points=tuple(of))
 
 
-def _rows(points: Sequence[PointResult]) -> dict[str, TuningRow]:
-    """Return one row per tuning, from the least idle to the most."""
+def _rows(points: Sequence[PointResult]) -> dict[str, list[PointResult]]:
+    """Return the points of each tuning, from the least idle to the most."""
     tunings = kinds.grouped(sorted(points, key=lambda p: p.seed), lambda point: words_of(point.spec))
-    rows = {name: TuningRow(tuple(of), tuple(map(_starved_pct, of))) for name, of in tunings.items()}
-    return dict(sorted(rows.items(), key=lambda item: statistics.fmean(i or 0.0 for i in item[1].idle_pct)))
+    return dict(sorted(tunings.items(), key=lambda of: statistics.fmean(idle_pct(p) or 0.0 for p in of[1])))
 
 
-def _starved_pct(point: PointResult) -> float | None:
-    sockets = point.read_table("sockets")
-    shares = idleness(sockets)["starved_pct"] if sockets is not None else ()
-    return float(statistics.fmean(shares)) if len(shares) else None
-
-
-def finding(rows: Mapping[str, TuningRow]) -> str:
+def finding(rows: Mapping[str, Sequence[PointResult]]) -> str:
     """Return the title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
     ends = dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]])
     parts = []
     for name in ends:
-        idle, goodput = rows[name].mean(rows[name].idle_pct), rows[name].mean(rows[name].goodput_pct)
-        if idle is not None:
-            reached = f", goodput {goodput:.0f} %" if goodput is not None else ""
-            parts.append(f"{name.partition(',')[0]}: subflows idle {idle:.1f} %{reached}")
+        sure = [point for point in rows[name] if not point.suspect]
+        idle = kinds.mean_of(map(idle_pct, sure))
+        goodput = kinds.mean_of(point.mean_pct for point in sure)
+        if idle:
+            reached = f", goodput {goodput.value:.0f} %" if goodput else ""
+            parts.append(f"{name.partition(',')[0]}: subflows idle {idle.value:.1f} %{reached}")
     return "; ".join(parts) or "No finding, all points are suspect"
 
 
@@ -100,12 +85,13 @@ def subflow_idle(panel: Panel, _: Inputs) -> Figure:
     left, right = sheet.axes[0]
     for axes in (left, right):
         kinds.rows(axes, [name.replace(", ", "\n") for name in rows], named=axes is left, size=9)
-    for y, row in enumerate(rows.values()):
-        _marks(left, y, row, row.slowest_pct, SLOWEST)
-        _marks(left, y, row, row.goodput_pct, GOODPUT, "{:.1f}")
-        _marks(right, y, row, row.starved_pct, STARVED)
-        _marks(right, y, row, row.idle_pct, IDLE, "{:.1f}")
-    values = [v for row in rows.values() for v in (*row.goodput_pct, *row.slowest_pct) if v is not None]
+    for y, of in enumerate(rows.values()):
+        _marks(left, y, of, slowest_pct, SLOWEST)
+        _marks(left, y, of, lambda point: point.mean_pct, GOODPUT, "{:.1f}")
+        _marks(right, y, of, starved_pct, STARVED)
+        _marks(right, y, of, idle_pct, IDLE, "{:.1f}")
+    both = (value for point in panel.points for value in (point.mean_pct, slowest_pct(point)))
+    values = [value for value in both if value is not None]
     left.set_xlim(min(values, default=0.0) - 4, max(values, default=100.0) + 6)
     left.set_xlabel(axis_labels.relative_goodput(panel))
     right.set_xlim(left=0)
@@ -122,11 +108,11 @@ def subflow_idle(panel: Panel, _: Inputs) -> Figure:
 
 
 def _marks(
-    axes: Axes, y: int, row: TuningRow, values: Sequence[float | None], look: Look, words: str = ""
+    axes: Axes, y: int, points: Sequence[PointResult], value_of: ValueOf, look: Look, words: str = ""
 ) -> None:
     """Draw one mark per seed, hollow if suspect, and the mean of the good ones as a line, with its value in
     the format `words`."""
-    known = [(value, p.suspect) for value, p in zip(values, row.points, strict=True) if value is not None]
+    known = [(value, p.suspect) for p in points if (value := value_of(p)) is not None]
     good, doubtful = ([value for value, doubt in known if doubt is which] for which in (False, True))
     kinds.seeds(axes, y, good, doubtful, look.colour, look.marker, horizontal=True)
     if good and words:

@@ -67,8 +67,7 @@ def windows(point: PointResult) -> FlowWindows | None:
 
 @saving.per_panel()
 def cwnd(panel: Panel, _: Inputs) -> Figure | None:
-    picked = panel.first_of_each(_MAX_COLUMNS, windows)
-    columns = picked.items
+    columns, absent, left_out = panel.first_of_each(_MAX_COLUMNS, windows)
     if not columns:
         return None
     names = max((list(column.flows) for column in columns), key=len)
@@ -95,11 +94,11 @@ def cwnd(panel: Panel, _: Inputs) -> Figure | None:
         style.parameters(panel),
         [
             *style.doubts(points),
-            *style.choice(panel, points, picked.left_out),
+            *style.choice(panel, points, left_out),
             "Seconds count from the opening of the measured window.",
         ],
         [Line2D([], [], color=_colour(n, subflows), label=words) for n, words in keys.items()],
-        gaps=style.absences(picked.gaps),
+        gaps=style.absences(absent),
     )
 
 
@@ -139,8 +138,7 @@ _LOG_FROM = 20
 @saving.per_panel()
 def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
     """Draw levels of `ONE_WAY_S_MAX`, which round trips exceed, too."""
-    picked = panel.first_of_each(_MAX_ROWS, lambda point: point if _mean_ms(point) else None)
-    rows = picked.items
+    rows, absent, left_out = panel.first_of_each(_MAX_ROWS, lambda point: point if _mean_ms(point) else None)
     if not rows:
         return None
     sheet = Sheet(*[(1.5, 1)] * len(rows))
@@ -167,13 +165,13 @@ def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
             *style.doubts(rows),
             f"Dotted: what one full queue adds, {style.milliseconds(full)}." if full else "",
             "Pings: the time of a small packet if no queue had changed meanwhile." if simulated else "",
-            *style.choice(panel, rows, picked.left_out),
+            *style.choice(panel, rows, left_out),
             "Deviations are drawn upwards only." if log else "",
             f"{_MAX_FLOWS} of the flows, evenly spaced in rank, are drawn." if thinned else "",
         ],
         _rtt_legend(rows),
         keys,
-        gaps=style.absences(picked.gaps),
+        gaps=style.absences(absent),
     )
 
 

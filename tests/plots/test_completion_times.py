@@ -39,16 +39,16 @@ def test_flows_of_all_good_seeds_count_together() -> None:
     suspect = fct_under("reno", 0, 50.0, 3, Status.SUSPECT)
     of = completion_times.curve([*good, suspect])
     assert of is not None
-    assert (of.seeds, len(of.sized.completed), of.sized.unfinished) == (2, 400, 2)
+    assert (len(of.points), len(of.sized.completed), of.sized.unfinished) == (2, 400, 2)
 
 
 def test_sizes_are_binned_and_few_flows_have_no_99th_percentile() -> None:
     short, long = completion_times.bins(completions(ALL[1].flows))
-    assert (len(short.flows), len(long.flows)) == (150, 50)
-    assert short.size_bytes == pytest.approx(10_000)
-    assert short.mean == pytest.approx(2 + 0.0745)
-    assert short.p99 == pytest.approx(2.148)
-    assert long.p99 is None
+    assert (len(short), len(long)) == (150, 50)
+    assert completion_times.size_bytes(short) == pytest.approx(10_000)
+    assert completion_times.slowdown_mean(short) == pytest.approx(2 + 0.0745)
+    assert completion_times.slowdown_p99(short) == pytest.approx(2.148)
+    assert completion_times.slowdown_p99(long) is None
 
 
 LEVEL = level(

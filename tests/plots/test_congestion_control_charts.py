@@ -153,7 +153,7 @@ def test_all_algorithms_share_a_chart_with_theory(
 
 def test_shares_are_pooled_over_replicas_and_seeds() -> None:
     seeds = [changed(of_replicas("lia"), seed=seed) for seed in (1, 2)]
-    shares = bottleneck_shares.shares_of([bottleneck_shares.Series(panel) for panel in panels(seeds)])
+    shares = bottleneck_shares.shares_of(panels(seeds))
     assert len(shares["lia", 4].values) == 12
     assert shares["lia", 4].mean.value == pytest.approx(50)
     assert 0 < shares["lia", 4].mean.half < 2

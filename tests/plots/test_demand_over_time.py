@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.results.point_results import EnginePair
 from model.result import Status, Table
 from model.spec import LinkEvent, SchedulerSpec
 from plots.charts.demand_over_time import (
-    TimeCurve,
-    Twins,
+    SchemeCurve,
     beside_finding,
     demands_mbps,
     down,
@@ -130,8 +130,8 @@ def test_the_first_of_three_steady_samples_by_hand() -> None:
 
 def test_the_title_has_both_medians() -> None:
     of = [
-        TimeCurve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
-        TimeCurve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
+        SchemeCurve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
+        SchemeCurve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
     ]
     assert "after 50 ms on demand, more than the run with MPTCP 4" in time_finding(of)
 
@@ -172,8 +172,8 @@ def test_points_pair_up_by_seed() -> None:
     points = [ran("mininet", 2), ran("simulator", 3), ran("simulator", 3, seed=2), ran("mininet", 2, seed=3)]
     (panel,) = panels(points, ignoring=APART)
     [pair] = twins(panel)
-    assert (pair.real.spec.engine, pair.simulated.spec.engine) == ("mininet", "simulator")
-    assert "2.00 real, 3.00 simulated" in beside_finding([pair]) and not pair.suspect
+    assert (pair.emulated.spec.engine, pair.simulated.spec.engine) == ("mininet", "simulator")
+    assert "2.00 real, 3.00 simulated" in beside_finding([pair])
 
 
 def test_subflows_are_counted_at_each_instant() -> None:
@@ -184,7 +184,7 @@ def test_subflows_are_counted_at_each_instant() -> None:
 
 
 def test_flows_over_all_ranks_are_shown() -> None:
-    assert shown(Twins(ran("mininet", 2), ran("simulator", 2))) == [0, 2, 3, 5]
+    assert shown(EnginePair(ran("mininet", 2), ran("simulator", 2))) == [0, 2, 3, 5]
 
 
 UNSCHEDULED = SchedulerSpec()

@@ -283,8 +283,8 @@ def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None
 def test_only_the_measured_window_counts() -> None:
     of = queue_lengths.queue(ALL[0])
     assert of is not None
-    assert (of.port.port, len(of.t_s), of.t_s[0]) == (3, 50, 0)
-    assert sorted(set(of.pkts.tolist())) == [0, 380]
+    assert ([port.port for port in of.ports], len(of.t_s), of.t_s[0]) == ([3], 50, 0)
+    assert sorted(set(of.pkts.ravel().tolist())) == [0, 380]
 
 
 BEST = "tcp_wmem 4M"
