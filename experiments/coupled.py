@@ -15,12 +15,12 @@ from dataclasses import replace
 
 from analysis import quantities, shares
 from engines.registry import SIMULATOR
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.measures import each_replica
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Points, Topologies, Variant, points_on
+from harness.plan.sweeps import points_on
 from model.spec import RunSpec, TopologySpec
 from model.transports import title
 from model.tuning import RESERVE
@@ -118,27 +118,35 @@ def _desynchronised(spec: RunSpec) -> RunSpec:
     return replace(spec, link=link, stack=stack)
 
 
-def by_algorithm(topologies: Topologies) -> Points:
-    """Return a function that makes the points of all algorithms, or of those of --cc."""
-
-    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        variants = [Variant(cc=cc) for cc in options.ccs or ALGORITHMS]
-        return [_desynchronised(spec) for spec in points_on(topologies, variants)(options, rate_of)]
-
-    return points
-
-
-ALONGSIDE = Defaults(ks=(), workloads=("against_tcp",), subflows=(2, 4, 8), traffic="native", sysctls=RESERVE)
-LOSS = replace(
-    ALONGSIDE, rate_mbps=60.0, queue_pkts=1000, delay_us=13_000, loss_pct=0.2, warmup_s=15.0, seconds=30.0
+ALONGSIDE = Defaults(
+    ks=(),
+    workloads=("against_tcp",),
+    subflows=(2, 4, 8),
+    pins={"traffic": "native", "transport.sysctls": RESERVE},
+    ccs=ALGORITHMS,
+)
+LOSS = ALONGSIDE.but(
+    rate_mbps=60.0,
+    pins={"link.queue_pkts": 1000, "link.delay_us": 13_000, "link.loss": 0.002},
+    warmup_s=15.0,
+    seconds=30.0,
 )
 """Only random losses: a window of sqrt(1.5 / p) is 27 packets, which is 4.3 Mb/s at a round trip of 78 ms.
 Eight uncoupled subflows and a TCP flow use 38 of the link's 60 Mb/s."""
-QUEUE = replace(ALONGSIDE, rate_mbps=10.0, queue_pkts=50, delay_us=5_000, warmup_s=20.0, seconds=25.0)
+QUEUE = ALONGSIDE.but(
+    rate_mbps=10.0,
+    pins={"link.queue_pkts": 50, "link.delay_us": 5_000},
+    warmup_s=20.0,
+    seconds=25.0,
+)
 """Only losses of a full queue: the two flows' windows together are 75 packets when it drops. Eight coupled
 subflows converge in 11 s."""
-PATHS = replace(
-    ALONGSIDE, subflows=(2,), rate_mbps=10.0, queue_pkts=100, delay_us=5_000, warmup_s=30.0, seconds=40.0
+PATHS = ALONGSIDE.but(
+    subflows=(2,),
+    rate_mbps=10.0,
+    pins={"link.queue_pkts": 100, "link.delay_us": 5_000},
+    warmup_s=30.0,
+    seconds=40.0,
 )
 """Two bottlenecks, each filled by its TCP flows."""
 
@@ -158,7 +166,7 @@ FAIRNESS = Experiment(
             ),
             defaults=LOSS,
             topologies=dumbbells,
-            points=by_algorithm(dumbbells),
+            points=points_on(dumbbells, adapt=_desynchronised),
             charts=("share",),
             published=SHARE_LOSS,
             sized=False,
@@ -173,7 +181,7 @@ FAIRNESS = Experiment(
             ),
             defaults=QUEUE,
             topologies=dumbbells,
-            points=by_algorithm(dumbbells),
+            points=points_on(dumbbells, adapt=_desynchronised),
             charts=("share",),
             published=SHARE_QUEUE,
             sized=False,
@@ -199,7 +207,7 @@ SHIFTED = Experiment(
             ),
             defaults=PATHS,
             topologies=bottlenecks,
-            points=by_algorithm(bottlenecks),
+            points=points_on(bottlenecks, adapt=_desynchronised),
             charts=("shift",),
             published=SHIFT,
             sized=False,

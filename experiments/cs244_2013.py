@@ -41,8 +41,8 @@ from harness.metrics.metrics import (
 from harness.metrics.published import A_BOUND, ABOUT, ABOVE, AT_LEAST, BELOW, SIGN, Bound, Published, Source
 from harness.options.options import QUEUE_SAMPLE_MS, Defaults
 from harness.options.rates import AutoRate
-from harness.plan.sweeps import Variant, fat_trees, points_on
-from model.spec import STRICT, SamplingSpec, StackSpec, TopologySpec
+from harness.plan.sweeps import fat_trees, points_on
+from model.spec import STRICT, SamplingSpec, Settings, StackSpec, TopologySpec
 
 CS244 = "Wilson, O'Connor, MPTCP on Mininet, CS244 2013: reproducing network research"
 
@@ -178,22 +178,22 @@ def _k8(_topology: TopologySpec) -> TopologySpec:
 TWICE_K8 = AutoRate(overload=2.0, basis=_k8)
 """One rate for all sizes, at which k=8 needs about all that the machine can do: twice the calibrated rate."""
 
-NO_VARIANT = Variant()
-FINITE_BUFFER = Variant(simulated=StackSpec(receive_buffer=2172))
+AS_CHOSEN: Settings = {}
+FINITE_BUFFER: Settings = {"stack": StackSpec(receive_buffer=2172)}
 """A receive window, in segments of 1448 bytes: nothing else limits a simulated sender without drops. Linux
 lets receive buffers grow to 6 MB (net.ipv4.tcp_rmem, since 3.4) and offers half as a window
 (tcp_adv_win_scale 1). The values of the post's kernel are not published."""
 
 
 def _figure(number: int, title: str, about: str, defaults: Defaults, charts: tuple[str, ...],
-            cpu_bound: bool = False, variant: Variant = NO_VARIANT) -> Figure:  # fmt: skip
+            cpu_bound: bool = False, curve: Settings = AS_CHOSEN) -> Figure:  # fmt: skip
     return Figure(
         name=f"cs244-fig{number}",
         title=title,
         about=about,
         defaults=defaults,
         topologies=fat_trees,
-        points=points_on(fat_trees, (variant,)),
+        points=points_on(fat_trees, (curve,)),
         charts=charts,
         published=FIGURE_STATEMENTS[number],
         cpu_bound=cpu_bound,
@@ -212,8 +212,11 @@ def _overloaded(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Defaults:
     return replace(_one_to_one(*ks, subflows=subflows), pins={"clock": STRICT})
 
 
-UNBOUNDED = replace(
-    _one_to_one(8, subflows=(1,)), rate_mbps=POST_MBPS, queue_pkts=0, warmup_s=0.0, sampling=QUEUES
+UNBOUNDED = _one_to_one(8, subflows=(1,)).but(
+    rate_mbps=POST_MBPS,
+    pins={"link.queue_pkts": 0},
+    warmup_s=0.0,
+    sampling=QUEUES,
 )
 """Figures 9 and 10, without warm-up: queues that grow during the whole run have no steady state."""
 SAWTEETH = replace(_one_to_one(8, subflows=(1, 8)), rate_mbps=POST_MBPS, sampling=WINDOWS)
@@ -295,7 +298,7 @@ FIGURES_OF_THE_POST = (
         "queues of congested links grow during the whole run.",
         UNBOUNDED,
         ("queues", "queue_cdf"),
-        variant=FINITE_BUFFER,
+        curve=FINITE_BUFFER,
     ),
     _figure(
         10,
@@ -304,7 +307,7 @@ FIGURES_OF_THE_POST = (
         "Goodput does not show this, because links are as full as with short queues.",
         UNBOUNDED,
         ("rtt",),
-        variant=FINITE_BUFFER,
+        curve=FINITE_BUFFER,
     ),
     _figure(
         11,

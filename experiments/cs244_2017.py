@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.completion import ALL, LARGE, ended_times
@@ -37,7 +37,7 @@ from experiments.pfabric import (
     WEB_SEARCH,
     WEB_STEPS,
     ArmReading,
-    Settings,
+    by_load,
     growth,
     low_of,
     mean_of,
@@ -46,12 +46,10 @@ from experiments.pfabric import (
     one_of,
     over,
     p99_of,
-    point_of,
-    points_on,
     setting,
     workload,
 )
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.measures import Estimate, Measure, Subject, is_about, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import (
@@ -65,9 +63,10 @@ from harness.metrics.published import (
     Source,
 )
 from harness.options.options import ENGINE, Defaults, SweepOptions
+from harness.plan.sweeps import Points, Topologies
 from harness.results.point_results import PointResult
 from model.arms import ARMS, ON_LINUX, ON_STAR, STAR_PARTS, TWINS, Arm, arm_of
-from model.spec import RunSpec, StackSpec, TopologySpec
+from model.spec import RunSpec, Settings, StackSpec, TopologySpec
 
 _MEAN = "the mean normalised completion time of all flows"
 MEAN, P99 = mean_of(ALL), p99_of(ALL)
@@ -326,25 +325,13 @@ LINUX_S, LINUX_WARMUP_S = 20.0, 5.0
 LINUX_LOADS = (20, 40, 60, 80)
 SMALL_FAT_TREE = TopologySpec("fat_tree", {"k": 4})
 _STAR = one_of(STAR, SMALL_STAR)
-Topologies = Callable[[SweepOptions], list[TopologySpec]]
 
 
-def beside_each_other(
-    topologies: Topologies, slower: int = SLOWER
-) -> Callable[[SweepOptions, RateOf], list[RunSpec]]:
-    """Return topology x workload x seed x engine x arm, with the arms of real or of simulated hosts."""
-
-    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        return [
-            point_of(options, rate_of(topology), topology, traffic, seed, settings)
-            for topology in topologies(options)
-            for traffic in options.workloads
-            for seed in options.seeds
-            for engine in options.engines
-            for settings in _arms(engine, slower)
-        ]
-
-    return points
+def beside_each_other(topologies: Topologies, slower: int = SLOWER) -> Points:
+    """Return the points of the arms of real or of simulated hosts, in each engine."""
+    return by_load(
+        topologies, lambda options: [arm for name in options.engines for arm in _arms(name, slower)]
+    )
 
 
 def _arms(engine: str, slower: int) -> list[Settings]:
@@ -364,12 +351,14 @@ def _on_linux(loads: Sequence[int], slower: int = SLOWER) -> Defaults:
         workloads=tuple(workload(WEB_SEARCH, load) for load in loads),
         subflows=(1,),
         rate_mbps=PAPER_MBPS / slower,
-        delay_us=slower * LINK_DELAY_US,
-        pins={"link.host_delay_us": slower * HOST_DELAY_US},
+        pins={
+            "link.host_delay_us": slower * HOST_DELAY_US,
+            "link.delay_us": slower * LINK_DELAY_US,
+            "traffic": "native",
+        },
         seconds=LINUX_S * slower / SLOWER,
         warmup_s=LINUX_WARMUP_S * slower / SLOWER,
         engines=(ENGINE, SIMULATOR),
-        traffic="native",
     )
 
 
@@ -384,7 +373,7 @@ POST_DEFAULTS = Defaults(
     workloads=tuple(workload(sizes, load) for sizes in (WEB_STEPS, MINING_STEPS) for load in LOADS),
     subflows=(1,),
     rate_mbps=POST_MBPS,
-    delay_us=POST_DELAY_US,
+    pins={"link.delay_us": POST_DELAY_US},
     seconds=POST_S,
     warmup_s=POST_WARMUP_S,
     whole_s=POST_WHOLE_S,
@@ -400,7 +389,7 @@ POST = _figure(
     ),
     defaults=POST_DEFAULTS,
     topologies=_STAR,
-    points=points_on(_STAR, of_arms(ON_STAR)),
+    points=by_load(_STAR, of_arms(ON_STAR)),
     charts=("normalised_by_load", "normalised_by_size"),
     published=FINDINGS,
 )
@@ -414,7 +403,7 @@ STEPS = _figure(
     ),
     defaults=replace(POST_DEFAULTS, workloads=(workload(WEB_STEPS, HIGHEST_LOAD),)),
     topologies=_STAR,
-    points=points_on(_STAR, of_arms(STAR_PARTS)),
+    points=by_load(_STAR, of_arms(STAR_PARTS)),
     charts=("normalised_parts",),
 )
 HOSTS = _figure(

@@ -16,18 +16,16 @@ packet, because acknowledgements delayed for longer than the RTO would cause tim
 
 from __future__ import annotations
 
-import dataclasses
-
 from common.errors import UsageError
 from engines.registry import SIMULATOR
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import BOTTLENECK_PKTS, BUFFER_PCT, GOODPUT_PCT_MEAN, Metric
 from harness.metrics.published import A_BOUND, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
 from harness.options.parsers import named_workloads
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from model.congestion import BASELINE
-from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec, WorkloadSpec
+from model.spec import RunSpec, SamplingSpec, Settings, StackSpec, TopologySpec, WorkloadSpec
 
 DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
@@ -61,12 +59,10 @@ DEFAULTS = Defaults(
     workloads=(WORKLOAD,),
     subflows=(1,),
     rate_mbps=50.0,
-    delay_us=2500.0,
-    queue_pkts=460,
-    ecn_pkts=20,
+    pins={"link.delay_us": 2500.0, "link.queue_pkts": 460, "link.ecn_pkts": 20},
     sampling=SamplingSpec(queues_ms=10),
 )
-DROP_TAIL = Variant(cc=BASELINE, ecn_pkts=0)
+DROP_TAIL = {"transport.cc": BASELINE, "link.ecn_pkts": 0}
 MARKED = (BASELINE, "dctcp")
 """Congestion controls that react to a mark as to a loss (RFC 3168) and by the share of marks (RFC 8257)."""
 
@@ -76,8 +72,8 @@ def stars(options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("star", {"n": k + 1}) for k in options.ks]
 
 
-def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the point with drop-tail, then those with marks under each congestion control of --cc or MARKED.
+def curves(options: SweepOptions) -> list[Settings]:
+    """Return drop-tail, then marks under each congestion control of --cc or MARKED.
 
     Raises UsageError if nothing is marked, or for another workload.
     """
@@ -89,16 +85,12 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         raise UsageError(
             f"--workload: {NAME} has a fixed one, k hosts that send to one; choose their number with --k"
         )
-    return [
-        dataclasses.replace(spec, workload=_all_to_one(spec.topology))
-        for spec in points_on(stars, [DROP_TAIL, *(Variant(cc=cc) for cc in options.ccs or MARKED)])(
-            options, rate_of
-        )
-    ]
+    return [DROP_TAIL, *({"transport.cc": cc} for cc in options.ccs or MARKED)]
 
 
-def _all_to_one(topology: TopologySpec) -> WorkloadSpec:
-    return WorkloadSpec("one_to_several", {"clients": topology.number("n") - 1, "servers": 1})
+def _all_to_one(spec: RunSpec) -> RunSpec:
+    clients = spec.topology.number("n") - 1
+    return spec.changed({"workload": WorkloadSpec("one_to_several", {"clients": clients, "servers": 1})})
 
 
 QUEUE = Experiment(
@@ -117,7 +109,7 @@ QUEUE = Experiment(
             ),
             defaults=DEFAULTS,
             topologies=stars,
-            points=points,
+            points=points_on(stars, curves, _all_to_one),
             charts=("bottleneck",),
             published=DCTCP,
         ),
@@ -128,17 +120,16 @@ QUEUE = Experiment(
 SHORT_FLOWS_NAME = "short-flows"
 STACK = StackSpec(min_rto_ms=10.0, delayed_ack_ms=0.0)
 VARIANTS = (
-    Variant(cc=BASELINE, subflows=(1,), ecn_pkts=0, simulated=STACK),
-    Variant(cc="dctcp", subflows=(1,), simulated=STACK),
-    Variant(cc="lia", ecn_pkts=0, simulated=STACK),
+    {**PLAIN_TCP, "link.ecn_pkts": 0, "stack": STACK},
+    {"transport.cc": "dctcp", "transport.subflows": 1, "stack": STACK},
+    {"transport.cc": "lia", "link.ecn_pkts": 0, "stack": STACK},
 )
 SHORT_FLOWS_DEFAULTS = Defaults(
     ks=(4,),
     workloads=("poisson:20", "poisson:40", "poisson:60"),
     subflows=(4,),
     rate_mbps=1000.0,
-    delay_us=10.0,
-    ecn_pkts=20,
+    pins={"link.delay_us": 10.0, "link.ecn_pkts": 20},
     seconds=10.0,
     warmup_s=1.0,
     engines=(SIMULATOR,),

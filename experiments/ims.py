@@ -20,9 +20,8 @@ from harness.metrics.measures import Estimate, Measure, OfPoint, Subject, is_abo
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import PLAIN_TCP, points_on
 from harness.results.point_results import PointResult
-from model.congestion import BASELINE
 from model.spec import TopologySpec
 from workloads.sip import MATRIX, POLICIES
 
@@ -220,8 +219,7 @@ DEFAULTS = Defaults(
     workloads=tuple(step.workload(scale) for scale in (100, REAL_SCALE) for step in LADDER),
     subflows=(1,),
     rate_mbps=100.0,
-    queue_pkts=1000,
-    delay_us=50.0,
+    pins={"link.queue_pkts": 1000, "link.delay_us": 50.0},
     seconds=STEP_S,
     warmup_s=0.0,
     brief_s=BRIEF_S,
@@ -274,7 +272,7 @@ def large_star(options: SweepOptions) -> list[TopologySpec]:
     return list(options.topologies) or [TopologySpec(TOPOLOGY, {"n": 142})]
 
 
-PLAIN = (Variant(cc=BASELINE, subflows=(1,)),)
+PLAIN = (PLAIN_TCP,)
 
 
 def _knee_workloads() -> Sequence[str]:

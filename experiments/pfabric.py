@@ -10,9 +10,8 @@ any run.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,8 +22,8 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import Estimate, Measure, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT_ONE, ABOVE_ONE, BELOW, BELOW_ONE, Bound, Published, Source
-from harness.options.fields import changed
 from harness.options.options import Defaults, SweepOptions
+from harness.plan.sweeps import Curves, Points, Topologies, points_on
 from harness.results.point_results import PointResult
 from model.arms import (
     ARMS,
@@ -40,7 +39,7 @@ from model.arms import (
     arm_of,
 )
 from model.arms import IDEAL as IDEAL_ARM
-from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec, WorkloadSpec
+from model.spec import RunSpec, SamplingSpec, Settings, StackSpec, TopologySpec
 
 LOADS = (10, 20, 30, 40, 50, 60, 70, 80)
 HIGHEST_LOAD = 80
@@ -68,9 +67,6 @@ STAR = TopologySpec("star", {"n": 28})
 SMALL_STAR = TopologySpec("star", {"n": 6})
 QUEUE_SAMPLE_MS = 1
 
-Settings = Mapping[str, Any]
-"""Values of the spec's fields, by path."""
-
 
 def workload(sizes: str, load: int) -> str:
     """Return a workload as a user types it."""
@@ -87,17 +83,13 @@ def defaults(
         workloads=tuple(workload(name, load) for name in sizes for load in loads),
         subflows=(1,),
         rate_mbps=RATE_MBPS,
-        delay_us=LINK_DELAY_US,
-        pins={"link.host_delay_us": host_delay_us, "link.clock_ppm": 0.0},
+        pins={"link.host_delay_us": host_delay_us, "link.clock_ppm": 0.0, "link.delay_us": LINK_DELAY_US},
         seconds=SECONDS,
         warmup_s=WARMUP_S,
         whole_s=WHOLE_S,
         engines=(SIMULATOR, IDEAL),
         sampling=SamplingSpec(queues_ms=QUEUE_SAMPLE_MS),
     )
-
-
-Topologies = Callable[[SweepOptions], list[TopologySpec]]
 
 
 def one_of(whole: TopologySpec, small: TopologySpec) -> Topologies:
@@ -115,46 +107,21 @@ def settings_of(arm: Arm) -> Settings:
     return {**arm.settings, "engine": arm.engine or SIMULATOR}
 
 
-def points_on(
-    topologies: Topologies, variants: Sequence[Settings]
-) -> Callable[[SweepOptions, RateOf], list[RunSpec]]:
-    """Return topology x workload x seed x variant, for variants of the chosen engines."""
+def by_load(topologies: Topologies, curves: Curves) -> Points:
+    """Return the points of these curves, which run longer at a lower load."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        return [
-            point_of(options, rate_of(topology), topology, traffic, seed, variant)
-            for topology in topologies(options)
-            for traffic in options.workloads
-            for seed in options.seeds
-            for variant in variants
-            if variant["engine"] in options.engines
-        ]
+        brief = BRIEF_PART if options.brief else 1
+        return [_for_its_load(spec, brief) for spec in points_on(topologies, curves)(options, rate_of)]
 
     return points
 
 
-def point_of(
-    options: SweepOptions,
-    rate_mbps: float,
-    topology: TopologySpec,
-    traffic: WorkloadSpec,
-    seed: int,
-    variant: Settings,
-) -> RunSpec:
-    """Return one point, which runs longer at a lower load."""
-    part = HIGHEST_LOAD / max(1, int(traffic.params.get("load", HIGHEST_LOAD)))
-    part *= SIZE_PARTS.get(str(traffic.params.get("sizes", WEB_SEARCH)), 1.0)
-    part *= BRIEF_PART if options.brief else 1
-    base = options.on(variant["engine"])
-    spec = dataclasses.replace(
-        base,
-        topology=topology,
-        workload=traffic,
-        seed=seed,
-        seconds=round(base.seconds * part, 9),
-        warmup_s=round(base.warmup_s * part, 9),
-    )
-    return changed(spec, {**variant, "link.rate_mbps": rate_mbps})
+def _for_its_load(spec: RunSpec, brief: float) -> RunSpec:
+    traffic = spec.workload.params
+    part = HIGHEST_LOAD / max(1, int(traffic.get("load", HIGHEST_LOAD)))
+    part *= SIZE_PARTS.get(str(traffic.get("sizes", WEB_SEARCH)), 1.0) * brief
+    return replace(spec, seconds=round(spec.seconds * part, 9), warmup_s=round(spec.warmup_s * part, 9))
 
 
 Arms = Mapping[str, PointResult]
@@ -392,7 +359,7 @@ OPTIONS = (
     "host_delay",
 )
 _NETWORK = one_of(LEAF_SPINE, SMALL_LEAF_SPINE)
-_COMPARISON = points_on(_NETWORK, of_arms(COMPARED))
+_COMPARISON = by_load(_NETWORK, of_arms(COMPARED))
 BUFFERS_KB = (6, 12, 18, 24, 36, 72, 144)
 """Half a bandwidth-delay product to eight of them."""
 RTOS_MS = (0.015, 0.03, 0.045, 0.09, 0.2, 1.0)
@@ -481,7 +448,7 @@ FIGURES = (
             "distance from the full design is what that part contributes."
         ),
         defaults=defaults((HIGHEST_LOAD,)),
-        points=points_on(_NETWORK, of_arms(PARTS)),
+        points=by_load(_NETWORK, of_arms(PARTS)),
         charts=("normalised_parts",),
     ),
     _figure(
@@ -493,7 +460,7 @@ FIGURES = (
             "round trips."
         ),
         defaults=defaults((HIGHEST_LOAD,), (WEB_SEARCH,)),
-        points=points_on(_NETWORK, _one_by_one()),
+        points=by_load(_NETWORK, _one_by_one()),
         charts=("normalised_sensitivity",),
     ),
     _figure(
@@ -505,7 +472,7 @@ FIGURES = (
         ),
         defaults=defaults(FEW_LOADS, (WEB_SEARCH,), HOTNETS_HOST_DELAY_US),
         topologies=one_of(FAT_TREE, SMALL_FAT_TREE),
-        points=points_on(one_of(FAT_TREE, SMALL_FAT_TREE), of_arms(COMPARED)),
+        points=by_load(one_of(FAT_TREE, SMALL_FAT_TREE), of_arms(COMPARED)),
         charts=("normalised_by_load",),
     ),
     _figure(
@@ -517,7 +484,7 @@ FIGURES = (
         ),
         defaults=defaults(FEW_LOADS, (WEB_SEARCH,)),
         topologies=one_of(STAR, SMALL_STAR),
-        points=points_on(one_of(STAR, SMALL_STAR), of_arms(COMPARED)),
+        points=by_load(one_of(STAR, SMALL_STAR), of_arms(COMPARED)),
         charts=("normalised_by_load",),
     ),
 )

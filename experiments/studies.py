@@ -14,13 +14,13 @@ size of writes, and the pacing rates that the scheduler uses.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import fat_trees, points_on
 from model.congestion import BASELINE
 from model.noise import QUIET, stalls_of
 from model.spec import (
@@ -32,6 +32,7 @@ from model.spec import (
     NoiseSpec,
     RunSpec,
     SamplingSpec,
+    Settings,
     WorkloadSpec,
 )
 from model.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
@@ -94,13 +95,16 @@ def _points(options: SweepOptions, rate_of: RateOf, cases: Iterable[Case]) -> li
     if options.brief:
         options = dataclasses.replace(options, seeds=options.seeds[:1])
         cases = BRIEF
-    variants = tuple(
-        Variant(cc=BASELINE if n == 1 else None, subflows=(n,), simulated=LINUX) for n in options.subflows
-    )
-    quiet = points_on(fat_trees, variants)(options, rate_of)
+    quiet = points_on(fat_trees, _transports)(options, rate_of)
     if SIMULATOR not in options.engines:
         return [point for spec in quiet for point in _real(spec)]
     return [point for case in cases for spec in quiet for point in _simulated(spec, case)]
+
+
+def _transports(options: SweepOptions) -> list[Settings]:
+    """Return TCP, and MPTCP under what the options choose."""
+    tcp = {"transport.cc": BASELINE}
+    return [{**(tcp if n == 1 else {}), "transport.subflows": n, "stack": LINUX} for n in options.subflows]
 
 
 def _simulated(spec: RunSpec, case: Case) -> list[RunSpec]:
@@ -158,7 +162,7 @@ SHORT = Figure(
         "70 kB over plain TCP by the lateness of deliveries relative to the delay of a full queue."
     ),
     defaults=dataclasses.replace(_DEFAULTS, workloads=("short_and_long",)),
-    emulated=dataclasses.replace(_REAL, workloads=("short_and_long",), traffic="native"),
+    emulated=_REAL.but(workloads=("short_and_long",), pins={"traffic": "native"}),
     topologies=fat_trees,
     points=_short,
     charts=("noise",),
@@ -183,28 +187,27 @@ COMPLETIONS = Experiment(
 IDLE_NAME = "subflow-idle"
 PACING = ("net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio")
 TUNINGS = (
-    Variant(sysctls=KERNELS_OWN),
-    Variant(sysctls=RESERVE),
-    Variant(sysctls=CAPPED_RESERVE),
-    Variant(sysctls={WMEM: "1048576 16384 4194304"}),
-    Variant(sysctls={WMEM: "4096 1048576 4194304"}),
-    Variant(sysctls={**KERNELS_OWN, NOTSENT_LOWAT: "16384"}),
-    Variant(sysctls=KERNELS_OWN, write_bytes=4096),
-    Variant(sysctls={**KERNELS_OWN, **dict.fromkeys(PACING, "100")}),
+    {"transport.sysctls": KERNELS_OWN},
+    {"transport.sysctls": RESERVE},
+    {"transport.sysctls": CAPPED_RESERVE},
+    {"transport.sysctls": {WMEM: "1048576 16384 4194304"}},
+    {"transport.sysctls": {WMEM: "4096 1048576 4194304"}},
+    {"transport.sysctls": {**KERNELS_OWN, NOTSENT_LOWAT: "16384"}},
+    {"transport.sysctls": KERNELS_OWN, "transport.write_bytes": 4096},
+    {"transport.sysctls": {**KERNELS_OWN, **dict.fromkeys(PACING, "100")}},
 )
 BUFFERED = 8 * LINUX.subflow_buffer
 """Segments that eight simulated subflows hold at most."""
 SIMULATED_TUNINGS = tuple(
-    Variant(simulated=replace(LINUX, send_buffer=segments))
+    {"stack": replace(LINUX, send_buffer=segments)}
     for segments in (BUFFERED // 2, BUFFERED, 2 * BUFFERED, BUFFERED + LINUX.send_buffer)
 )
 """Send buffers of half of BUFFERED, of BUFFERED, of twice that, and of BUFFERED plus Linux's send buffer."""
 
 
-def _idle_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the points with the settings that hosts of the engine have."""
-    chosen = SIMULATED_TUNINGS if SIMULATED_HOSTS.issuperset(options.engines) else TUNINGS
-    return points_on(fat_trees, chosen)(options, rate_of)
+def _tunings(options: SweepOptions) -> Sequence[Settings]:
+    """Return the settings that hosts of the engine have."""
+    return SIMULATED_TUNINGS if SIMULATED_HOSTS.issuperset(options.engines) else TUNINGS
 
 
 SUBFLOW_IDLE = Experiment(
@@ -224,7 +227,7 @@ SUBFLOW_IDLE = Experiment(
                 ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
             ),
             topologies=fat_trees,
-            points=_idle_points,
+            points=points_on(fat_trees, _tunings),
             charts=("subflow_idle",),
         ),
     ),

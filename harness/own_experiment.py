@@ -28,9 +28,9 @@ from harness.metrics.published import Published, Relation, Source
 from harness.metrics.summary_csv import COLUMNS
 from harness.options import user_files
 from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
-from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
+from harness.plan.sweeps import Points, Topologies, fat_trees, points_on
 from harness.results.point_results import PointResult
-from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
+from model.spec import RunSpec, Settings, TopologySpec, WorkloadSpec, sub_seed
 from plots.registry import CHARTS, Chart
 from topos import Topology, from_file
 from workloads.flow import Flow
@@ -55,7 +55,9 @@ def experiment(
     ks: tuple[int, ...] = (4,),
     workloads: tuple[str, ...] = ("one_to_one",),
     subflows: tuple[int, ...] = (1, 8),
-    variants: Sequence[Variant] = (Variant(),),
+    curves: Sequence[Settings] = ({},),
+    axes: Mapping[str, Sequence[Any]] | None = None,
+    pins: Settings | None = None,
     metrics: tuple[Metric, ...] = (),
     charts: Sequence[str | Chart] = ("throughput", "rank"),
     published: Sequence[Published] = (),
@@ -65,9 +67,11 @@ def experiment(
 
     `network` makes its network; a list has several, registered ones as texts such as `ls,4`. Without it, it
     runs on FatTrees of sizes `ks`, which `--k` and `--topology` change; without `flows`
-    it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. `variants` are
-    its curves, `defaults` further fields of `Defaults`, such as `{"engines": ("simulator",)}`. Options of the
-    command line override all of these. Raises UsageError.
+    it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. Each of the
+    `curves` has values of fields of the spec by path, `{"link.ecn_pkts": 20}`; all curves have those of
+    `pins` and run with each value of each of the `axes`. `defaults` are further fields of `Defaults`, such as
+    `{"engines": ("simulator",)}`. Options of the command line override all of these but what a curve is
+    about. Raises UsageError.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
@@ -76,13 +80,18 @@ def experiment(
             raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
     networks = [] if network is None else [network] if callable(network) else list(network)
     topologies = _own_networks(name, networks) if networks else fat_trees
-    points = points_on(topologies, variants)
+    points = points_on(topologies, curves)
     figure = Figure(
         name=name,
         title=title,
         about=about or title,
         defaults=Defaults(
-            ks=ks, workloads=workloads if flows is None else (TRACE,), subflows=subflows, **(defaults or {})
+            ks=ks,
+            workloads=workloads if flows is None else (TRACE,),
+            subflows=subflows,
+            pins=pins or {},
+            axes=axes or {},
+            **(defaults or {}),
         ),
         topologies=topologies,
         points=points if flows is None else _with_flows(name, points, flows),

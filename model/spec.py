@@ -78,6 +78,8 @@ DATAPATHS: Mapping[str, str] = {
     "kernel": "the kernel module openvswitch",
     "user": "Open vSwitch's datapath in user space",
 }
+Settings = Mapping[str, Any]
+"""Values of fields of a RunSpec, by path: `{"routing": "ecmp", "link.queue_pkts": 20}`."""
 RANGE, NAMES, CANONICAL, WORDS = "range", "names", "canonical", "words"
 """The keys of a field's range, its known names, its canonical form and its words in its metadata."""
 QUEUES = {kind.name: kind for kind in queue_kinds()}
@@ -790,6 +792,25 @@ class RunSpec:
         """Return the spec with one subflow: equal for points that differ only in subflows."""
         return dataclasses.replace(self, transport=dataclasses.replace(self.transport, subflows=1))
 
+    def changed(self, values: Settings) -> RunSpec:
+        """Return the spec with other values of the fields at these paths, `{"link.queue_pkts": 20}`.
+
+        Raises UsageError for a path that leads to no field, and for a value that the field does not take.
+        """
+        fields: dict[str, Any] = {}
+        parts: dict[str, dict[str, Any]] = {}
+        for path, value in values.items():
+            name, dot, inner = path.partition(".")
+            if not _is_path(name, inner):
+                raise UsageError(f"{path}: a point has no such field (model/spec.py)")
+            if dot:
+                parts.setdefault(name, {})[inner] = value
+            else:
+                fields[name] = value
+        for name, inside in parts.items():
+            fields[name] = dataclasses.replace(fields.get(name, getattr(self, name)), **inside)
+        return dataclasses.replace(self, **fields)
+
     def neutral(self, *paths: str) -> RunSpec:
         """Return a copy in which the fields at `paths` have their default values, 0 where they have none.
 
@@ -845,6 +866,15 @@ class RunSpec:
     @functools.cached_property
     def _hash(self) -> str:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
+
+
+@functools.cache
+def _is_path(name: str, inner: str) -> bool:
+    part = next((each for each in dataclasses.fields(RunSpec) if each.name == name), None)
+    if part is None or not inner:
+        return part is not None
+    kind = globals().get(str(part.type))
+    return dataclasses.is_dataclass(kind) and inner in {each.name for each in dataclasses.fields(kind)}
 
 
 def default_of(part: Any, name: str) -> Any:

@@ -5,7 +5,6 @@
 
 import refabric  # noqa: F401  a wheel makes the other packages importable first
 from harness.own_experiment import between, chart, experiment, metric, statement
-from harness.plan.sweeps import Variant
 from harness.results.point_results import PointResult
 from topos.topology import Builder, Layer, Topology
 from workloads.flow import Flow
@@ -16,7 +15,6 @@ __all__ = [
     "Layer",
     "PointResult",
     "Topology",
-    "Variant",
     "between",
     "chart",
     "experiment",

@@ -16,12 +16,12 @@ from analysis.quantities import Quantity
 from ccp.names import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
-from harness.experiment import Figure, RateOf
+from harness.experiment import Figure
 from harness.metrics.measures import Estimate, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
@@ -35,10 +35,19 @@ QUEUE_PKTS = 1600
 WORKLOAD = "to_one:50:sizes=caida"
 SEEDS = 6
 DEFAULTS = Defaults(
-    ks=(), workloads=(WORKLOAD,), subflows=(1,), rate_mbps=RATE_MBPS, queue_pkts=QUEUE_PKTS,
-    delay_us=DELAY_US, warmup_s=5.0, seconds=60.0, whole_s=175.0, brief_s=10.0, seeds=SEEDS,
+    ks=(),
+    workloads=(WORKLOAD,),
+    subflows=(1,),
+    rate_mbps=RATE_MBPS,
+    pins={"link.queue_pkts": QUEUE_PKTS, "link.delay_us": DELAY_US},
+    warmup_s=5.0,
+    seconds=60.0,
+    whole_s=175.0,
+    brief_s=10.0,
+    seeds=SEEDS,
     engines=(SIMULATOR,),
-)  # fmt: skip
+    ccs=(BASELINE, f"{PREFIX}{BASELINE}"),
+)
 MIN_FLOWS = 20
 """Minimum number of completed flows of a class for a percentile."""
 
@@ -63,12 +72,6 @@ def servers(options: SweepOptions) -> list[TopologySpec]:
     """Return fifty servers and a receiver on one switch, so that the receiver's link is the bottleneck."""
     del options
     return [TopologySpec("star", {"n": SERVERS + 1})]
-
-
-def in_agent_and_not(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the points of Reno with and without an agent, or those of --cc; all have the same flows."""
-    variants = [Variant(cc=cc) for cc in options.ccs or (BASELINE, f"{PREFIX}{BASELINE}")]
-    return points_on(servers, variants)(options, rate_of)
 
 
 def setting(spec: RunSpec) -> RunSpec:
@@ -160,7 +163,7 @@ FIGURE = Figure(
     ),
     defaults=DEFAULTS,
     topologies=servers,
-    points=in_agent_and_not,
+    points=points_on(servers),
     charts=("fct",),
     published=STATEMENTS,
     sized=False,

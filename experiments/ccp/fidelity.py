@@ -15,15 +15,15 @@ from ccp.names import PREFIX
 from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
 from experiments.coupled import SHARE_OF_BOTTLENECK
-from harness.experiment import Figure, RateOf
+from harness.experiment import Figure
 from harness.metrics.measures import Estimate, Subject, is_about, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.spec import LINUX as LINUX_STACK
-from model.spec import RunSpec, TopologySpec
+from model.spec import RunSpec, Settings, TopologySpec
 
 ALGORITHMS = ("reno", "cubic")
 MARK_PKTS = 20
@@ -32,38 +32,39 @@ REPLICAS = 6
 START_SPREAD_MS, RANDOM_DROP_PKTS = 1000.0, 5
 """As in coupled-fairness: simulated replicas must not stay identical."""
 BOTH = Defaults(
-    ks=(4,), workloads=("one_to_one",), subflows=(1, SUBFLOWS), engines=(SIMULATOR, ENGINE), traffic="native",
-    pins={"agent.delay_us": 1000.0},
-)  # fmt: skip
+    ks=(4,),
+    workloads=("one_to_one",),
+    subflows=(1, SUBFLOWS),
+    engines=(SIMULATOR, ENGINE),
+    pins={"agent.delay_us": 1000.0, "traffic": "native"},
+)
 """Real agents poll for reports every millisecond, so simulated ones answer after that time."""
-BOTTLENECK = replace(
-    BOTH, ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=10.0, queue_pkts=50, delay_us=5000.0,
-    warmup_s=20.0, seconds=40.0,
-)  # fmt: skip
+BOTTLENECK = BOTH.but(
+    ks=(),
+    workloads=("against_tcp",),
+    subflows=(1,),
+    rate_mbps=10.0,
+    pins={"link.queue_pkts": 50, "link.delay_us": 5000.0},
+    warmup_s=20.0,
+    seconds=40.0,
+)
 PAPER = "same algorithm"
 CITATION = "No publication: what must follow where the same algorithm runs in an agent (docs/ccp.md)"
 _HOSTS = {SIMULATOR: "simulated", ENGINE: "real hosts", LINUX: "real hosts in virtual time"}
 CLOSE = 0.05, "the mean over a permutation's flows moves by a few percent between repetitions"
 
 
-def beside_kernel(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return points of each algorithm in an agent and in the kernel: TCP, subflows of MPTCP, and ECN."""
+def beside_kernel(options: SweepOptions) -> list[Settings]:
+    """Return each algorithm in an agent and in the kernel: TCP and subflows of MPTCP, then TCP with ECN."""
     ccs = options.ccs or tuple(name for cc in ALGORITHMS for name in (cc, PREFIX + cc))
-    plain = [Variant(cc=cc, simulated=LINUX_STACK) for cc in ccs]
-    marked = [Variant(cc=cc, subflows=(1,), ecn_pkts=MARK_PKTS, simulated=LINUX_STACK) for cc in ccs]
-    return points_on(fat_trees, plain + marked)(options, rate_of)
+    plain: list[Settings] = [{"transport.cc": cc, "stack": LINUX_STACK} for cc in ccs]
+    marked = [{**each, "transport.subflows": 1, "link.ecn_pkts": MARK_PKTS} for each in plain]
+    return plain + marked
 
 
 def dumbbells(_options: SweepOptions) -> list[TopologySpec]:
     """Return one network: the flow under test and one of the kernel's Reno, REPLICAS times."""
     return [TopologySpec("dumbbell", {"n": 2, "lanes": REPLICAS})]
-
-
-def beside_reno(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return one point per congestion control, on a bottleneck that it shares with Reno in the kernel."""
-    ccs = options.ccs or ("reno", f"{PREFIX}reno")
-    variants = [Variant(cc=cc, simulated=LINUX_STACK) for cc in ccs]
-    return [_desynchronised(spec) for spec in points_on(dumbbells, variants)(options, rate_of)]
 
 
 def _desynchronised(spec: RunSpec) -> RunSpec:
@@ -142,7 +143,7 @@ FIDELITY = Figure(
     ),
     defaults=BOTH,
     topologies=fat_trees,
-    points=beside_kernel,
+    points=points_on(fat_trees, beside_kernel),
     charts=("by_congestion_control",),
     published=SAME,
 )  # fmt: skip
@@ -153,9 +154,9 @@ FAIRNESS = Figure(
         "Two flows share a link, six times in one run: one of Reno in the kernel, and one of Reno in an "
         "agent or in the kernel. Both should get half."
     ),
-    defaults=BOTTLENECK,
+    defaults=replace(BOTTLENECK, ccs=("reno", f"{PREFIX}reno")),
     topologies=dumbbells,
-    points=beside_reno,
+    points=points_on(dumbbells, ({"stack": LINUX_STACK},), _desynchronised),
     charts=("share",),
     published=tuple(_fair(engine) for engine in _HOSTS),
     sized=False,

@@ -11,7 +11,7 @@ one that fits its description replaces it (model/links.py), a different one for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ccp.names import PREFIX
@@ -22,10 +22,10 @@ from experiments.ccp.incast import FIGURE as INCAST
 from experiments.ccp.statements import LINK, NEARLY, bottleneck, compared
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import points_on
 from model.congestion import BASELINE
 from model.links import CELL, DROP, FIXED, LINK_KINDS, LTE
-from model.spec import AgentSpec, LinkSpec, RunSpec, SamplingSpec
+from model.spec import AgentSpec, LinkSpec, RunSpec, SamplingSpec, Settings
 
 CCS = ("reno", f"{PREFIX}reno", "cubic", f"{PREFIX}cubic")
 SEEDS = 6
@@ -47,7 +47,7 @@ def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
 
 def _is_asked(link: LinkSpec, name: str) -> bool:
     """Return whether the user chose the queue's length, which then applies to all kinds."""
-    return name == "queue_pkts" and link.queue_pkts != DEFAULTS.queue_pkts
+    return name == "queue_pkts" and link.queue_pkts != DEFAULTS.pins["link.queue_pkts"]
 
 
 def by_link(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
@@ -80,15 +80,17 @@ NAME = "ccp"
 DELAYS_US = (100.0, 1000.0, 3000.0, 10_000.0, 30_000.0, 100_000.0)
 
 
-def by_delay(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the baseline, and each agent of --cc at every delay."""
-    plain = points_on(bottleneck, [Variant(cc=BASELINE)])(options, rate_of)
-    agents: Sequence[RunSpec] = compared(f"{PREFIX}reno", f"{PREFIX}cubic")(options, rate_of)
-    return plain + [
-        replace(spec, agent=replace(spec.agent, delay_us=delay_us))
-        for spec in agents
-        if spec.transport.cc != BASELINE
-        for delay_us in ({spec.agent.delay_us} if spec.agent != AgentSpec() else DELAYS_US)
+def by_delay(options: SweepOptions) -> list[Settings]:
+    """Return the baseline, and each agent of --cc at every delay, or at the user's."""
+    chosen = options.base.agent
+    return [
+        {"transport.cc": BASELINE},
+        *(
+            {"transport.cc": cc, "agent.delay_us": delay_us}
+            for cc in options.ccs or (f"{PREFIX}reno", f"{PREFIX}cubic")
+            if cc != BASELINE
+            for delay_us in ([chosen.delay_us] if chosen != AgentSpec() else DELAYS_US)
+        ),
     ]
 
 
@@ -118,7 +120,7 @@ FIGURES = (
         ),
         defaults=replace(LINK, engines=(SIMULATOR,)),
         topologies=bottleneck,
-        points=by_delay,
+        points=points_on(bottleneck, by_delay),
         charts=("by_agent_delay",),
         sized=False,
         relative=False,

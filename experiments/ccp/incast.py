@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 
 from analysis.completion import tail_ms
 from analysis.quantities import Quantity
 from ccp.names import PREFIX, is_agents
 from engines.registry import SIMULATOR
 from experiments.ccp.statements import CITATION, paired
-from harness.experiment import Figure, RateOf
+from harness.experiment import Figure
 from harness.metrics.measures import Estimate, Subject, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
-from model.spec import AgentSpec, RunSpec, StackSpec, TopologySpec
+from model.spec import AgentSpec, RunSpec, Settings, StackSpec, TopologySpec
 
 SENDERS = 50
 RATES_MBPS = (10_000.0, 40_000.0)
@@ -40,10 +39,18 @@ STACK = StackSpec(min_rto_ms=10.0, delayed_ack_ms=0.0)
 """The minimum RTO is also an assumption. A timeout is long compared with all other delays."""
 SEEDS = 6
 DEFAULTS = Defaults(
-    ks=(), workloads=tuple(f"incast:{packets}" for packets in SIZES_PKTS), subflows=(1,),
-    rate_mbps=RATES_MBPS[0], queue_pkts=QUEUE_PKTS, delay_us=DELAY_US, warmup_s=0.0, seconds=2.0,
-    brief_s=2.0, seeds=SEEDS, engines=(SIMULATOR,),
-)  # fmt: skip
+    ks=(),
+    workloads=tuple(f"incast:{packets}" for packets in SIZES_PKTS),
+    subflows=(1,),
+    rate_mbps=RATES_MBPS[0],
+    axes={"link.rate_mbps": RATES_MBPS},
+    pins={"link.queue_pkts": QUEUE_PKTS, "link.delay_us": DELAY_US},
+    warmup_s=0.0,
+    seconds=2.0,
+    brief_s=2.0,
+    seeds=SEEDS,
+    engines=(SIMULATOR,),
+)
 _APART = ("transport.cc", "agent", "workload", "link.rate_mbps")
 
 
@@ -52,32 +59,19 @@ def star(options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("star", {"n": (SENDERS // 5 if options.brief else SENDERS) + 1})]
 
 
-def by_interval(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return Reno without an agent, and each agent of --cc at every interval, at both rates."""
-    del rate_of
-    agents = [cc for cc in options.ccs or (f"{PREFIX}reno",) if is_agents(cc)]
-    variants = [Variant(cc=cc, simulated=STACK) for cc in (BASELINE, *agents)]
-    asked = options.rate_mbps or RATES_MBPS[0]
-    rates = RATES_MBPS if asked == RATES_MBPS[0] else (asked,)
+def by_interval(options: SweepOptions) -> list[Settings]:
+    """Return Reno without an agent, and each agent of --cc at every interval, or at the user's."""
+    chosen = options.base.agent
+    delay_us = ANSWER_US if chosen.delay_us == AgentSpec().delay_us else chosen.delay_us
     return [
-        each
-        for mbps in rates
-        for spec in points_on(star, variants)(options, _always(mbps))
-        for each in _at_intervals(spec)
+        {"transport.cc": BASELINE, "stack": STACK, "agent": AgentSpec()},
+        *(
+            {"transport.cc": cc, "stack": STACK, "agent.delay_us": delay_us, "agent.report_us": report_us}
+            for cc in options.ccs or (f"{PREFIX}reno",)
+            if is_agents(cc)
+            for report_us in ((chosen.report_us,) if chosen.report_us else REPORTS_US)
+        ),
     ]
-
-
-def _always(rate_mbps: float) -> RateOf:
-    return lambda _topology: rate_mbps
-
-
-def _at_intervals(spec: RunSpec) -> list[RunSpec]:
-    """Return the point at each interval, or at the one that the user chose."""
-    if not is_agents(spec.transport.cc):
-        return [replace(spec, agent=AgentSpec())]
-    delay_us = ANSWER_US if spec.agent.delay_us == AgentSpec().delay_us else spec.agent.delay_us
-    intervals = (spec.agent.report_us,) if spec.agent.report_us else REPORTS_US
-    return [replace(spec, agent=replace(spec.agent, delay_us=delay_us, report_us=us)) for us in intervals]
 
 
 def setting(spec: RunSpec) -> RunSpec:
@@ -166,7 +160,7 @@ FIGURE = Figure(
     ),
     defaults=DEFAULTS,
     topologies=star,
-    points=by_interval,
+    points=points_on(star, by_interval),
     charts=("by_report_interval",),
     published=STATEMENTS,
     sized=False,

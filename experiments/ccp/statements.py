@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 from analysis.quantities import Quantity
 from ccp.names import PREFIX
-from harness.experiment import RateOf
 from harness.metrics.measures import Estimate, Subject, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Points, Variant, points_on
+from harness.plan.sweeps import Points, points_on
 from harness.results.point_results import PointResult
 from model.links import LINK_KINDS, link_kind
 from model.result import under_test
@@ -112,9 +111,15 @@ NEARLY = (
 DELAY_US = 20_000 / 6
 """Delay of each of the three links, one way."""
 LINK = Defaults(
-    ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=96.0, queue_pkts=160, delay_us=DELAY_US,
-    warmup_s=10.0, seconds=30.0, sampling=SamplingSpec(sockets_ms=100),
-)  # fmt: skip
+    ks=(),
+    workloads=("against_tcp",),
+    subflows=(1,),
+    rate_mbps=96.0,
+    pins={"link.queue_pkts": 160, "link.delay_us": DELAY_US},
+    warmup_s=10.0,
+    seconds=30.0,
+    sampling=SamplingSpec(sockets_ms=100),
+)
 
 
 def bottleneck(_options: SweepOptions) -> list[TopologySpec]:
@@ -125,8 +130,4 @@ def bottleneck(_options: SweepOptions) -> list[TopologySpec]:
 def compared(*usual: str) -> Points:
     """Return a function that makes one point per congestion control of --cc, or of the usual ones."""
 
-    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        variants = [Variant(cc=cc) for cc in options.ccs or usual]
-        return points_on(bottleneck, variants)(options, rate_of)
-
-    return points
+    return points_on(bottleneck, lambda options: [{"transport.cc": cc} for cc in options.ccs or usual])

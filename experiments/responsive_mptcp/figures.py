@@ -42,17 +42,16 @@ from experiments.responsive_mptcp.statements import (
     WITH_HEDERA,
     responsive,
 )
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.measures import across
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import ENGINE, UNSCHEDULED, Defaults, SweepOptions
-from harness.plan.sweeps import Points, Variant, fat_trees, middle_third_s, points_on, with_core_failure
+from harness.options.options import ENGINE, UNSCHEDULED, Defaults
+from harness.plan.sweeps import PLAIN_TCP, Adapt, fat_trees, middle_third_s, points_on, with_core_failure
 from harness.results.point_results import EnginePair, alike
-from model.congestion import BASELINE
 from model.result import FlowRow, under_test
 from model.schedulers import is_responsive
-from model.spec import LINUX, RunSpec, SamplingSpec, SchedulerSpec
+from model.spec import LINUX, RunSpec, SamplingSpec, SchedulerSpec, Settings
 
 SCHEMES = (R2, R8, ECMP4, WITH_HEDERA)
 QUEUES_PKTS = 25, 400
@@ -63,54 +62,26 @@ DELAYED_ACKS_MS = 0.0, 40.0
 VARIATIONS = 0.02, 0.1
 CHECKS = 2, 6
 HEDERAS = SchedulerSpec("annealing", 100.0), SchedulerSpec("first_fit", 10.0)
-Change = Callable[[RunSpec], RunSpec]
-
-
-def _queue(pkts: int) -> Change:
-    return lambda spec: replace(spec, link=replace(spec.link, queue_pkts=pkts, nic_queue_pkts=pkts))
-
-
-def _delay(us: float) -> Change:
-    return lambda spec: replace(spec, link=replace(spec.link, delay_us=us))
-
-
-def _stack(**fields: float) -> Change:
-    return lambda spec: replace(spec, stack=replace(spec.stack, **fields))  # type: ignore[arg-type]
-
-
-def _monitors(**fields: float) -> Change:
-    return lambda spec: replace(spec, scheduler=replace(spec.scheduler, **fields))  # type: ignore[arg-type]
-
-
-def _scheduler(chosen: SchedulerSpec) -> Change:
-    return lambda spec: replace(spec, scheduler=chosen)
-
-
-OF_ALL: tuple[Change, ...] = (
-    *(_queue(pkts) for pkts in QUEUES_PKTS),
-    *(_delay(us) for us in DELAYS_US),
-    *(_stack(min_rto_ms=ms) for ms in MIN_RTOS_MS),
-    *(_stack(delayed_ack_ms=ms) for ms in DELAYED_ACKS_MS),
+OF_ALL: tuple[Settings, ...] = (
+    *({"link.queue_pkts": pkts, "link.nic_queue_pkts": pkts} for pkts in QUEUES_PKTS),
+    *({"link.delay_us": us} for us in DELAYS_US),
+    *({"stack.min_rto_ms": ms} for ms in MIN_RTOS_MS),
+    *({"stack.delayed_ack_ms": ms} for ms in DELAYED_ACKS_MS),
 )
-OF_MONITORS: tuple[Change, ...] = (
-    *(_monitors(rate_variation=share) for share in VARIATIONS),
-    *(_monitors(checks=count) for count in CHECKS),
+OF_MONITORS: tuple[Settings, ...] = (
+    *({"scheduler.rate_variation": share} for share in VARIATIONS),
+    *({"scheduler.checks": count} for count in CHECKS),
 )
-OF_HEDERA: tuple[Change, ...] = tuple(_scheduler(chosen) for chosen in HEDERAS)
+OF_HEDERA: tuple[Settings, ...] = tuple({"scheduler": chosen} for chosen in HEDERAS)
 
 
-def assumption_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return each scheme as usual, and with each assumption changed."""
-    usual = points_on(fat_trees, tuple(scheme.variant for scheme in SCHEMES))(options, rate_of)
-    return [spec for point in usual for spec in (point, *_changed(point))]
-
-
-def _changed(point: RunSpec) -> Iterator[RunSpec]:
-    yield from (change(point) for change in OF_ALL)
-    if is_responsive(point.scheduler):
-        yield from (change(point) for change in OF_MONITORS)
-    if point.scheduler == HEDERA:
-        yield from (change(point) for change in OF_HEDERA)
+def _assumptions() -> Iterator[Settings]:
+    """Yield each scheme as usual, and with each assumption changed."""
+    for scheme in SCHEMES:
+        yield scheme.curve
+        changes = [*OF_ALL, *(OF_MONITORS if is_responsive(scheme.scheduler) else ())]
+        changes += OF_HEDERA if scheme.scheduler == HEDERA else ()
+        yield from ({**scheme.curve, **change} for change in changes)
 
 
 REAL_NAME = "responsive-mptcp-real"
@@ -193,11 +164,6 @@ EXPECTED = (
 """Written before any of these points was run."""
 
 
-def _real_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    variant = Variant(subflows=(MAX_SUBFLOWS,), simulated=LINUX)
-    return [_controlled(spec) for spec in points_on(fat_trees, (variant,))(options, rate_of)]
-
-
 def _controlled(spec: RunSpec) -> RunSpec:
     """Return the point under the controller, unless --scheduler chose another."""
     if spec.scheduler != UNSCHEDULED:
@@ -220,11 +186,11 @@ REAL = Figure(
         warmup_s=15.0,
         seeds=REPETITIONS,
         engines=(SIMULATOR, ENGINE),
-        traffic="native",
+        pins={"traffic": "native"},
         sampling=SamplingSpec(sockets_ms=REAL_SAMPLE_MS),
     ),
     topologies=fat_trees,
-    points=_real_points,
+    points=points_on(fat_trees, ({"transport.subflows": MAX_SUBFLOWS, "stack": LINUX},), _controlled),
     charts=("subflows_beside",),
     published=EXPECTED,
     relative=False,
@@ -241,8 +207,7 @@ DEFAULTS = Defaults(
     workloads=(RANDOM, PERMUTATION),
     subflows=(MAX_SUBFLOWS,),
     rate_mbps=1000.0,
-    queue_pkts=100,
-    delay_us=10.0,
+    pins={"link.queue_pkts": 100, "link.delay_us": 10.0},
     seconds=0.15,
     warmup_s=0.15,
     seeds=SEEDS,
@@ -257,7 +222,7 @@ LINKS_MS = 1.0
 ONE = responsive(2.0, 0.15)
 
 
-def _one_by_one() -> tuple[Variant, ...]:
+def _one_by_one() -> tuple[Settings, ...]:
     """Return the fast setting with one option changed at a time, and M."""
     changes: tuple[dict[str, Any], ...] = (
         *({"interval_ms": ms} for ms in (1.0, 4.0, 8.0, 16.0, 32.0, 64.0)),
@@ -269,76 +234,72 @@ def _one_by_one() -> tuple[Variant, ...]:
         {"one_per_tick": True},
     )
     return (
-        R2.variant,
+        R2.curve,
         *(_varied(dataclasses.replace(ONE, **change)) for change in changes),
         *(_varied(ONE, most) for most in (1, 2, 3, 6, 8)),
     )
 
 
-def _varied(scheduler: SchedulerSpec, subflows: int = MAX_SUBFLOWS) -> Variant:
-    return dataclasses.replace(R2.variant, scheduler=scheduler, subflows=(subflows,))
+def _varied(scheduler: SchedulerSpec, subflows: int = MAX_SUBFLOWS) -> Settings:
+    return {**R2.curve, "scheduler": scheduler, "transport.subflows": subflows}
 
 
 BESIDE = (
-    *(scheme.variant for scheme in (*TABLE, ECMP8, FIRST_FIT)),
-    Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, simulated=STACK),
-    Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, routing="scatter", simulated=STACK),
-    Variant(cc="dctcp", subflows=(1,), scheduler=UNSCHEDULED, ecn_pkts=20, simulated=STACK),
+    *(scheme.curve for scheme in (*TABLE, ECMP8, FIRST_FIT)),
+    {**PLAIN_TCP, "scheduler": UNSCHEDULED, "stack": STACK},
+    {
+        **PLAIN_TCP,
+        "scheduler": UNSCHEDULED,
+        "routing": "scatter",
+        "stack": STACK,
+    },
+    {
+        "transport.cc": "dctcp",
+        "transport.subflows": 1,
+        "scheduler": UNSCHEDULED,
+        "link.ecn_pkts": 20,
+        "stack": STACK,
+    },
 )
 KNOWS_LINKS = _varied(dataclasses.replace(ONE, links_ms=LINKS_MS))
 OUTAGE = (
-    *(scheme.variant for scheme in (R2, R8, ECMP4, ECMP2)),
+    *(scheme.curve for scheme in (R2, R8, ECMP4, ECMP2)),
     KNOWS_LINKS,
-    Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, simulated=STACK),
+    {**PLAIN_TCP, "scheduler": UNSCHEDULED, "stack": STACK},
 )
 """Hedera is left out: our schedulers do not handle failing links."""
-ALONE = (R2.variant, R8.variant)
-JOINED = (R2.variant, _varied(dataclasses.replace(ONE, closes=True)), ECMP4.variant)
-PRINTED = (R2.variant, _varied(dataclasses.replace(ONE, one_per_tick=True)))
-SIZES = tuple(scheme.variant for scheme in (R2, R8, ECMP4, ECMP8))
+ALONE = (R2.curve, R8.curve)
+JOINED = (R2.curve, _varied(dataclasses.replace(ONE, closes=True)), ECMP4.curve)
+PRINTED = (R2.curve, _varied(dataclasses.replace(ONE, one_per_tick=True)))
+SIZES = tuple(scheme.curve for scheme in (R2, R8, ECMP4, ECMP8))
 STARTING = dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seconds=0.6, warmup_s=0.0)
-STARTS = tuple(scheme.variant for scheme in (*TABLE, ECMP8))
+STARTS = tuple(scheme.curve for scheme in (*TABLE, ECMP8))
 SAMPLE_MS, START_SAMPLE_MS = 10, 2
-MONITORS = (0.5, 1.0)
-"""Shares of the monitors that are down."""
+LATE = (
+    R2.curve,
+    *(_varied(dataclasses.replace(ONE, down_monitors=share, down_for_s=1.0)) for share in (0.5, 1.0)),
+)
+"""All monitors run, or half or all of them start after a third of the window; the point determines when."""
 
 
-def _points(variants: tuple[Variant, ...]) -> Points:
-    """Return the points of these variants on FatTrees."""
-    return points_on(fat_trees, variants)
+def _with_failing_core(point: RunSpec) -> RunSpec:
+    """Return the point with a quarter of the core down, sampled often enough to show the outage."""
+    return _sampled(with_core_failure(point))
 
 
-def _with_failing_core(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the permutation with a quarter of the core down, sampled often enough to show the outage."""
-    return [_sampled(with_core_failure(point)) for point in _points(OUTAGE)(options, rate_of)]
+def _with_controller_down(point: RunSpec) -> RunSpec:
+    """Return the point with the controller down in the middle third of the window."""
+    return _sampled(_without_controller(point, *middle_third_s(point)))
 
 
-def _joined(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [_sampled(point) for point in _points(JOINED)(options, rate_of)]
+def _with_late_controller(point: RunSpec) -> RunSpec:
+    """Return the point with the controller down from the flows' start to a third of the window."""
+    return _sampled(_without_controller(point, 0.0, middle_third_s(point)[0]))
 
 
-def _with_controller_down(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return points whose controller is down in the middle third of the window."""
-    points = _points(ALONE)(options, rate_of)
-    return [_sampled(_without_controller(point, *middle_third_s(point))) for point in points]
-
-
-def _with_late_controller(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return points whose controller is down from the flows' start to a third of the window."""
-    points = _points(ALONE)(options, rate_of)
-    return [_sampled(_without_controller(point, 0.0, middle_third_s(point)[0])) for point in points]
-
-
-def _with_late_monitors(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return points without an outage, and points in which some or all monitors are down from the flows'
-    start to a third of the window."""
-    points = [_sampled(point) for point in _points((R2.variant,))(options, rate_of)]
-    down = (_without_controller(point, 0.0, middle_third_s(point)[0]) for point in points)
-    return [*points, *(_without_monitors(point, share) for point in down for share in MONITORS)]
-
-
-def _without_monitors(point: RunSpec, share: float) -> RunSpec:
-    return dataclasses.replace(point, scheduler=dataclasses.replace(point.scheduler, down_monitors=share))
+def _with_late_monitors(point: RunSpec) -> RunSpec:
+    """Return the point with its share of monitors down from the flows' start to a third of the window."""
+    return _with_late_controller(point) if point.scheduler.down_monitors else _sampled(point)
 
 
 def _without_controller(point: RunSpec, from_s: float, to_s: float) -> RunSpec:
@@ -346,8 +307,8 @@ def _without_controller(point: RunSpec, from_s: float, to_s: float) -> RunSpec:
     return dataclasses.replace(point, scheduler=down)
 
 
-def _from_start(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [_sampled(point, START_SAMPLE_MS) for point in _points(STARTS)(options, rate_of)]
+def _often_sampled(point: RunSpec) -> RunSpec:
+    return _sampled(point, START_SAMPLE_MS)
 
 
 def _sampled(point: RunSpec, every_ms: int = SAMPLE_MS) -> RunSpec:
@@ -359,12 +320,13 @@ def _figure(
     title: str,
     about: str,
     defaults: Defaults,
-    variants: tuple[Variant, ...] | Points,
+    curves: tuple[Settings, ...],
+    adapt: Adapt | None = None,
     **more: object,
 ) -> Figure:
     return Figure(
         name=name, title=title, about=about, defaults=defaults, topologies=fat_trees,
-        points=_points(variants) if isinstance(variants, tuple) else variants, relative=False,
+        points=points_on(fat_trees, curves, adapt), relative=False,
         options=OPTIONS, **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -377,7 +339,7 @@ FIGURES = (
         "subflows to flows below their demand. It carries what 4 subflows on hashed paths do, or more, with "
         "fewer subflows, because it knows which paths are free.",
         DEFAULTS,
-        tuple(scheme.variant for scheme in TABLE),
+        tuple(scheme.curve for scheme in TABLE),
         charts=("trade_off",),
         published=THROUGHPUT,
     ),
@@ -387,7 +349,7 @@ FIGURES = (
         "Eight hosts send to each of eight others, and eight such jobs run at once. The demand of a flow is "
         "an eighth of a link, so that most flows need one subflow only. A job ends with its last transfer.",
         SHUFFLES,
-        tuple(scheme.variant for scheme in TABLE),
+        tuple(scheme.curve for scheme in TABLE),
         charts=("trade_off",),
         published=JOBS,
     ),
@@ -417,7 +379,7 @@ FIGURES = (
         "delays, minimum RTO, delayed acknowledgements, rate variation, checks, and Hedera's algorithm and "
         "interval. The subject is a permutation.",
         dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
-        assumption_points,
+        tuple(_assumptions()),
         charts=("by_assumption",),
     ),
     _figure(
@@ -426,7 +388,8 @@ FIGURES = (
         "All flows of a permutation begin at once. A flow has reached its demand when its smoothed rate is "
         "85 % of it or more in three checks in a row, as a monitor would see it.",
         STARTING,
-        _from_start,
+        STARTS,
+        _often_sampled,
         charts=("time_to_demand",),
     ),
     _figure(
@@ -446,6 +409,7 @@ FIGURES = (
         "no rate at all, so its monitor finds no steady checks and does not ask. With links=1 the "
         "controller knows after 1 ms and moves subflows.",
         OUTAGES,
+        OUTAGE,
         _with_failing_core,
         charts=("demand_over_time",),
     ),
@@ -456,7 +420,8 @@ FIGURES = (
         "The chart shows the first flows. With the option close the controller closes subflows that they do "
         "not need.",
         JOINING,
-        _joined,
+        JOINED,
+        _sampled,
         charts=("demand_over_time",),
     ),
     _figure(
@@ -475,6 +440,7 @@ FIGURES = (
         "The controller is down in the middle third of the window. Flows go on with the subflows that they "
         "have. When it starts again it has forgotten all, and asks the monitors for their flows.",
         OUTAGES,
+        ALONE,
         _with_controller_down,
         charts=("demand_over_time",),
     ),
@@ -484,6 +450,7 @@ FIGURES = (
         "The controller is down until a third of the window has passed. Flows begin with one subflow on its "
         "hashed path. When the controller starts, flows that share links get paths and subflows.",
         OUTAGES,
+        ALONE,
         _with_late_controller,
         charts=("demand_over_time",),
     ),
@@ -494,6 +461,7 @@ FIGURES = (
         "subflow on its hashed path, and the controller does not know of them: it takes the paths that they "
         "use for free. The others get paths and subflows from the start.",
         OUTAGES,
+        LATE,
         _with_late_monitors,
         charts=("demand_over_time",),
     ),

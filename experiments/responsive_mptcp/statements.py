@@ -19,7 +19,6 @@ from harness.metrics.measures import OfPoint
 from harness.metrics.metrics import GOODPUT_MBPS_MEAN, Metric, between
 from harness.metrics.published import Bound, Published, Relation, Source
 from harness.options.options import UNSCHEDULED
-from harness.plan.sweeps import Variant
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import under_test
@@ -46,8 +45,14 @@ class Scheme:
     marker: str = "o"
 
     @property
-    def variant(self) -> Variant:
-        return Variant(cc=self.cc, subflows=(self.subflows,), scheduler=self.scheduler, simulated=STACK)
+    def curve(self) -> dict[str, Any]:
+        """What its points have, by path."""
+        return {
+            "transport.cc": self.cc,
+            "transport.subflows": self.subflows,
+            "scheduler": self.scheduler,
+            "stack": STACK,
+        }
 
     @property
     def where(self) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from common.errors import UsageError
 from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL, ONE_TO_ONE
 from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_by, points_on
+from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from model import transports
-from model.congestion import BASELINE
+from model.spec import Settings
 
 PERMUTATION = Figure(
     name="throughput",
@@ -37,13 +37,13 @@ PERMUTATION = Figure(
 
 NAME = "coupled-sweep"
 BASELINES = (
-    Variant(cc=BASELINE, subflows=(1,)),
-    Variant(cc=BASELINE, routing=transports.SCATTER, subflows=(1,)),
+    PLAIN_TCP,
+    {**PLAIN_TCP, "routing": transports.SCATTER},
 )
 MULTIPATH = tuple(name for name in transports.COMPARED if name not in {transports.TCP, transports.SCATTER})
 
 
-def variants(options: SweepOptions) -> list[Variant]:
+def curves(options: SweepOptions) -> list[Settings]:
     """Return TCP, PacketScatter, and MPTCP under each congestion control of --cc, by default all of
     MULTIPATH.
 
@@ -60,7 +60,10 @@ def variants(options: SweepOptions) -> list[Variant]:
             f"--routing {options.base.routing}: PacketScatter is always part of {NAME}; give the routing of "
             "the other transports, hashed or ecmp"
         )
-    return [*BASELINES, *(Variant(cc=cc, subflows=counts) for cc in options.ccs or MULTIPATH)]
+    return [
+        *BASELINES,
+        *({"transport.cc": cc, "transport.subflows": counts} for cc in options.ccs or MULTIPATH),
+    ]
 
 
 EXPERIMENT = Experiment(
@@ -79,7 +82,7 @@ EXPERIMENT = Experiment(
             ),
             defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=(8,)),
             topologies=fat_trees,
-            points=points_by(fat_trees, variants),
+            points=points_on(fat_trees, curves),
             charts=("by_congestion_control",),
             published=BY_CONGESTION_CONTROL,
             baselines=True,

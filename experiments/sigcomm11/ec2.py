@@ -22,7 +22,7 @@ from harness.metrics.measures import OfPoint
 from harness.metrics.metrics import Metric
 from harness.metrics.published import SIGN, Published, Relation, Source
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 from workloads.sequential import TRANSPORTS
@@ -112,9 +112,8 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
     Results come from the transfers, so nothing else of these thousands of flows is sampled.
     """
-    once = Variant(subflows=(MAX_SUBFLOWS,) if options.brief else None)
-    made = points_on(clouds, (once,))(options, rate_of)
-    return [dataclasses.replace(point, sampling=SamplingSpec()) for point in made]
+    once = {"transport.subflows": MAX_SUBFLOWS} if options.brief else {}
+    return points_on(clouds, ({"sampling": SamplingSpec(), **once},))(options, rate_of)
 
 
 DEFAULTS = Defaults(
@@ -145,7 +144,7 @@ EXPERIMENT = Experiment(
             defaults=DEFAULTS,
             emulated=DEFAULTS.emulated(
                 workloads=(EMULATED_WORKLOAD,),
-                traffic="native",
+                pins={"traffic": "native"},
                 rate_mbps=20.0,
                 seconds=150.0,
                 warmup_s=5.0,

@@ -161,7 +161,7 @@ def _of(network: SizedNetwork, options: SweepOptions, rate_of: RateOf) -> list[R
     counts = network.counts if options.subflows == NEEDED_DEFAULTS.subflows else options.subflows
     engines = tuple(name for name in options.engines if network.packets or name != SIMULATOR)
     asked = dataclasses.replace(options, subflows=counts, engines=engines)
-    return as_routed(points_on(lambda _: [network.topology]))(asked, rate_of)
+    return points_on(lambda _: [network.topology], adapt=as_routed)(asked, rate_of)
 
 
 LARGE = (

@@ -9,22 +9,20 @@ The statements are the paper's on a central scheduler, as recalled: signs, and w
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from analysis.quantities import Quantity
 from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from experiments.sigcomm11.statements import SIGCOMM11
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import Metric, between
 from harness.metrics.published import SIGN, Published, Relation, Source
 from harness.metrics.where import ANY
 from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
 from model.schedulers import scheduler_title
-from model.spec import RunSpec, SchedulerSpec
+from model.spec import SchedulerSpec, Settings
 
 SUBFLOWS = 8
 
@@ -75,27 +73,26 @@ HEDERA = (
 NAME = "hedera"
 INTERVALS_MS = (0.0, 10.0, 100.0, 500.0, 1000.0)
 """Times between two runs of the scheduler; 0 is the ideal scheduler."""
-ALONE = Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED)
+ALONE = {**PLAIN_TCP, "scheduler": UNSCHEDULED}
 
 
-def schedulers(names: tuple[str, ...], intervals_ms: tuple[float, ...]) -> tuple[Variant, ...]:
+def schedulers(names: tuple[str, ...], intervals_ms: tuple[float, ...]) -> tuple[Settings, ...]:
     """Return TCP under each scheduler at each interval."""
     chosen = (SchedulerSpec(name, each) for name in names for each in intervals_ms)
-    return tuple(replace(ALONE, scheduler=each) for each in chosen)
+    return tuple({**ALONE, "scheduler": each} for each in chosen)
 
 
 EMULATED = schedulers(("first_fit",), (100.0, 500.0, 1000.0))
 """No ideal scheduler: with real hosts it is not known when flows start, and each run of it takes time."""
 
 
-def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the points of TCP without and with a scheduler, and of MPTCP with the given numbers of
-    subflows."""
+def curves(options: SweepOptions) -> tuple[Settings, ...]:
+    """Return TCP without and with a scheduler, and MPTCP with the given numbers of subflows."""
     several = tuple(count for count in options.subflows if count > 1)
-    mptcp = (Variant(subflows=several, scheduler=UNSCHEDULED),) if several else ()
+    mptcp = ({"transport.subflows": several, "scheduler": UNSCHEDULED},) if several else ()
     simulated = SIMULATED_HOSTS.issuperset(options.engines)
     scheduled = schedulers(("first_fit", "annealing"), INTERVALS_MS) if simulated else EMULATED
-    return points_on(fat_trees, (ALONE, *scheduled, *mptcp))(options, rate_of)
+    return (ALONE, *scheduled, *mptcp)
 
 
 DEFAULTS = Defaults(
@@ -103,7 +100,7 @@ DEFAULTS = Defaults(
     workloads=(COME_AND_GO, "one_to_one"),
     subflows=(SUBFLOWS,),
     rate_mbps=100.0,
-    delay_us=10.0,
+    pins={"link.delay_us": 10.0},
     seconds=2.0,
     warmup_s=1.0,
     engines=(SIMULATOR,),
@@ -111,9 +108,13 @@ DEFAULTS = Defaults(
 AT_20_MBPS = "permuted_loop:uniform-200000-4000000"
 """Flow sizes with which flows last about a second at 20 Mb/s, too."""
 AT_K4 = DEFAULTS.emulated(
-    ks=(4,), workloads=(AT_20_MBPS, "one_to_one"), rate_mbps=20.0, delay_us=None, traffic="native",
-    warmup_s=10.0, seconds=15.0,
-)  # fmt: skip
+    ks=(4,),
+    workloads=(AT_20_MBPS, "one_to_one"),
+    rate_mbps=20.0,
+    pins={"link.delay_us": None, "traffic": "native"},
+    warmup_s=10.0,
+    seconds=15.0,
+)
 EXPERIMENT = Experiment(
     name=NAME,
     title="A central flow scheduler (Hedera) by its interval, beside ECMP and MPTCP (SIGCOMM 2011)",
@@ -130,7 +131,7 @@ EXPERIMENT = Experiment(
             ),
             defaults=DEFAULTS,
             topologies=fat_trees,
-            points=points,
+            points=points_on(fat_trees, curves),
             charts=("scheduling",),
             published=HEDERA,
             emulated=AT_K4,

@@ -108,12 +108,6 @@ def each_transport(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [point for point in points if point.transport.subflows > 1 or point.transport.cc == first]
 
 
-def failing(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the permutation with a failing core, or with the events of `--event` instead."""
-    points = points_on(fat_trees)(options, rate_of)
-    return points if options.base.events else [with_core_failure(point) for point in points]
-
-
 COST_DEFAULTS = Defaults(
     ks=(8,),
     workloads=("one_to_one",),
@@ -157,7 +151,7 @@ LINK_FAILURE = Figure(
     defaults=FAILURE_DEFAULTS,
     emulated=FAILURE_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=12.0, seconds=24.0),
     topologies=fat_trees,
-    points=failing,
+    points=points_on(fat_trees, adapt=with_core_failure),
     charts=("failure",),
     published=FAILURES,
     relative=False,

@@ -15,9 +15,9 @@ from experiments.sigcomm11.statements import SHORT_BESIDE_LONG, SHORT_WORKLOAD
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import ENGINE as MININET
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import PLAIN_TCP, points_on
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.spec import RunSpec, StackSpec, TopologySpec
+from model.spec import RunSpec, Settings, StackSpec, TopologySpec
 from model.transports import SCATTER
 
 NAME, LINUX_NAME, JOINS = "short-beside-long", "short-beside-long-linux", "short-joins"
@@ -37,23 +37,23 @@ FEEDER_PKTS, RANDOM_PKTS = 1000, 2
 LINUX = StackSpec(recovery="linux", handshake=True, start_spread_ms=50.0)
 
 
-def _variants(stack: StackSpec) -> tuple[Variant, ...]:
+def _curves(stack: StackSpec) -> tuple[Settings, ...]:
     return (
-        Variant(cc=BASELINE, subflows=(1,), simulated=stack),
-        Variant(cc=BASELINE, subflows=(1,), routing=SCATTER, simulated=stack),
-        *(Variant(cc=cc, simulated=stack) for cc in ("lia", "ewtcp", BASELINE)),
+        {**PLAIN_TCP, "stack": stack},
+        {**PLAIN_TCP, "routing": SCATTER, "stack": stack},
+        *({"transport.cc": cc, "stack": stack} for cc in ("lia", "ewtcp", BASELINE)),
     )
 
 
 OPENING = dataclasses.replace(STACK, handshake=True)
 """With handshakes: the second figure is about the packets and the time that opening a subflow costs."""
-JOIN_VARIANTS = (
-    Variant(cc=BASELINE, subflows=(1,), simulated=OPENING),
-    Variant(simulated=OPENING, join_after_bytes=1_000_000),
-    Variant(simulated=OPENING, join_after_bytes=100_000),
-    Variant(simulated=OPENING, join_after_ms=100.0),
-    Variant(simulated=OPENING, join_after_ms=10.0),
-    Variant(simulated=OPENING),
+JOIN_CURVES = (
+    {**PLAIN_TCP, "stack": OPENING},
+    {"stack": OPENING, "transport.join_after_bytes": 1_000_000},
+    {"stack": OPENING, "transport.join_after_bytes": 100_000},
+    {"stack": OPENING, "transport.join_after_ms": 100.0},
+    {"stack": OPENING, "transport.join_after_ms": 10.0},
+    {"stack": OPENING},
 )
 DUPLICATES = 3
 GAP_MS = 2000
@@ -65,13 +65,9 @@ def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("fat_tree", {"k": k, "oversubscription": OVERSUBSCRIPTION}) for k in options.ks]
 
 
-def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [_patient(_fed(spec)) for spec in points_on(oversubscribed, _variants(AUTHORS))(options, rate_of)]
-
-
 def _joining(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the points; subflows of real hosts can join after a time, not after a number of bytes."""
-    specs = points_on(oversubscribed, JOIN_VARIANTS)(options, rate_of)
+    specs = points_on(oversubscribed, JOIN_CURVES)(options, rate_of)
     return [s for s in specs if s.engine != MININET or not s.transport.join_after_bytes]
 
 
@@ -99,17 +95,17 @@ _DEFAULTS = Defaults(
     workloads=(SHORT_WORKLOAD,),
     subflows=(8,),
     rate_mbps=100.0,
-    delay_us=100.0,
+    pins={"link.delay_us": 100.0},
     seconds=3.0,
     warmup_s=1.0,
     engines=(SIMULATOR,),
 )
-_AS_AUTHORS = dataclasses.replace(_DEFAULTS, pins={"link.random_pkts": RANDOM_PKTS})
+_AS_AUTHORS = _DEFAULTS.but(pins={"link.random_pkts": RANDOM_PKTS})
 EMULATED = _DEFAULTS.emulated(
     ks=(4,),
     workloads=(f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
     rate_mbps=10.0,
-    traffic="native",
+    pins={"traffic": "native"},
     warmup_s=10.0,
     seconds=18.0,
 )
@@ -130,7 +126,7 @@ EXPERIMENT = Experiment(
             defaults=_AS_AUTHORS,
             emulated=EMULATED,
             topologies=oversubscribed,
-            points=_points,
+            points=points_on(oversubscribed, _curves(AUTHORS), lambda spec: _patient(_fed(spec))),
             charts=("short_and_long", "fct"),
             published=SHORT_BESIDE_LONG,
             relative=False,
@@ -153,7 +149,7 @@ BETWEEN_LINUX_HOSTS = Experiment(
             ),
             defaults=_DEFAULTS,
             emulated=None,
-            points=points_on(oversubscribed, _variants(LINUX)),
+            points=points_on(oversubscribed, _curves(LINUX)),
             published=(),
         ),
     ),

@@ -12,9 +12,9 @@ import functools
 from controllers.routing import DIGITS
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.statements import BCUBE_BY_MATRIX, OTHER_NETWORKS, OVERSUBSCRIBED_LOCALLY
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults, SweepOptions
-from harness.plan.sweeps import Points, Topologies, points_on
+from harness.plan.sweeps import Topologies, points_on
 from model.spec import RunSpec, TopologySpec
 from model.transports import USUAL_ROUTING
 from topos import bcube
@@ -50,16 +50,8 @@ def three_nics(_options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("bcube", {"n": 5, "k": 2})]
 
 
-def as_routed(points: Points) -> Points:
-    """Return the points, with BCube's plain TCP on the path of BCube's own routing, as in the paper."""
-
-    def routed(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        return [_as_routed(spec) for spec in points(options, rate_of)]
-
-    return routed
-
-
-def _as_routed(spec: RunSpec) -> RunSpec:
+def as_routed(spec: RunSpec) -> RunSpec:
+    """Return the point; BCube's are on the paths of BCube's own routing, as in the paper."""
     own = spec.topology.kind == bcube.KIND and spec.routing == USUAL_ROUTING
     return dataclasses.replace(spec, routing=DIGITS) if own else spec
 
@@ -121,7 +113,7 @@ def _on(name: str, networks: Topologies) -> Figure:
         name=name,
         defaults=_defaults("one_to_one"),
         topologies=networks,
-        points=as_routed(points_on(networks)),
+        points=points_on(networks, adapt=as_routed),
         published=OTHER_NETWORKS,
     )
 
@@ -154,11 +146,10 @@ EXPERIMENT = Experiment(
                 "routing, digit by digit. Several paths use all NICs. "
                 "Where direct paths do so already, longer ones take capacity from other flows."
             ),
-            defaults=dataclasses.replace(
-                _defaults("one_to_one"),
+            defaults=_defaults("one_to_one").but(
                 workloads=BCUBE_MATRICES,
                 subflows=(1, 3, 6),
-                routing=DIGITS,
+                pins={"routing": DIGITS},
                 seconds=4.0,
                 warmup_s=2.0,
             ),

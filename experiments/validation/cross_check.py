@@ -11,10 +11,10 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import ACROSS_MEAN, ACROSS_SPEARMAN, Metric
 from harness.metrics.published import Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
-from harness.plan.sweeps import Variant, fat_trees, points_by
+from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.spec import LINUX
+from model.spec import LINUX, Settings
 
 NAME = "cross-check"
 SIZES = (4, 8)
@@ -62,7 +62,7 @@ def _expectations(k: int) -> tuple[Published, ...]:
     )  # fmt: skip
 
 
-def variants(options: SweepOptions) -> list[Variant]:
+def curves(options: SweepOptions) -> list[Settings]:
     """Return TCP, and MPTCP under each congestion control. Raises UsageError if options leave no MPTCP."""
     counts = tuple(count for count in options.subflows if count > 1)
     if not counts:
@@ -70,8 +70,8 @@ def variants(options: SweepOptions) -> list[Variant]:
             f"--subflows 1: {NAME} compares MPTCP too, and TCP is always part of it; give counts from 2 up"
         )
     return [
-        Variant(cc=BASELINE, subflows=(1,), simulated=LINUX),
-        *(Variant(cc=cc, subflows=counts, simulated=LINUX) for cc in options.ccs or CCS),
+        {**PLAIN_TCP, "stack": LINUX},
+        *({"transport.cc": cc, "transport.subflows": counts, "stack": LINUX} for cc in options.ccs or CCS),
     ]
 
 
@@ -93,10 +93,10 @@ EXPERIMENT = Experiment(
                 workloads=("one_to_one",),
                 subflows=(SUBFLOWS,),
                 engines=("simulator", ENGINE),
-                traffic="native",
+                pins={"traffic": "native"},
             ),
             topologies=fat_trees,
-            points=points_by(fat_trees, variants),
+            points=points_on(fat_trees, curves),
             charts=("cross_check",),
             published=tuple(row for k in SIZES for row in _expectations(k)),
             baselines=True,

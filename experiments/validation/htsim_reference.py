@@ -13,10 +13,10 @@ from __future__ import annotations
 import dataclasses
 
 from engines.registry import SIMULATOR
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import Defaults
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec
 
@@ -43,10 +43,6 @@ STACK = {
     "min_rto_ms": 250.0, "delayed_ack_ms": 0.0, "sack": False, "reinject": False,
     "processing_frames": 0.0,
 }  # fmt: skip
-
-
-def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [_as_htsim(spec) for spec in points_on(fat_trees)(options, rate_of)]
 
 
 def _as_htsim(spec: RunSpec) -> RunSpec:
@@ -85,12 +81,24 @@ def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
             "most of the result, and every seed draws other paths."
         ),
         defaults=Defaults(
-            ks=(8,), workloads=("one_to_one",), subflows=tuple(row), rate_mbps=100.0, queue_pkts=QUEUE_PKTS,
-            delay_us=10.0, ccs=("lia",), seconds=16.0, warmup_s=4.0, seeds=6, engines=(SIMULATOR,),
-            stack={**STACK, "acks": acks}, pins={"link.clock_ppm": 0.0},
+            ks=(8,),
+            workloads=("one_to_one",),
+            subflows=tuple(row),
+            rate_mbps=100.0,
+            pins={
+                "link.queue_pkts": QUEUE_PKTS,
+                "link.delay_us": 10.0,
+                "link.clock_ppm": 0.0,
+                "stack": {**STACK, "acks": acks},
+            },
+            ccs=("lia",),
+            seconds=16.0,
+            warmup_s=4.0,
+            seeds=6,
+            engines=(SIMULATOR,),
         ),
         topologies=fat_trees,
-        points=_points,
+        points=points_on(fat_trees, adapt=_as_htsim),
         charts=("other_simulator",),
         published=_rows(row, acks_do),
     )  # fmt: skip

@@ -19,12 +19,12 @@ from analysis.quantities import Quantity
 from engines.registry import SIMULATOR
 from experiments.coupled import FAIRNESS
 from fabric.plan import FRAME_BITS
-from harness.experiment import Experiment, Figure, RateOf
+from harness.experiment import Experiment, Figure
 from harness.metrics.measures import Measure, each_replica, together
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT, AT_LEAST, Published, Relation, Source
 from harness.options.options import ENGINE, Defaults, SweepOptions
-from harness.plan.sweeps import Variant, points_on
+from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
 from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec
 
@@ -343,53 +343,61 @@ CONSERVED = (
 
 NAME = "validation"
 RATES_MBPS = (1.0, 10.0, 100.0, 1000.0)
-REAL_MBPS = 100.0
-"""Default maximum link rate for a flow between real hosts."""
 LOSSES_PCT = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 REPLICAS = 8
 _SHARES = FAIRNESS.figures[0]
 _ALONE = Defaults(
-    ks=(), workloads=("against_tcp",), subflows=(1,), ccs=("reno",), traffic="native", engines=(SIMULATOR,),
+    ks=(),
+    workloads=("against_tcp",),
+    subflows=(1,),
+    ccs=("reno",),
+    pins={"traffic": "native"},
+    engines=(SIMULATOR,),
     always_whole=True,
-)  # fmt: skip
+)
 EXACT_CLOCKS = {"link.clock_ppm": 0.0}
-PROMPT = Variant(simulated=StackSpec(processing_frames=0.0))
+PROMPT = {"stack": StackSpec(processing_frames=0.0)}
 """What arithmetic to the byte assumes of clocks and of simulated hosts."""
-FILLED = dataclasses.replace(
-    _ALONE,
-    pins=EXACT_CLOCKS,
+FILLED = _ALONE.but(
+    pins={**EXACT_CLOCKS, "link.delay_us": 100.0},
     rate_mbps=max(RATES_MBPS),
-    delay_us=100.0,
+    axes={"link.rate_mbps": RATES_MBPS},
     warmup_s=1.0,
     seconds=4 * FRAME_BITS / 1e4,
 )
 """The window lasts a whole number of packets at every rate: 400 at 1 Mb/s."""
-SAWTOOTH = dataclasses.replace(
-    _ALONE,
-    pins=EXACT_CLOCKS,
+FILLED_BY_REAL_HOSTS = FILLED.but(axes={"link.rate_mbps": RATES_MBPS[:3]}, engines=(ENGINE,))
+SAWTOOTH = _ALONE.but(
+    pins={
+        **EXACT_CLOCKS,
+        "link.queue_pkts": SAW_PKTS,
+        "link.delay_us": SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,
+    },
     rate_mbps=SAW_MBPS,
-    queue_pkts=SAW_PKTS,
-    delay_us=SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,
     warmup_s=20.0,
     seconds=60.0,
     sampling=SamplingSpec(queues_ms=20, sockets_ms=20, pings_ms=20),
 )
 """The queue holds one bandwidth-delay product; a round trip is six link delays."""
-LOSING = dataclasses.replace(
-    _ALONE,
+LOSING = _ALONE.but(
     rate_mbps=60.0,
-    queue_pkts=1000,
-    delay_us=13_000.0,
-    loss_pct=max(LOSSES_PCT),
+    pins={"link.queue_pkts": 1000, "link.delay_us": 13_000.0},
+    axes={"link.loss": tuple(percent / 100 for percent in LOSSES_PCT)},
     warmup_s=30.0,
     seconds=120.0,
 )
 """The lowest loss rate gives a window of 122 packets, 19 Mb/s at a round trip of 78 ms: queues stay empty."""
 FLOODED = Defaults(
-    ks=(4,), workloads=(FLOOD,), subflows=(FLOOD_SUBFLOWS,), traffic="native", engines=(SIMULATOR,),
-    rate_mbps=20.0, queue_pkts=20, delay_us=100.0, loss_pct=0.5, warmup_s=0.0, seconds=30.0,
+    ks=(4,),
+    workloads=(FLOOD,),
+    subflows=(FLOOD_SUBFLOWS,),
+    pins={"traffic": "native", "link.queue_pkts": 20, "link.delay_us": 100.0, "link.loss": 0.005},
+    engines=(SIMULATOR,),
+    rate_mbps=20.0,
+    warmup_s=0.0,
+    seconds=30.0,
     always_whole=True,
-)  # fmt: skip
+)
 
 
 def pair(_options: SweepOptions) -> list[TopologySpec]:
@@ -412,30 +420,6 @@ def one_tree(_options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("fat_tree", {"k": 4})]
 
 
-def at_every_rate(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return points at all of RATES_MBPS, or at the rate of --rate."""
-    asked = rate_of(pair(options)[0])
-    rates = RATES_MBPS if asked == FILLED.rate_mbps else (asked,)
-    return [
-        spec
-        for rate in rates
-        for spec in points_on(pair, (PROMPT,))(options, functools.partial(_fixed, rate))
-        if spec.engine == SIMULATOR or rates == (asked,) or rate <= REAL_MBPS
-    ]
-
-
-def at_every_loss(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return points with all of LOSSES_PCT, or with the loss of --loss."""
-    pinned, loss = LOSING.pinned["link.loss"], options.base.link.loss
-    losses = [pct / 100 for pct in LOSSES_PCT] if loss == pinned else [loss]
-    each = (options.with_values({"link.loss": one}) for one in losses)
-    return [spec for chosen in each for spec in points_on(pairs)(chosen, rate_of)]
-
-
-def _fixed(rate_mbps: float, _network: TopologySpec) -> float:
-    return rate_mbps
-
-
 _figure = functools.partial(Figure, sized=False, relative=False)
 
 
@@ -447,8 +431,9 @@ FIGURES = (
         "time is known in advance: frames of 1514 bytes leave back to back, each with 1448 bytes of "
         "payload. A byte too many per packet, or an idle link, would show here.",
         defaults=FILLED,
+        emulated=FILLED_BY_REAL_HOSTS,
         topologies=pair,
-        points=at_every_rate,
+        points=points_on(pair, (PROMPT,)),
         charts=("fill",),
         published=FILL,
     ),
@@ -484,7 +469,7 @@ FIGURES = (
         "a few packets, timeouts dominate and goodput falls below that line.",
         defaults=LOSING,
         topologies=pairs,
-        points=at_every_loss,
+        points=points_on(pairs),
         charts=("loss_law",),
         published=LOSS,
     ),

@@ -25,7 +25,7 @@ from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
 from harness.metrics.where import SETTINGS, has
 from harness.options.fields import BY_PATH, SPEC_FIELDS, Hosts
-from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve
+from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve, sweeps_of
 from harness.plan.sweeps import fat_trees
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.spec import RunSpec, TopologySpec, typed
@@ -159,14 +159,12 @@ def _own_points(figure: Figure, spec: RunSpec) -> Iterator[RunSpec]:
             chosen, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1,
             **_network_options(figure, chosen, defaults, spec.topology),
         )  # fmt: skip
-        rate_of = _constant(defaults.rate_mbps or spec.link.rate_mbps)
         beside_real = any(name in LINUX_HOSTS for name in chosen.engine or ())
         falls_back = beside_real and (spec.engine in LINUX_HOSTS or chosen.engine == figure.defaults.engines)
         for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
-            options = resolve(sized, defaults, cc)
-            for each in figure.points(options, rate_of):
-                if each.engine == spec.engine:
-                    yield each
+            for options in sweeps_of(sized, defaults, cc):
+                rate_of = _constant(options.rate_mbps or spec.link.rate_mbps)
+                yield from (each for each in figure.points(options, rate_of) if each.engine == spec.engine)
 
 
 def _constant(mbps: float) -> RateOf:

@@ -160,19 +160,6 @@ class SpecField(Option):
         return [part for one in each for part in (self.flag, one)]
 
 
-def changed(spec: RunSpec, values: Mapping[str, Any]) -> RunSpec:
-    """Return `spec` with other values at these paths."""
-    whole = {path: value for path, value in values.items() if "." not in path}
-    parts: dict[str, dict[str, Any]] = {}
-    for path, value in values.items():
-        part, dot, name = path.partition(".")
-        if dot:
-            parts.setdefault(part, {})[name] = value
-    spec = dataclasses.replace(spec, **whole)
-    inner = {part: dataclasses.replace(getattr(spec, part), **fields) for part, fields in parts.items()}
-    return dataclasses.replace(spec, **inner)
-
-
 def _names(known: Any) -> str:
     return ", ".join(known)
 

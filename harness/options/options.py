@@ -5,21 +5,23 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from common.errors import UsageError
+from common.text import did_you_mean
 from engines.emulation.dataplanes.dataplane import OVS
 from engines.registry import LINUX, LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
 from harness.options.fields import (
     BY_NAME,
+    BY_PATH,
     OPTIONS,
     SPEC_FIELDS,
+    STACK_FIELDS,
     USUAL_TRAFFIC,
     Hosts,
     SpecField,
-    changed,
 )
 from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
 from harness.options.profiles import DEFAULT, PROFILES, Profile, Retries
@@ -33,6 +35,7 @@ from model.spec import (
     RunSpec,
     SamplingSpec,
     SchedulerSpec,
+    Settings,
     TopologySpec,
     WorkloadSpec,
 )
@@ -55,6 +58,7 @@ __all__ = [
     "resolve",
     "retries_of",
     "sweep_workloads",
+    "sweeps_of",
 ]  # fmt: skip
 
 QUEUE_SAMPLE_MS = 100
@@ -67,7 +71,21 @@ SIMULATED_TRAFFIC = "iperf3"
 """The value in specs of simulated hosts, which generate their own traffic."""
 NO_SAMPLING = SamplingSpec()
 UNSCHEDULED = SchedulerSpec()
+_STACK = "stack."
+_GRID_PATHS = {"link.rate_mbps": "rate", "seconds": "seconds", "warmup_s": "warmup"}
 _OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
+
+
+def _option_of(path: str) -> str:
+    """Return the name of the option that sets the field at `path`. Raises UsageError if none does."""
+    if path in BY_PATH or path in _GRID_PATHS:
+        return BY_PATH[path].name if path in BY_PATH else _GRID_PATHS[path]
+    known = [*BY_PATH, *_GRID_PATHS, *(f"{_STACK}{name}" for name in STACK_FIELDS)]
+    if path in known:
+        return "stack"
+    raise UsageError(
+        f"{path}: no option sets such a field; {did_you_mean(path, known)}fields are: {', '.join(known)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -139,6 +157,20 @@ class UserOptions:
             found.append(dataclasses.replace(self, settings=settings, axes=(), **grid))
         return found
 
+    def across(self, axes: Mapping[str, Sequence[Any]]) -> UserOptions:
+        """Return the options with these axes of a figure, except where the user gave values."""
+        given = set(self.names())
+        given |= {f"{_STACK}{name}" for name in self.settings.get("stack", ())}
+        given |= {f"{_STACK}{name}" for option, each in self.axes if option == "stack" for name in each[0]}
+        added = []
+        for path, values in axes.items():
+            option, name = _option_of(path), path.removeprefix(_STACK)
+            if (path if option == "stack" else option) not in given:
+                added.append(
+                    (option, tuple({name: one} for one in values) if name != path else tuple(values))
+                )
+        return dataclasses.replace(self, axes=(*added, *self.axes))
+
     def without(self, hosts: Hosts) -> UserOptions:
         """Return the options without those that apply to these hosts only."""
         away = {name for name, option in BY_NAME.items() if option.hosts is hosts}
@@ -152,10 +184,11 @@ class UserOptions:
 class Defaults:
     """What a figure runs if no option says otherwise.
 
-    The profile has priority over `ks` and `subflows`, which determine how long a run takes. What follows
-    `auto` is pinned: it is part of what the figure shows, and has priority over the profile. None: not
-    pinned. `pins` are values of other fields of the spec, by their path. With several `engines`, every point
-    runs in each. `sampling` is added to what is always sampled.
+    The profile has priority over `ks` and `subflows`, which determine how long a run takes. Everything else
+    is part of what the figure shows, and has priority over the profile; None and what is absent are not
+    pinned. `pins` and `axes` have fields of the spec by path, `link.queue_pkts` or `stack.min_rto_ms`: one
+    value each, or several, which every point is run with. With several `engines`, every point runs in each.
+    `sampling` is added to what is always sampled. Raises UsageError for a path that no option sets.
     """
 
     ks: tuple[int, ...]
@@ -163,25 +196,16 @@ class Defaults:
     subflows: tuple[int, ...]
     auto: AutoRate = AUTO
     rate_mbps: float | None = None
-    queue_pkts: int | None = None
-    delay_us: float | None = None
-    loss_pct: float | None = None
-    ecn_pkts: int | None = None
-    discipline: str | None = None
     ccs: tuple[str, ...] = ()
-    routing: str | None = None
-    traffic: str | None = None
     seconds: float | None = None
     warmup_s: float | None = None
     seeds: int | None = None
     engines: tuple[str, ...] = (ENGINE,)
-    sysctls: Mapping[str, str] = field(default_factory=dict)
-    stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
-    """Fields of a StackSpec. A figure that pins any runs in the simulator."""
+    pins: Settings = field(default_factory=dict)
+    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     sampling: SamplingSpec = NO_SAMPLING
     whole_s: float | None = None
     """Seconds in the profile `paper`, if longer than `seconds`."""
-    pins: Mapping[str, Any] = field(default_factory=dict)
     brief_s: float | None = None
     """Seconds in a brief profile, if what the figure shows takes as long on links of any rate."""
     brief_seeds: int | None = None
@@ -190,31 +214,37 @@ class Defaults:
     """Whether a brief profile changes nothing in virtual time, because the figure takes seconds and shows
     nothing in a shorter window."""
 
+    def __post_init__(self) -> None:
+        stack = {path: path.removeprefix(_STACK) for path in self.pins if path.startswith(_STACK)}
+        if stack:
+            rest = {path: value for path, value in self.pins.items() if path not in stack}
+            fields = {name: self.pins[path] for path, name in stack.items()}
+            rest["stack"] = {**rest.get("stack", {}), **fields}
+            object.__setattr__(self, "pins", rest)
+        for path in (*self.pins, *self.axes):
+            _option_of(path)
+        for path, values in self.axes.items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise UsageError(f"axis {path}: give a list of its values, e.g. (20, 50), not {values!r}")
+
     @property
-    def pinned(self) -> dict[str, Any]:
-        """The values that the figure pins, by the path of their field in the spec."""
-        values = {
-            "link.queue_pkts": self.queue_pkts,
-            "link.delay_us": self.delay_us,
-            "link.loss": None if self.loss_pct is None else self.loss_pct / 100,
-            "link.ecn_pkts": self.ecn_pkts,
-            "link.discipline": self.discipline,
-            "routing": self.routing,
-            "traffic": self.traffic,
-            "transport.sysctls": self.sysctls or None,
-            "stack": self.stack or None,
-            **self.pins,
-        }
-        return {path: value for path, value in values.items() if value is not None}
+    def stack(self) -> Mapping[str, Any]:
+        """The fields of simulated hosts' stacks that it pins, by name."""
+        return self.pins.get("stack") or {}
+
+    def but(self, *, pins: Settings | None = None, **changes: Any) -> Defaults:
+        """Return the defaults with these `pins` beside their own, and with `changes` of other fields."""
+        return dataclasses.replace(self, **changes, pins={**self.pins, **(pins or {})})
 
     def emulated(self, **changes: Any) -> Defaults:
         """Return the defaults for real hosts, in real time.
 
         The rate is what this machine carries, the stacks are the kernel's, and the profile determines the
-        duration, unless `changes` (fields of this class) say otherwise.
+        duration, unless `changes` (as of `but`) say otherwise.
         """
-        real: dict[str, Any] = {"rate_mbps": None, "stack": {}, "seconds": None, "warmup_s": None}
-        return dataclasses.replace(self, **{**real, "engines": (ENGINE,), **changes})
+        real: dict[str, Any] = {"rate_mbps": None, "seconds": None, "warmup_s": None, "engines": (ENGINE,)}
+        kernels = {path: value for path, value in self.pins.items() if path != "stack"}
+        return dataclasses.replace(self, pins=kernels).but(**{**real, **changes})
 
 
 @dataclass(frozen=True)
@@ -249,15 +279,11 @@ class SweepOptions:
     chosen_warmup: bool = False
     """Whether the user or the figure chose the warm-up."""
 
-    def with_values(self, values: Mapping[str, Any]) -> SweepOptions:
-        """Return the options with other values of the fields at these paths."""
-        return dataclasses.replace(self, base=changed(self.base, values))
-
     def on(self, engine: str) -> RunSpec:
         """Return the fields that all points of this engine have in common."""
         foreign = Hosts.REAL if engine in SIMULATED_HOSTS else Hosts.SIMULATED
         usual = {f.path: f.default_value for f in SPEC_FIELDS if f.engines_own and f.hosts is foreign}
-        return dataclasses.replace(changed(self.base, usual), engine=engine)
+        return dataclasses.replace(self.base.changed(usual), engine=engine)
 
 
 Value = TypeVar("Value")
@@ -298,6 +324,14 @@ def resolve(given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DE
     )
 
 
+def sweeps_of(
+    given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT
+) -> list[SweepOptions]:
+    """Return the options of a sweep for each combination of the values of its axes, those of the user and
+    those of the figure to which the user gave no value. Raises UsageError."""
+    return [resolve(each, defaults, coupled_cc) for each in given.across(defaults.axes).each()]
+
+
 def retries_of(given: UserOptions, typed: int | None = None) -> Retries:
     """Return how often suspect points are run again: by the option, else by the profile."""
     return Retries.of_profile(PROFILES[given.profile].retries) if typed is None else Retries.typed(typed)
@@ -320,7 +354,7 @@ def _base(
 ) -> RunSpec:
     """Return the fields that all points share. Raises UsageError for values that contradict each other."""
     openflow_of(given)
-    pinned = defaults.pinned
+    pinned = defaults.pins
     simulated = SIMULATED_HOSTS.issuperset(engines)
     values = {f.path: _value(f, given, pinned, simulated) for f in SPEC_FIELDS}
     if given.settings.get("dataplane") == OVS:
@@ -336,7 +370,7 @@ def _base(
     warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
-    base = changed(RunSpec(LinkSpec(rate_mbps or 1.0)), {**values, **common})
+    base = RunSpec(LinkSpec(rate_mbps or 1.0)).changed({**values, **common})
     if base.link.queue_bytes and "queue" in given.settings:
         raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
     return base

@@ -19,7 +19,7 @@ from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.experiment import Experiment, Figure
-from harness.options.options import ENGINE, SweepOptions, UserOptions, resolve
+from harness.options.options import ENGINE, SweepOptions, UserOptions, sweeps_of
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.options.rates import RateChoice, RateKey, fixed, rate_key
 from harness.plan.jobs import FigurePlan, Job, Plan, jobs_of, merged, pending_jobs, retry_jobs
@@ -209,7 +209,7 @@ def _plan(
     for figure in experiment.figures:
         for own, defaults in figure.variants(chosen):
             coupled_cc, _ = machines.coupled_cc(own.engine or ())
-            resolved += [(figure, resolve(each, defaults, coupled_cc)) for each in own.each()]
+            resolved += [(figure, sweep) for sweep in sweeps_of(own, defaults, coupled_cc)]
     rates = _begun_rates(resolved, stored)
 
     def rate_on(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:

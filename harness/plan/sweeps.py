@@ -6,19 +6,23 @@ All transports of a sweep share the seed, so every curve sees the same traffic m
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import topos
 from engines.registry import SIMULATED_HOSTS
 from harness.experiment import RateOf
 from harness.options.options import SweepOptions
-from model.spec import LinkEvent, LinkSpec, RunSpec, SchedulerSpec, StackSpec, TopologySpec, TransportSpec
+from model.congestion import BASELINE
+from model.spec import LinkEvent, RunSpec, Settings, TopologySpec, WorkloadSpec
 from topos.topology import Layer
 
 Topologies = Callable[[SweepOptions], list[TopologySpec]]
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
+Curves = Sequence[Settings] | Callable[[SweepOptions], Sequence[Settings]]
+"""What distinguishes the curves of a figure: settings that they pin, or a function of the options."""
+Adapt = Callable[[RunSpec], RunSpec]
+_CC, _SUBFLOWS, _SYSCTLS = "transport.cc", "transport.subflows", "transport.sysctls"
+PLAIN_TCP: Settings = {_CC: BASELINE, _SUBFLOWS: 1}
 
 
 def fat_trees(options: SweepOptions) -> list[TopologySpec]:
@@ -28,95 +32,60 @@ def fat_trees(options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("fat_tree", {"k": k}) for k in options.ks]
 
 
-@dataclass(frozen=True)
-class Variant:
-    """The settings of one curve of a figure; None leaves a setting to the options.
+def points_on(topologies: Topologies, curves: Curves = ({},), adapt: Adapt | None = None) -> Points:
+    """Return a function that makes the points of topology x workload x seed x curve x congestion control x
+    subflows x engine, with the transports of a matrix next to each other.
 
-    `simulated` is the stack of simulated hosts.
+    Settings of a curve have priority over the user's, except sysctls and fields of the stack that the user or
+    the figure chose. Under `transport.subflows` it may have several counts. A curve with an `engine` has
+    points in this one only; without, its stack is that of simulated hosts. `adapt` changes each point.
     """
-
-    cc: str | None = None
-    routing: str | None = None
-    subflows: tuple[int, ...] | None = None
-    ecn_pkts: int | None = None
-    sysctls: Mapping[str, str] = field(default_factory=dict)
-    write_bytes: int | None = None
-    simulated: StackSpec | None = None
-    scheduler: SchedulerSpec | None = None
-    join_after_ms: float = 0.0
-    join_after_bytes: int = 0
-
-
-def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
-    """Return a function that makes the points of topology x workload x seed x variant x congestion control x
-    subflows x engine, with the transports of a matrix next to each other."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         bases = {engine: options.on(engine) for engine in options.engines}
-        return [
-            dataclasses.replace(
-                _varied(bases[engine], variant, options),
-                link=_link(bases[engine].link, variant, rate_of(topology)),
-                topology=topology,
-                transport=_transport(bases[engine].transport, variant, subflows, cc),
-                workload=workload,
-                seed=seed,
-            )
+        made = [
+            _point(bases[engine], curve, options, topology, workload, seed, cc, subflows, rate_of(topology))
             for topology in topologies(options)
             for workload in options.workloads
             for seed in options.seeds
-            for variant in variants
-            for cc in ([variant.cc] if variant.cc else options.ccs or [options.coupled_cc])
-            for subflows in variant.subflows or options.subflows
+            for curve in (curves(options) if callable(curves) else curves)
+            for cc in ([curve[_CC]] if _CC in curve else options.ccs or [options.coupled_cc])
+            for subflows in _counts(curve.get(_SUBFLOWS, options.subflows))
             for engine in options.engines
+            if curve.get("engine", engine) == engine
         ]
+        return list(map(adapt, made)) if adapt else made
 
     return points
 
 
-def points_by(topologies: Topologies, variants_of: Callable[[SweepOptions], Sequence[Variant]]) -> Points:
-    """Return the function that `points_on` does, for variants that depend on the options."""
-
-    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        return points_on(topologies, variants_of(options))(options, rate_of)
-
-    return points
+def _counts(subflows: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (subflows,) if isinstance(subflows, int) else subflows
 
 
-def _varied(base: RunSpec, variant: Variant, options: SweepOptions) -> RunSpec:
-    """Apply the variant. Fields of the stack that the user or the figure chose have priority over it."""
-    stack = base.stack
-    if variant.simulated and base.engine in SIMULATED_HOSTS:
-        stack = dataclasses.replace(variant.simulated, **dict[str, Any](options.stack))
-    return dataclasses.replace(
-        base,
-        routing=variant.routing or base.routing,
-        stack=stack,
-        scheduler=base.scheduler if variant.scheduler is None else variant.scheduler,
-    )
-
-
-def _transport(base: TransportSpec, variant: Variant, subflows: int, cc: str) -> TransportSpec:
-    return dataclasses.replace(
-        base,
-        subflows=subflows,
-        cc=cc,
-        sysctls={**base.sysctls, **variant.sysctls},
-        write_bytes=base.write_bytes if variant.write_bytes is None else variant.write_bytes,
-        join_after_ms=variant.join_after_ms,
-        join_after_bytes=variant.join_after_bytes,
-    )
-
-
-def _link(base: LinkSpec, variant: Variant, rate_mbps: float) -> LinkSpec:
-    """Return the link. Mininet limits the queues at both ends of a link, so hosts' own queues get the same
-    limit."""
-    return dataclasses.replace(
-        base,
-        rate_mbps=rate_mbps,
-        nic_queue_pkts=base.queue_pkts,
-        ecn_pkts=base.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
-    )
+def _point(
+    base: RunSpec,
+    curve: Settings,
+    options: SweepOptions,
+    topology: TopologySpec,
+    workload: WorkloadSpec,
+    seed: int,
+    cc: str,
+    subflows: int,
+    rate_mbps: float,
+) -> RunSpec:
+    """Return a point. Mininet limits the queues at both ends of a link, so hosts' own queues get the same
+    limit unless the curve has another one."""
+    values = {
+        "topology": topology, "workload": workload, "seed": seed, "link.rate_mbps": rate_mbps,
+        "link.nic_queue_pkts": base.link.queue_pkts, **curve, _CC: cc, _SUBFLOWS: subflows,
+    }  # fmt: skip
+    if _SYSCTLS in curve:
+        values[_SYSCTLS] = {**base.transport.sysctls, **curve[_SYSCTLS]}
+    if "stack" in curve:
+        own = base.engine in SIMULATED_HOSTS or "engine" in curve
+        values["stack"] = dataclasses.replace(curve["stack"], **options.stack) if own else base.stack
+    return base.changed(values)
 
 
 FAILING = 4
@@ -141,5 +110,8 @@ def middle_third_s(point: RunSpec) -> tuple[float, float]:
 
 
 def with_core_failure(point: RunSpec) -> RunSpec:
-    """Return the point with a quarter of the core down in the middle third of its window."""
+    """Return the point with a quarter of the core down in the middle third of its window, or with the events
+    of `--event` instead."""
+    if point.events:
+        return point
     return dataclasses.replace(point, events=core_failure(point.topology, *middle_third_s(point)))

@@ -17,7 +17,7 @@ from engines.emulation.hosts import shell
 from engines.flow_level import engine as flow_level
 from engines.kernel_hosts import RouteMetrics, check_stack, on_the_wire, route_metrics, sysctls
 from engines.registry import make
-from harness.options.fields import SPEC_FIELDS, changed
+from harness.options.fields import SPEC_FIELDS
 from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from tests.support.specs.other_values import fields_of, other
 from tests.support.topologies import with_first_link
@@ -73,7 +73,7 @@ MESSAGES_WITHOUT_FLAG = {"link.loss"}
 
 
 def with_field(path: str, **fields: Any) -> RunSpec:
-    return changed(dataclasses.replace(SPEC, **fields), {path: other(path)})
+    return dataclasses.replace(SPEC, **fields).changed({path: other(path)})
 
 
 def open_vswitch(spec: RunSpec) -> None:

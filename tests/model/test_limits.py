@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from common.errors import UsageError
-from harness.options.fields import SPEC_FIELDS, changed
+from harness.options.fields import SPEC_FIELDS
 from harness.options.parsers import limited
 from model.spec import LIMITS, LinkEvent, LinkSpec, NoiseSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from tests.support.simulated_networks import result_of
@@ -45,20 +45,20 @@ def test_ends_are_allowed_and_what_lies_beyond_is_refused(path: str) -> None:
         beyond = value + step if limits.whole else math.nextafter(value, step * math.inf)
         if not (limits.zero and beyond == 0):
             with pytest.raises(UsageError, match=f"{path} of .*: must be"):
-                changed(SPEC, {path: beyond})
+                SPEC.changed({path: beyond})
 
 
 @pytest.mark.parametrize("path", LIMITS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1])
 def test_no_range_holds_what_is_no_quantity(path: str, value: float) -> None:
     with pytest.raises(UsageError, match=f"{path} of"):
-        changed(SPEC, {path: value})
+        SPEC.changed({path: value})
 
 
 def test_a_whole_number_is_not_a_fraction_a_truth_or_a_text() -> None:
     for value in (1.5, True, "1"):
         with pytest.raises(UsageError, match=r"transport\.subflows of .*: must be a"):
-            changed(SPEC, {"transport.subflows": value})
+            SPEC.changed({"transport.subflows": value})
 
 
 def test_options_have_the_ranges_of_their_fields() -> None:
@@ -116,10 +116,10 @@ def test_the_simulator_runs_at_both_ends_of_every_range_of_its_stack(path: str, 
         value = min(value, SPEC.stack.payload_bytes - 1)
     if path == "stack.start_spread_ms":
         value = min(value, 1.0)
-    spec = changed(SPEC, {path: int(value) if limits.whole else value})
+    spec = SPEC.changed({path: int(value) if limits.whole else value})
     if path == "stack.payload_bytes" and end == "least":
-        spec = changed(spec, {"seconds": 0.1})
+        spec = spec.changed({"seconds": 0.1})
     if path == "stack.processing_frames" and end == "most":
-        spec = changed(spec, {"seconds": 1.0})
+        spec = spec.changed({"seconds": 1.0})
     a_segment_mbps = spec.stack.payload_bytes * 8e-6 / spec.seconds
     assert all(flow.goodput_mbps <= 10.0 + a_segment_mbps for flow in result_of(spec).flows)

@@ -9,7 +9,6 @@ import pytest
 
 from analysis.completion import ALL
 from experiments.registry import CATALOGUE
-from harness.options.fields import changed
 from harness.options.options import UserOptions, resolve
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
@@ -46,7 +45,7 @@ def test_a_mean_with_many_flows_under_way_is_a_lower_bound(unfinished: int, boun
 
 @pytest.mark.parametrize(("name", "least"), [("linux-tcp", 3), ("twin-tcp", 3), ("tcp", 6)])
 def test_an_interval_needs_six_seeds_or_three_of_real_hosts_and_their_twins(name: str, least: int) -> None:
-    spec = changed(specs()[0], ARMS[name].settings)
+    spec = specs()[0].changed(ARMS[name].settings)
     assert arm_of(spec) == name
     of = [ran(spec, 2.0 + seed / 10, seed=seed) for seed in range(least)]
     half_widths = [found.half for few in (of[:-1], of) if (found := normalised_times.number_of(few, MEAN))]

@@ -13,7 +13,6 @@ import pytest
 
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from harness.options.fields import changed as with_values
 from model.arms import ARMS, MINTCP, ON_LINUX, TCP, TWINS
 from model.noise import stalls_of
 from model.result import NO_VALUE, FlowRow, Status
@@ -73,7 +72,7 @@ def of_arms(names: Sequence[str] = (MINTCP, TCP)) -> list[Point]:
     found = []
     for name in names:
         point = changed(sampled(1), flows=SIZED, workload=WorkloadSpec("pairs", {"load": 80}))
-        found.append(dataclasses.replace(point, spec=with_values(point.spec, ARMS[name].settings)))
+        found.append(dataclasses.replace(point, spec=point.spec.changed(ARMS[name].settings)))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.quantities import GOODPUT_PCT_MEAN
-from harness.options.fields import SPEC_FIELDS, changed
+from harness.options.fields import SPEC_FIELDS
 from model.words import RELATIONS, WORDS
 from plots.data import Inputs, panels
 from plots.shared.naming import MAX_STEM, file_stems
@@ -38,7 +38,7 @@ def point_with(values: Values) -> Point:
     """Return a simulated point, with subflows that could join late."""
     of = point(8)
     usual = {"engine": "simulator", "traffic": DEFAULTS.traffic}
-    return dataclasses.replace(of, spec=changed(of.spec, usual | dict(values)))
+    return dataclasses.replace(of, spec=of.spec.changed(usual | dict(values)))
 
 
 def shown(*settings_of: Values) -> tuple[list[str], list[str]]:

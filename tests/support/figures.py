@@ -13,7 +13,7 @@ from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
-from harness.options.options import Defaults, UserOptions, resolve
+from harness.options.options import Defaults, UserOptions, sweeps_of
 from model.result import RunResult
 from model.spec import RunSpec
 
@@ -26,8 +26,11 @@ def figure_of(name: str) -> Figure:
 
 def points_of(figure: Figure, defaults: Defaults | None = None, /, **given: Any) -> list[RunSpec]:
     """Return the points of a figure under these options, on links of 100 Mb/s where it has no rate."""
-    options = resolve(UserOptions.of(**given), defaults or figure.defaults)
-    return figure.points(options, lambda _network: options.rate_mbps or 100.0)
+    found = []
+    for options in sweeps_of(UserOptions.of(**given), defaults or figure.defaults):
+        rate_mbps = options.rate_mbps or 100.0
+        found += figure.points(options, lambda _network, mbps=rate_mbps: mbps)  # type: ignore[misc]
+    return found
 
 
 def simulate(spec: RunSpec, raw: Path = Path()) -> RunResult:

@@ -17,10 +17,8 @@ from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.metrics.where import ANY
-from harness.options.fields import changed
-from harness.options.options import UserOptions, resolve
+from harness.options.options import UserOptions, sweeps_of
 from harness.own_experiment import experiment
-from harness.plan.sweeps import Variant
 from harness.report.sentences import published_goodput
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec
@@ -54,10 +52,10 @@ def points_of(
     """Return what a figure runs with these options."""
     found = []
     for chosen, defaults in figure.variants(given):
-        options = resolve(chosen, defaults, coupled_cc)
-        pinned = options.rate_mbps or rate_mbps
-        specs = figure.points(options, lambda _network, mbps=pinned: mbps)  # type: ignore[misc]
-        found += [options.window.of(spec) for spec in specs]
+        for options in sweeps_of(chosen, defaults, coupled_cc):
+            pinned = options.rate_mbps or rate_mbps
+            specs = figure.points(options, lambda _network, mbps=pinned: mbps)  # type: ignore[misc]
+            found += [options.window.of(spec) for spec in specs]
     return found
 
 
@@ -117,7 +115,7 @@ def test_values_of_two_curves_do_not_make_one() -> None:
     own = OwnSettings([figure])
     scattered = [spec for spec in points_of(figure, UserOptions()) if spec.routing == "scatter"]
     assert scattered and all(own.overrides(spec) == () for spec in scattered)
-    assert own.overrides(changed(mptcp_with(figure, subflows="8"), {"routing": "scatter"})) != ()
+    assert own.overrides(mptcp_with(figure, subflows="8").changed({"routing": "scatter"})) != ()
 
 
 def test_events_of_another_size_and_duration_are_the_figures_own() -> None:
@@ -137,12 +135,17 @@ def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
 
 
 def test_a_file_of_the_users_has_settings_of_its_own() -> None:
-    """Its variants and pins are the figure's, and options override them."""
-    defaults = {"loss_pct": 1.0, "engines": (SIMULATOR,)}
-    mine = experiment("mine", "Mine", variants=(Variant(routing="ecmp"),), defaults=defaults)
+    """Its curves, pins and axes are the figure's, and options override them."""
+    mine = experiment(
+        "mine", "Mine", curves=({"routing": "ecmp"},), pins={"link.loss": 0.01},
+        axes={"link.queue_pkts": (20, 50), "stack.min_rto_ms": (10.0,)}, defaults={"engines": (SIMULATOR,)},
+    )  # fmt: skip
     (figure,) = mine.figures
     own = OwnSettings([figure])
-    assert not own.together(points_of(figure, UserOptions()))
+    points = points_of(figure, UserOptions())
+    assert {(each.link.queue_pkts, each.stack.min_rto_ms) for each in points} == {(20, 10.0), (50, 10.0)}
+    assert not own.together(points)
+    assert own.overrides(mptcp_with(figure, queue="70")) == ("70-packet queues",)
     assert own.overrides(mptcp_with(figure, loss="0")) == ("--loss 0",)
 
 

@@ -15,7 +15,6 @@ from harness.metrics import metrics
 from harness.metrics.measures import Estimate, goodput_mbps
 from harness.metrics.metrics import Metric, ShownIn, between
 from harness.metrics.published import Relation
-from harness.options.fields import changed
 from harness.results import point_results
 from harness.results.point_results import PointResult
 from harness.results.store import Store, load
@@ -202,7 +201,7 @@ def test_a_metric_between_two_values_is_their_ratio_at_each_seed() -> None:
     metric = between(quantity, goodput_mbps, {"link.queue_pkts": 20}, {"link.queue_pkts": 100})
     of = ((20, 1), (100, 1), (20, 2), (100, 2), (20, 3), (50, 1))
     queues = ("link.queue_pkts", "link.nic_queue_pkts")
-    specs = {(pkts, seed): changed(spec_of(1, seed=seed), dict.fromkeys(queues, pkts)) for pkts, seed in of}
+    specs = {(pkts, seed): spec_of(1, seed=seed).changed(dict.fromkeys(queues, pkts)) for pkts, seed in of}
     stored = [judged_points.stored(specs[pkts, seed], [float(pkts * seed)]) for pkts, seed in of]
     points = judged_points.judged(stored)
     found = metric.measure(points, row(metric, 1, Relation.BELOW, 1))

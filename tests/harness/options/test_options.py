@@ -21,7 +21,6 @@ from harness.options.fields import (
     BY_NAME,
     GRID_OPTIONS,
     STACK_FIELDS,
-    changed,
     changed_texts,
     parse_stack,
     usual_stack,
@@ -292,7 +291,7 @@ def test_a_command_repeats_the_value_of_every_field(name: str) -> None:
     value = option.parse(option.flag, text)
     if name == "stack":
         value = StackSpec(**value)
-    spec = changed(RunSpec(LinkSpec(5.0)), {option.path: value})
+    spec = RunSpec(LinkSpec(5.0)).changed({option.path: value})
     assert option.text(value) == text
     texts = (text,) if isinstance(text, str) else text
     if option.repeated:
@@ -485,7 +484,7 @@ def test_durations_suit_virtual_time() -> None:
 
 def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
     (figure,) = EXPERIMENTS["coupled-fairness"].figures[:1]
-    assert figure.defaults.traffic == "native"
+    assert figure.defaults.pins["traffic"] == "native"
     simulated = resolve(UserOptions.of(engine="simulator"), figure.defaults)
     assert simulated.base.traffic == simulated_options().base.traffic
     assert simulated.base.transport.sysctls == {}

@@ -87,6 +87,9 @@ BAD = [
     ("E = experiment('m', 't', network=lambda: 1)\n", "its network is a int, not a Topology"),
     ("E = experiment('m', 't', metrics=(metric('jain', '', 'x', len),))\n", "refabric has a column of this"),
     ("E = experiment('m', 't', subflows=(0,))\n", "subflows"),
+    ("E = experiment('m', 't', pins={'link.queue': 1})\n", "did you mean link.queue_pkts"),
+    ("E = experiment('m', 't', axes={'link.queue_pkts': 20})\n", "axis link.queue_pkts: give a list"),
+    ("E = experiment('m', 't', curves=[{'cc': 'reno'}])\n", "cc: a point has no such field"),
 ]
 BAD_FLOWS = [
     ("h.x", "its flows: mine.py, line 2: Attr"),
@@ -227,9 +230,9 @@ def line():
     return net.build()
 
 ONE = experiment("one", "Two networks", network=[line, "ls,4"], subflows=(1,), charts=("throughput",),
-                 defaults={"queue_pkts": 20},
+                 pins={"link.queue_pkts": 20},
                  published=[statement("goodput_pct_mean", ">", 1, subflows=1, words="it works")])
-TWO = experiment("two", "A FatTree", subflows=(1,), charts=("rank",), defaults={"queue_pkts": 50})
+TWO = experiment("two", "A FatTree", subflows=(1,), charts=("rank",), pins={"link.queue_pkts": 50})
 """
 
 

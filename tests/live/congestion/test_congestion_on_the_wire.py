@@ -97,7 +97,7 @@ def results(engine: MininetEngine, tmp_path_factory: pytest.TempPathFactory) -> 
         pytest.skip(bpf_support().text)
     raw = tmp_path_factory.mktemp("raw")
     options = resolve(UserOptions.of(seconds=5.0, warmup=3.0, traffic="native"), experiment.DEFAULTS)
-    drop_tail, _, marked = experiment.points(options, lambda _: options.rate_mbps or 0.0)
+    drop_tail, _, marked = experiment.QUEUE.figures[0].points(options, lambda _: options.rate_mbps or 0.0)
     points = {"drop-tail": drop_tail, "dctcp": marked}
     return {name: run_once(engine, point, raw, calmly=True) for name, point in points.items()}
 
@@ -121,7 +121,7 @@ def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
     results: dict[str, RunResult],
 ) -> None:
     skip_if_repaired(*results.values())
-    threshold = experiment.DEFAULTS.ecn_pkts or 0
+    threshold = experiment.DEFAULTS.pins["link.ecn_pkts"]
     low, median = (
         {name: float(np.percentile(queue(result), share)) for name, result in results.items()}
         for share in (10, 50)
