@@ -20,7 +20,7 @@ from engines.linux.kernel.source import PACKAGE, VERSION
 from harness.cli.options import flag_of, interruptible, json_option, network_options, typed, warn
 from harness.cli.progress import PlainProgress, duration
 from harness.options import user_files
-from harness.options.fields import BY_NAME, CC, SUBFLOWS, K, Option, changed
+from harness.options.fields import BY_NAME, CC, SUBFLOWS, K, Option
 from harness.options.options import UserOptions, openflow_of
 from harness.options.parsers import limited, whole
 from harness.streams import unescaped, write_json
@@ -118,7 +118,7 @@ def shell(
     openflow_of(chosen)
     transport = TransportSpec(mptcp, cc[0] if cc else coupled if mptcp > 1 else BASELINE)
     given = {BY_NAME[name].path: value for name, value in chosen.settings.items()}
-    spec = changed(RunSpec(link, network, transport, traffic="native", engine=engine), given)
+    spec = RunSpec(link, network, transport, traffic="native", engine=engine).changed(given)
     if engine == engines.LINUX:
         from engines.linux import shell as guest  # noqa: PLC0415
 
