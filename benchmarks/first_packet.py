@@ -25,7 +25,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import topos
 from benchmarks.network_up import machine
 from common.errors import RefabricError, UsageError
 from controllers.openflow.config import Mode
@@ -68,7 +67,7 @@ def inside(inside: Inside) -> int:
     from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
     spec = RunSpec.from_json(inside.request["spec"])
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     plane = DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp"), Caller())
     with FabricNet(topology, plane) as net:
         refs = net.host_refs()

@@ -66,7 +66,7 @@ def inside(inside: Inside) -> int:
     from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
     spec = RunSpec.from_json(inside.request)
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     began = time.monotonic()
     net = FabricNet(topology, DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp"), Caller()))
     net.start()

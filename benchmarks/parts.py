@@ -26,7 +26,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import topos
 from benchmarks.simulator import peak_rss_mb, spec_of
 from common.errors import RefabricError
 from engines.core_setup import PS_PER_S, core_flows, plan_of, transport_options
@@ -41,7 +40,7 @@ UNDIVIDED = 0
 def measure(spec: RunSpec, threads: int) -> dict[str, float]:
     """Run the point once in this process, undivided if `threads` is UNDIVIDED. Raises RefabricError."""
     spec = spec if threads else dataclasses.replace(spec, parts=1)
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     tuples = core_flows(spec, topology, flows)
     simulation = Simulation(plan_of(spec, topology), transport_options(spec), tuples, threads=max(1, threads))

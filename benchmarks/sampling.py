@@ -29,7 +29,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import topos
 from common.errors import RefabricError, RunError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts.hosts import HostOptions, steering_sysctls
@@ -151,7 +150,7 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
     if small_tables.exists():
         small_tables.write_text("1024")
     topology, tuning = (
-        topos.build(spec.topology.kind, spec.topology.params),
+        spec.network(),
         default_tuning(spec.link.rate_mbps),
     )
     planned = planned_flows(spec, topology)

@@ -30,7 +30,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import topos
 from benchmarks.simulator import peak_rss_mb, spec_of
 from common.errors import RefabricError
 from engines.core_setup import PS_PER_S, prepared
@@ -63,7 +62,7 @@ def measure(spec: RunSpec) -> dict[str, float]:
 
 def _packets(spec: RunSpec) -> dict[str, float]:
     began = time.thread_time()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     simulation = prepared(spec, topology, planned_flows(spec, topology))
     ready = time.thread_time()
     simulation.run_until(round(spec.seconds * PS_PER_S))
@@ -80,7 +79,7 @@ def _packets(spec: RunSpec) -> dict[str, float]:
 
 def _flow_level(spec: RunSpec) -> dict[str, float]:
     began = time.thread_time()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     network = fluid_network(spec, topology, planned_flows(spec, topology))
     ready = time.thread_time()
     rates, rounds = equilibrium(network, DEADLINE_S)

@@ -27,7 +27,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import topos
 from analysis.stats import jain
 from common.errors import RefabricError
 from engines.core_setup import PS_PER_S, core_flows, plan_of, transport_options
@@ -57,7 +56,7 @@ FIGURES = ("packet_hops_per_cpu_s", "run_cpu_s", "setup_s", "rss_mb")
 def measure(spec: RunSpec) -> dict[str, float]:
     """Run the point once in this process. Raises RefabricError."""
     began = time.perf_counter()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     simulation = Simulation(
         plan_of(spec, topology), transport_options(spec), core_flows(spec, topology, flows)

@@ -28,7 +28,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import topos
 from common.errors import DeadlineError, RefabricError, RunError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts.hosts import HostOptions, steering_sysctls
@@ -71,7 +70,7 @@ def inside(inside: Inside) -> int:
     """Run one driver on one network in the private namespaces."""
     spec = RunSpec.from_json(inside.request)
     sysctl_path("net.ipv4.tcp_child_ehash_entries").write_text("1024")
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     tuning = default_tuning(spec.link.rate_mbps)
     plane = FabricDataPlane(topology, plan_for(spec, topology), tuning)
     sysctls = {"net.ipv4.tcp_no_metrics_save": "1", **steering_sysctls(plane.cpus.receive_mask)}
@@ -90,7 +89,7 @@ def _run(
     with ExitStack() as stack:
         watcher = None
         if transport.subflows > 1:
-            paths = subflow_paths(topos.build(spec.topology.kind, spec.topology.params), transport.subflows)
+            paths = subflow_paths(spec.network(), transport.subflows)
             watcher = stack.enter_context(PathManager(refs, transport.subflows, is_data, paths))
         prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(flows).items()})
         sampler = stack.enter_context(SocketSampler(refs))

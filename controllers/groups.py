@@ -1,4 +1,5 @@
-"""ECMP groups: for every switch and every destination switch, the next hops on shortest paths.
+"""Paths between switches: ECMP groups (for every switch and every destination switch, the next hops on
+shortest paths), and lists of other paths.
 
 Hosts are reached through the switch they attach to, so a table has one column per attachment switch instead
 of per host. Groups are shared, because switches with the same neighbours and distances have equal groups
@@ -8,8 +9,9 @@ attachment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import gcd, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +24,32 @@ _FACTOR = 0x5851F42D4C957F2D
 
 
 class NextHop(NamedTuple):
-    """A forwarding neighbour, and the number of shortest paths from it to the destination's attachment."""
+    """A forwarding neighbour, and the number of shortest paths from it to the destination's attachment, or
+    its weight (`weighted`)."""
 
     node: int
     paths: int
+
+
+class WeightedPath(NamedTuple):
+    """Forwarding nodes from one attachment to another. Its share of flows is in proportion to the weight."""
+
+    weight: int
+    nodes: tuple[int, ...]
+
+
+class PathLists:
+    """The paths between any two attachments, by a function of their nodes, which is called once for each."""
+
+    def __init__(self, find: Callable[[int, int], Sequence[WeightedPath]]) -> None:
+        self._find = find
+        self._known: dict[tuple[int, int], tuple[WeightedPath, ...]] = {}
+
+    def between(self, src: int, dst: int) -> tuple[WeightedPath, ...]:
+        """Return the paths from node `src` to node `dst`; empty if none joins them."""
+        if (src, dst) not in self._known:
+            self._known[src, dst] = tuple(self._find(src, dst))
+        return self._known[src, dst]
 
 
 Group = tuple[NextHop, ...]
@@ -38,13 +62,14 @@ class EcmpTables:
     `attach`: indices of the switches with hosts, ascending (of the hosts, if they forward). `groups`:
     distinct groups, with next hops ascending by node. `rows`: the row in `fib` of each node, -1 for hosts
     that do not forward. `fib[row, position in attach]`: index into `groups`, or -1 for the node itself and
-    for unreachable nodes. Both are int32 and read-only.
+    for unreachable nodes. Both are int32 and read-only. `lists`, if any, replace the shortest paths.
     """
 
     attach: tuple[int, ...]
     groups: tuple[Group, ...]
     rows: npt.NDArray[np.int32]
     fib: npt.NDArray[np.int32]
+    lists: PathLists | None = None
 
     def group(self, node: int, attach_pos: int) -> Group:
         """Return the next hops of `node` towards switch `attach[attach_pos]`; empty if `fib` has -1."""
@@ -53,10 +78,12 @@ class EcmpTables:
         return self.groups[number] if number >= 0 else ()
 
     def path_count(self, node: int, attach_pos: int) -> int:
-        """Return the number of shortest paths from `node` to `attach[attach_pos]`: 1 to itself, 0 for
-        none."""
+        """Return the number of paths from `node` to `attach[attach_pos]`, of listed ones the sum of weights:
+        1 to itself, 0 for none."""
         if node == self.attach[attach_pos]:
             return 1
+        if self.lists is not None:
+            return sum(path.weight for path in self.lists.between(node, self.attach[attach_pos]))
         return sum(hop.paths for hop in self.group(node, attach_pos))
 
 
@@ -92,6 +119,43 @@ def rightmost(tables: EcmpTables) -> EcmpTables:
     """Return the tables with only the last next hop of every group: one path between any two nodes."""
     groups = tuple((NextHop(group[-1].node, 1),) for group in tables.groups)
     return replace(tables, groups=groups)
+
+
+def weighted(topology: Topology, tables: EcmpTables) -> EcmpTables:
+    """Return the tables with weights in place of numbers of paths: what each next hop can carry to the
+    destination, which is the least of the link to it and of its own next hops together.
+
+    Source: Zhou et al., WCMP, EuroSys 2014, section 3. Weights are whole numbers in this proportion; rates
+    that are no whole multiples of the run's link rate count in thousandths of it.
+    """
+    number_of: dict[Group, int] = {}
+    fib = np.full(tables.fib.shape, -1, np.int32)
+    speed = {link.ends: link.speed for link in topology.links}
+    speed |= {(b, a): rate for (a, b), rate in speed.items()}
+    for target, attachment in enumerate(tables.attach):
+        carries = {attachment: inf}
+
+        def capacity(node: int, column: int = target, known: dict[int, float] = carries) -> float:
+            if node not in known:
+                hops = tables.group(node, column)
+                known[node] = sum(min(speed[node, hop.node], capacity(hop.node)) for hop in hops)
+            return known[node]
+
+        for node in np.flatnonzero(tables.rows >= 0).tolist():
+            if group := tables.group(node, target):
+                rates = [min(speed[node, hop.node], capacity(hop.node)) for hop in group]
+                hops = tuple(map(NextHop, (hop.node for hop in group), _whole(rates)))
+                fib[tables.rows[node], target] = number_of.setdefault(hops, len(number_of))
+    fib.setflags(write=False)
+    return replace(tables, groups=tuple(number_of), fib=fib)
+
+
+def _whole(rates: Sequence[float]) -> list[int]:
+    """Return whole numbers in the proportion of these rates."""
+    unit = 1 if all(rate == int(rate) for rate in rates) else 1000
+    numbers = [max(1, round(rate * unit)) for rate in rates]
+    common = gcd(*numbers)
+    return [number // common for number in numbers]
 
 
 def _count_paths(

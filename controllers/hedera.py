@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from common.draws import exponential
 from common.errors import UsageError
-from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
-from controllers.routing import path_of_rank
+from controllers.routing import lists_paths, path_of_rank, tables_of
 from controllers.scheduler import FlowCount, FlowRates, Network
 from topos.topology import Nic, Topology
 
@@ -36,15 +35,17 @@ class Choices:
     """Paths between two switches: names of their nodes, and the links they pass, one row per path."""
 
     names: tuple[tuple[str, ...], ...]
-    links: npt.NDArray[np.int64]
+    rows: list[list[int]]
 
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
-    def rows(self) -> list[list[int]]:
-        """`links` as Python integers."""
-        return [[int(link) for link in row] for row in self.links]
+    def links(self) -> npt.NDArray[np.int64]:
+        """`rows` as an array; a shorter one repeats its last link."""
+        most = max(map(len, self.rows), default=0)
+        padded = [[*row, *row[-1:] * (most - len(row))] for row in self.rows]
+        return np.array(padded, np.int64).reshape(len(padded), most)
 
 
 def check_steerable(topology: Topology) -> None:
@@ -54,16 +55,17 @@ def check_steerable(topology: Topology) -> None:
 
 
 class Candidates:
-    """Candidate paths of a multi-rooted tree, or of any network whose hosts do not forward.
+    """Candidate paths of a multi-rooted tree, or of any network whose hosts do not forward: those that the
+    routing policy lists, else the shortest ones.
 
     Link 2i leads from the `a` end of the topology's link i to its `b` end, link 2i + 1 back. Rates are
     multiples of a link of speed 1. Raises UsageError as `check_steerable` does.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, routing: str = "hashed") -> None:
         check_steerable(topology)
         self._topology = topology
-        self._tables = ecmp_groups(topology)
+        self._tables = tables_of(topology, routing if lists_paths(routing) else "hashed")
         self._position = {node: i for i, node in enumerate(self._tables.attach)}
         self._known: dict[tuple[int, int], Choices] = {}
         self._nic_number = {nic.ip: i for i, nic in enumerate(topology.nics)}
@@ -109,7 +111,7 @@ class Candidates:
         walks = [path_of_rank(self._tables, rank, source, target) for rank in range(count)]
         links = [[self._towards(a, b) for a, b in pairwise(walk)] for walk in walks]
         names = [tuple(self._topology.nodes[node].name for node in walk) for walk in walks]
-        return Choices(tuple(names), np.array(links, np.int64).reshape(count, -1))
+        return Choices(tuple(names), links)
 
     def _towards(self, here: int, there: int) -> int:
         link = self._topology.link_between(here, there)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from common.errors import UsageError
 from controllers.groups import EcmpTables
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
-from controllers.routing import IN_SWITCHES, ecmp, ends, parse
+from controllers.routing import POLICIES, Walk, ecmp, ends, hashed, parse, spanning_tree, wcmp
 from topos.topology import Topology
 
 Hashes = npt.NDArray[np.uint32]
@@ -29,16 +29,36 @@ _CHUNK = 4096
 
 
 class Decision(NamedTuple):
-    """A packet with hash h takes this branch if mix(h, seed) mod `modulus` is `value`."""
+    """A packet with hash h takes this branch if mix(h, seed) mod `modulus` is one of `width` numbers from
+    `value` on."""
 
     seed: int
     modulus: int
     value: int
+    width: int = 1
 
 
 def _hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> list[Decision]:
     count = tables.path_count(switch, target)
-    return [Decision(seed, count, mix(h, seed) % count)]
+    rank = mix(h, seed) % count
+    if tables.lists is None:
+        return [Decision(seed, count, rank)]
+    return [_among(seed, rank, [path.weight for path in tables.lists.between(switch, tables.attach[target])])]
+
+
+def _among(seed: int, rank: int, weights: Sequence[int]) -> Decision:
+    """Return the decision for the branch of this rank among branches with these weights."""
+    ends = np.cumsum(weights or [1])
+    branch = int(np.searchsorted(ends, rank, side="right"))
+    return Decision(seed, int(ends[-1]), int(ends[branch]) - weights[branch], weights[branch])
+
+
+def _wcmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> list[Decision]:
+    decisions = []
+    for node in wcmp(tables, seed, h, switch, target)[:-1]:
+        own, weights = switch_seed(seed, node), [hop.paths for hop in tables.group(node, target)]
+        decisions.append(_among(own, mix(h, own) % sum(weights), weights))
+    return decisions
 
 
 def _ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> list[Decision]:
@@ -53,30 +73,29 @@ def _none(_tables: EcmpTables, _seed: int, _h: int, _switch: int, _target: int) 
     return []
 
 
-DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]] = {
-    "hashed": _hashed,
-    "ecmp": _ecmp,
-    "scatter": _none,
-    "spanning-tree": _none,
-    **dict.fromkeys((*IN_SWITCHES, "presto"), _none),
+DECISIONS: dict[Walk | None, Callable[[EcmpTables, int, int, int, int], list[Decision]]] = {
+    hashed: _hashed,
+    ecmp: _ecmp,
+    wcmp: _wcmp,
+    spanning_tree: _none,
+    None: _none,
 }
-"""Decisions that must be equal for two hashes to take one path, by routing policy. `scatter` has none,
-because a ping takes a random path in each direction, as the connection's packets do, nor have policies that
-keep state, to which a ping is a flow of its own; `spanning-tree` has only one path. `valiant` is missing: it
-has so many choices that no pair of ports makes all of them equal. `digits` is missing: it is for BCube, whose
-hosts are simulated."""
+"""Decisions that must be equal for two hashes to take one path, by the function of a routing policy. Where
+packets choose one by one there are none, because a ping takes a path of its own in each direction, as the
+connection's packets do; `spanning_tree` has only one path. `valiant` is missing: it has so many choices that
+no pair of ports makes all of them equal. `digits` is missing: it is for BCube, whose hosts are simulated."""
 
 
 class ProbePorts:
     """Finds ports for one network, policy and seed. Raises UsageError for an unknown policy."""
 
     def __init__(self, topology: Topology, tables: EcmpTables, policy: str, seed: int) -> None:
-        policy, _ = parse(policy)
-        if policy not in DECISIONS:
-            raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(DECISIONS)}")
+        walk = POLICIES[parse(policy)[0]].walk
+        if walk not in DECISIONS:
+            raise UsageError(f"routing '{policy}': pings cannot follow its paths; choose --engine simulator")
         self._topology = topology
         self._tables = tables
-        self._policy = policy
+        self._decide = DECISIONS[walk]
         self._seed = seed
         self._ports = np.arange(FIRST_PORT, LAST_PORT + 1)
         self._as_source = _contributions(self._ports, lambda port: (port, 0))
@@ -107,7 +126,7 @@ class ProbePorts:
     def _decisions(self, flow: FiveTuple) -> list[Decision]:
         source, _, column = ends(self._topology, self._tables, flow)
         start = self._topology.attachment(source)
-        met = DECISIONS[self._policy](self._tables, self._seed, flow_hash(flow), start, column)
+        met = self._decide(self._tables, self._seed, flow_hash(flow), start, column)
         return [decision for decision in met if decision.modulus > 1]
 
 
@@ -128,8 +147,9 @@ def _contributions(ports: npt.NDArray[np.int64], pair: Callable[[int], tuple[int
 def _holds(h: Hashes, decisions: Sequence[Decision]) -> npt.NDArray[np.bool_]:
     """Return which hashes meet all decisions."""
     met = np.ones(len(h), np.bool_)
-    for seed, modulus, value in decisions:
-        met &= mix_all(h, seed) % np.uint32(modulus) == value
+    for seed, modulus, value, width in decisions:
+        rank = mix_all(h, seed) % np.uint32(modulus)
+        met &= (value <= rank) & (rank < value + width)
     return met
 
 

@@ -1,19 +1,21 @@
-"""Routing policies: which of the equal shortest paths a packet takes.
+"""Routing policies: the paths between two switches, and which of them a packet takes.
 
-Most policies choose per flow, as a function of its 5-tuple and a seed. Tests compare the C++ core's
-forwarding with `path`, and a figure about collisions is computed from it; the data path does not call it.
+Paths are the shortest ones, in the form of next hops (`EcmpTables`), or those that a policy lists. Most
+policies choose per flow, as a function of its 5-tuple and a seed. Tests compare the C++ core's forwarding
+with `path`, and a figure about collisions is computed from it; the data path does not call it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from common.errors import UsageError
 from common.text import did_you_mean
-from controllers.groups import EcmpTables, Group
+from controllers.groups import EcmpTables, Group, PathLists, WeightedPath, ecmp_groups, weighted
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
+from fabric._core import Graph
 from topos import Parameter, bcube
 from topos.topology import Nic, Topology
 
@@ -26,20 +28,24 @@ the path."""
 
 
 def hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
-    """Choose the whole path by one hash, as RipL does: number `mix(h, seed) mod count` of the shortest paths.
+    """Choose the whole path by one hash, as RipL does: number `mix(h, seed) mod count` of the paths.
 
-    Paths are in lexicographic order. The number is decoded hop by hop: a next hop with n paths beyond it
-    stands for n consecutive numbers, so every switch needs only its own group and the remaining number.
+    Shortest paths are in lexicographic order. The number is decoded hop by hop: a next hop with n paths
+    beyond it stands for n consecutive numbers, so every switch needs only its own group and the remaining
+    number.
     """
     return path_of_rank(tables, mix(h, seed), switch, target)
 
 
 def path_of_rank(tables: EcmpTables, rank: int, switch: int, target: int) -> tuple[int, ...]:
-    """Return shortest path number `rank` modulo their count, in lexicographic order; empty if none."""
+    """Return path number `rank` modulo their count; shortest ones are in lexicographic order, and a listed
+    path has as many numbers as its weight. Empty if none."""
     count = tables.path_count(switch, target)
     if not count:
         return ()
     rank %= count
+    if tables.lists is not None and switch != tables.attach[target]:
+        return _of_rank(tables.lists.between(switch, tables.attach[target]), rank)
     walked = [switch]
     while group := tables.group(walked[-1], target):
         node, rank = _unrank(group, rank)
@@ -52,6 +58,15 @@ def ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tup
     walked = [switch]
     while group := tables.group(walked[-1], target):
         walked.append(group[mix(h, switch_seed(seed, walked[-1])) % len(group)].node)
+    return tuple(walked)
+
+
+def wcmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
+    """Choose a next hop at every switch as `ecmp` does, in proportion to its weight (`weighted`)."""
+    walked = [switch]
+    while group := tables.group(walked[-1], target):
+        chosen = mix(h, switch_seed(seed, walked[-1])) % sum(hop.paths for hop in group)
+        walked.append(_unrank(group, chosen)[0])
     return tuple(walked)
 
 
@@ -85,14 +100,40 @@ def digits(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> t
     return path_of_rank(tables, tables.path_count(switch, target) - 1, switch, target)
 
 
+MAX_LINKS = 10
+"""The longest path of a packet (fabric/core/packet.hpp)."""
+MAX_LISTED = 4_000_000
+"""Most paths in all lists of a network, which take a minute to find."""
+
+
+def k_shortest(topology: Topology, k: int) -> Callable[[int, int], Sequence[WeightedPath]]:
+    """Return the function that returns the `k` shortest loopless paths between two nodes (Yen, Management
+    Science 1971), those of one length in lexicographic order.
+
+    Jellyfish uses 8 (Singla et al., NSDI 2012, section 5). There are fewer if a packet could not take more.
+    """
+    forwarders = set(topology.forwarders)
+    near = topology.adjacency
+    graph = Graph([[n for n in near[node] if n in forwarders] if node in forwarders else []
+                   for node in range(len(topology.nodes))])  # fmt: skip
+    most_links = MAX_LINKS if topology.hosts_forward else MAX_LINKS - 2
+    return lambda src, dst: [
+        WeightedPath(1, tuple(nodes)) for nodes in graph.k_shortest(src, dst, k, most_links)
+    ]
+
+
 @dataclass(frozen=True)
 class Policy:
     """A routing policy: the function that returns a flow's path, None if packets of one flow take different
     paths, and the parameters that follow its name, `name:value:value`. They are whole numbers. If a policy
-    `reorders`, packets of a flow overtake one another all the time."""
+    `reorders`, packets of a flow overtake one another all the time.
+
+    If `paths` is given, it makes of a topology and the parameters the function that lists the paths from one
+    node to another; else paths are the shortest ones."""
 
     walk: Walk | None
     parameters: tuple[Parameter, ...] = ()
+    paths: Callable[..., Callable[[int, int], Sequence[WeightedPath]]] | None = None
     reorders: bool = False
 
     def form(self, name: str) -> str:
@@ -111,11 +152,12 @@ and one are enough."""
 _CELL_KB = Parameter("cell_kb", 1, 1_000_000, default=64)
 """Size of Presto's cells (SIGCOMM 2015, section 3.1), in 1024 bytes of frames."""
 
-CONGA = "conga"
-DIGITS = "digits"
+CONGA, DIGITS, WCMP = "conga", "digits", "wcmp"
 POLICIES: dict[str, Policy] = {
     "hashed": Policy(hashed),
     "ecmp": Policy(ecmp),
+    WCMP: Policy(wcmp),
+    "ksp": Policy(hashed, (Parameter("k", 1, 64, default=8),), k_shortest),
     # PacketScatter in Raiciu et al., SIGCOMM 2011: a random path for every packet
     "scatter": Policy(None, reorders=True),
     "valiant": Policy(valiant),
@@ -168,14 +210,36 @@ def canonical(text: str) -> str:
     return ":".join([name, *map(str, values.values())])
 
 
+def tables_of(topology: Topology, policy: str) -> EcmpTables:
+    """Return the paths of a policy with its parameters, `ksp:8`. Raises UsageError as `parse`."""
+    name, values = parse(policy)
+    tables, find = ecmp_groups(topology), POLICIES[name].paths
+    if name == WCMP:
+        return weighted(topology, tables)
+    return tables if find is None else replace(tables, lists=PathLists(find(topology, **values)))
+
+
+def lists_paths(policy: str) -> bool:
+    """Return whether a policy lists its paths; else they are the shortest ones."""
+    return POLICIES[parse(policy)[0]].paths is not None
+
+
 def check_routing(policy: str, topology: Topology) -> None:
     """Raise UsageError for a policy that does not suit the topology."""
-    if parse(policy)[0] in IN_SWITCHES and topology.hosts_forward:
+    name, values = parse(policy)
+    if POLICIES[name].paths:
+        attachments = len({topology.attachment(nic) for nic in topology.nics})
+        if (listed := attachments**2 * values.get("k", 1)) > MAX_LISTED:
+            raise UsageError(
+                f"routing '{policy}' lists up to {listed} paths, between each two of {attachments} switches "
+                f"with hosts, and {MAX_LISTED} is the limit: choose a smaller network, or another --routing"
+            )
+    if name in IN_SWITCHES and topology.hosts_forward:
         raise UsageError(
             f"routing '{policy}' is for switches that keep state, and topology {topology.kind} forwards in "
             "hosts: choose another --routing"
         )
-    if parse(policy)[0] == CONGA and not _two_tiers(topology):
+    if name == CONGA and not _two_tiers(topology):
         raise UsageError(
             f"routing '{policy}' is for leaves that are joined by one spine, which topology {topology.kind} "
             "has not: choose --topology leaf_spine, or another --routing"
@@ -241,6 +305,14 @@ def ends(topology: Topology, tables: EcmpTables, five_tuple: FiveTuple) -> tuple
     if not tables.path_count(topology.attachment(src), target):
         raise UsageError(f"no path joins {src.name} ({src.ip}) and {dst.name} ({dst.ip}): use another NIC")
     return src, dst, target
+
+
+def _of_rank(paths: Sequence[WeightedPath], rank: int) -> tuple[int, ...]:
+    for path in paths:
+        if rank < path.weight:
+            return path.nodes
+        rank -= path.weight
+    raise ValueError(f"choosing a path: rank beyond the weights of {len(paths)} paths")
 
 
 def _unrank(group: Group, rank: int) -> tuple[int, int]:

@@ -18,14 +18,19 @@ from itertools import pairwise, permutations
 from random import Random
 
 from common.errors import UsageError
-from controllers import routing
-from controllers.groups import EcmpTables, ecmp_groups, leftmost
+from controllers.groups import EcmpTables, leftmost
 from controllers.hashing import FiveTuple, switch_seed
-from controllers.routing import ends, path, path_of_rank, per_packet
+from controllers.routing import ends, parse, path, path_of_rank, tables_of
 from topos.topology import SwitchPorts, Topology
 
-POLICIES = ("hashed", "ecmp", "random", "spanning-tree")
+RANDOM = "random"
+POLICIES = ("hashed", "ecmp", "wcmp", "ksp", "spanning-tree", RANDOM)
 """Policies a controller supports. `random` draws a shortest path for each new flow, as RipL does."""
+
+
+def supports(policy: str) -> bool:
+    """Return whether a controller supports a policy, `ksp:8`. Raises UsageError for an unknown one."""
+    return policy == RANDOM or parse(policy)[0] in POLICIES
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,13 @@ class Rule:
 class Routes:
     """Paths and rules under one policy and seed, over the links that are up.
 
-    `down` holds the indices of links between switches that are cut. Raises UsageError for a policy outside
-    POLICIES, and for a network whose hosts forward, because OpenFlow cannot program hosts.
+    `down` holds the indices of links between switches that are cut. Raises UsageError for a policy that is
+    not among POLICIES, and for a network whose hosts forward, because OpenFlow cannot program hosts.
     """
 
     def __init__(self, topology: Topology, policy: str, seed: int, down: Collection[int] = ()) -> None:
-        if policy not in POLICIES:
-            scattered = policy in routing.POLICIES and per_packet(policy)
-            hint = "chooses per packet, which flow tables cannot" if scattered else "is not OpenFlow's"
-            raise UsageError(f"routing policy '{policy}' {hint}: choose one of {', '.join(POLICIES)}")
+        if not supports(policy):
+            raise UsageError(f"OpenFlow has no routing '{policy}': choose one of {', '.join(POLICIES)}")
         if topology.hosts_forward:
             raise UsageError(f"{topology.kind}: its hosts forward, but OpenFlow programs switches only")
         self.topology = topology
@@ -98,7 +101,7 @@ class Routes:
         self.ports = SwitchPorts(topology)
         self._seed = seed
         self._alive = topology.without(down)
-        tables = ecmp_groups(self._alive)
+        tables = tables_of(self._alive, "hashed" if policy == RANDOM else policy)
         self._tables = leftmost(tables) if policy == "spanning-tree" else tables
         self._random = Random(seed)
         self._prefixes = _prefixes(topology, self._tables)
@@ -108,7 +111,7 @@ class Routes:
 
         Raises UsageError for unknown addresses, and for hosts without a path.
         """
-        if self.policy != "random":
+        if self.policy != RANDOM:
             return path(self._alive, self._tables, self.policy, self._seed, flow)
         src, dst, target = ends(self._alive, self._tables, flow)
         walked = path_of_rank(self._tables, self._random.getrandbits(32), src.switch, target)
@@ -148,6 +151,7 @@ class Routes:
     def downward(self, switch: int) -> tuple[Rule, ...]:
         """Return a switch's rules to the hosts below it: those with one shortest path that leads down a layer
         at every hop."""
+        self._check_table()
         return tuple(rule for node, rule in self._table(switch) if self.leads_down(switch, node))
 
     def leads_down(self, switch: int, attachment: int) -> bool:
@@ -162,10 +166,16 @@ class Routes:
         return here == attachment
 
     def table(self, switch: int) -> tuple[Rule, ...]:
-        """Return a switch's rules to all hosts. Raises UsageError under `random`, which has no table."""
-        if self.policy == "random":
+        """Return a switch's rules to all hosts. Raises UsageError under `random`, which has no table, and
+        where paths are listed, which one table for all sources cannot hold."""
+        if self.policy == RANDOM:
             raise UsageError("routing 'random' draws a path per flow: choose --mode reactive or hybrid")
+        self._check_table()
         return tuple(rule for _, rule in self._table(switch))
+
+    def _check_table(self) -> None:
+        if self._tables.lists is not None:
+            raise UsageError(f"routing '{self.policy}' needs rules for each flow: choose --mode reactive")
 
     def _table(self, switch: int) -> Iterator[tuple[int, Rule]]:
         """Yield rules with the attachment switch to which each leads."""

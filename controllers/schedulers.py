@@ -37,13 +37,21 @@ SCHEDULERS: Mapping[str, Scheduler] = {
 }
 
 
-def make(name: str, topology: Topology, rate_mbps: float, seed: int, *, ideal: bool = False) -> Application:
-    """Return the application `name`, for links of `rate_mbps` times their speed.
+def make(
+    name: str,
+    topology: Topology,
+    rate_mbps: float,
+    seed: int,
+    *,
+    ideal: bool = False,
+    routing: str = "hashed",
+) -> Application:
+    """Return the application `name`, for links of `rate_mbps` times their speed and the paths of `routing`.
 
     An `ideal` one schedules every flow at once; others select large flows by their bytes. Raises UsageError
     for a network that it cannot schedule.
     """
-    candidates = Candidates(topology)
+    candidates = Candidates(topology, routing)
     large = LargeFlows(lambda flow: candidates.nic_rate(flow) * rate_mbps)
     selection: Selection = (lambda flows, _now_s: list(flows)) if ideal else large.among
     return SCHEDULERS[name].make(candidates, selection, seed)

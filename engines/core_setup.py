@@ -24,9 +24,8 @@ from ccp.agent import Agent, FlowClosed, FlowCreated
 from ccp.algorithm import Command
 from ccp.names import is_agents
 from common.errors import RunError, UsageError
-from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, PROTO_UDP, mix
-from controllers.routing import DIGITS, POLICIES, check_routing, parallel_path
+from controllers.routing import DIGITS, POLICIES, check_routing, hashed, parallel_path, parse, tables_of
 from fabric._core import Agent as CoreAgent
 from fabric._core import (
     AgentCommand,
@@ -225,17 +224,17 @@ def elastic(spec: RunSpec) -> bool:
     return spec.clock == ELASTIC and spec.noise.where == OF_ALL
 
 
-AT_SOURCE = "hashed"
-"""The policy that chooses whole paths at the source by a hash, and thus allows distinct paths."""
+AT_SOURCE = tuple(name for name, policy in POLICIES.items() if policy.walk is hashed)
+"""Policies that choose whole paths at the source by a hash, and thus allow distinct paths."""
 
 
 def check_paths(spec: RunSpec, topology: Topology) -> None:
     """Raise UsageError for a choice of paths that does not suit the topology or the policy."""
-    if not spec.stack.replacement and spec.routing != AT_SOURCE:
-        others = ", ".join(name for name in POLICIES if name != AT_SOURCE)
+    if not spec.stack.replacement and parse(spec.routing)[0] not in AT_SOURCE:
+        others = ", ".join(name for name in POLICIES if name not in AT_SOURCE)
         raise UsageError(
             f"distinct paths for a connection's subflows are not possible with routing {others}: "
-            f"choose --routing {AT_SOURCE}"
+            f"choose --routing {' or '.join(AT_SOURCE)}"
         )
     check_routing(spec.routing, topology)
 
@@ -244,10 +243,8 @@ def choose_paths(
     simulation: Simulation, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
 ) -> None:
     """Set the paths of subflows before anything is sent, where the router does not choose them."""
-    if spec.routing not in (AT_SOURCE, DIGITS):
-        return
     seed = sub_seed(spec.seed, "routing")
-    if topology.kind == bcube.KIND:
+    if topology.kind == bcube.KIND and spec.routing in {USUAL.routing, DIGITS}:
         _in_parallel(simulation, topology, flows, seed)
     elif not spec.stack.replacement:
         _distinct(simulation, topology, flows, seed)
@@ -467,7 +464,7 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     Where hosts forward packets, their queues keep their limit: senders compete with forwarded packets.
     Every part of a divided network has as many descriptors as the whole has undivided.
     """
-    tables = ecmp_groups(topology)
+    tables = tables_of(topology, spec.routing)
     plan = network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
     queue_pkts, discipline = plan.queue_pkts.copy(), plan.discipline.copy()
     if spec.stack.nic_waits and not topology.hosts_forward:

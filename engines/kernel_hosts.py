@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import topos
 from common.errors import UsageError
 from controllers.routing import check_routing
 from model import tuning
@@ -191,7 +190,7 @@ def connect_s(flows: int, subflows: int) -> float:
 
 def slack_s(spec: RunSpec) -> float:
     """Return the time allowed beyond warm-up and window, for connecting on a saturated machine."""
-    flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+    flows = planned_flows(spec, spec.network())
     return connect_s(len(flows), spec.transport.subflows) + DEADLINE_SLACK_S
 
 

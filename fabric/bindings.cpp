@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "core/k_shortest.hpp"
+
 namespace fabric {
 
 namespace {
@@ -97,7 +99,10 @@ ForwardingTable table_of(const NetworkPlan& plan) {
   std::vector<GroupMember> members(ports.size());
   for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
   return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
-          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows")};
+          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows"),
+          PathLists(nb::cast<std::size_t>(plan.attr("attachments")), column<std::uint32_t>(plan, "list_paths"),
+                    column<std::uint32_t>(plan, "list_ports"), column<std::uint32_t>(plan, "path_weight"),
+                    column<std::uint32_t>(plan, "path_port"))};
 }
 
 // None for a network without traced ports.
@@ -110,6 +115,7 @@ std::shared_ptr<const Opportunities> opportunities_of(const NetworkPlan& plan) {
 Policy policy_of(const std::string& name) {
   if (name == "hashed") return Policy::hashed;
   if (name == "ecmp") return Policy::ecmp;
+  if (name == "wcmp") return Policy::wcmp;
   if (name == "scatter") return Policy::scatter;
   if (name == "valiant") return Policy::valiant;
   if (name == LetFlow::kName) return Policy::letflow;
@@ -344,6 +350,9 @@ NB_MODULE(_core, module) {
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
   module.def("mix", &fabric::mix, "hash"_a, "seed"_a);
   module.def("switch_seed", &fabric::switch_seed, "seed"_a, "node"_a);
+  nb::class_<fabric::Graph>(module, "Graph")
+      .def(nb::init<std::vector<fabric::NodePath>>(), "neighbours"_a)
+      .def("k_shortest", &fabric::Graph::k_shortest, "source"_a, "target"_a, "k"_a, "most_links"_a);
   nb::class_<fabric::QueueSetting>(module, "QueueSetting")
       .def_ro("name", &fabric::QueueSetting::name)
       .def_ro("unit", &fabric::QueueSetting::unit)

@@ -25,6 +25,10 @@ class NetworkPlan:
     Group g has the members `group_offsets[g]` up to `group_offsets[g + 1]`, each a port and the number
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
 
+    Where lists of paths replace shortest ones, `list_paths` has A * A + 1 entries: paths from attachment a to
+    b have the numbers from entry a * A + b up to the next entry. Path i has the weight `path_weight[i]` and
+    passes the ports `path_port[list_ports[i]]` up to `list_ports[i + 1]`, from switch to switch.
+
     `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by each
     port's own generator (from `seed` and the port's number). `admission` has a column for each setting by a
     name of `fabric._core.admission_settings()`; one without a column is off. `discipline` is the number of a
@@ -68,4 +72,8 @@ class NetworkPlan:
     opportunities_ps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     opportunities_period_ps: int = 1
     fib_rows: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    list_paths: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    list_ports: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    path_weight: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    path_port: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
     partition: npt.NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16))

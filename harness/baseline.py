@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import topos
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model import tuning
@@ -125,7 +124,7 @@ def _path(spec: RunSpec) -> tuple[int, float, float] | None:
     Shortest paths are not listed: a network of a user may have exponentially many. The walk has, for each
     node at the same distance, the different speeds and delays of all ways to it.
     """
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     (flow,) = drawn_flows(spec, topology)
     nics = topology.nic_pairs(topology.index(flow.src), topology.index(flow.dst))[0]
     src, dst = map(topology.attachment, nics)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import UsageError
-from controllers.groups import EcmpTables, ecmp_groups, leftmost, rightmost
-from controllers.routing import DIGITS, parse
+from controllers.groups import EcmpTables, leftmost, rightmost
+from controllers.routing import DIGITS, POLICIES, hashed, parse, tables_of
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from model.links import downlink, link_trace, uplink
@@ -91,7 +91,7 @@ def _by_clocks(
 
 def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
     """Return the network of a RunSpec; the path hash uses the sub-seed `routing`."""
-    tables = ecmp_groups(topology)
+    tables = tables_of(topology, spec.routing)
     return network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
 
 
@@ -142,17 +142,39 @@ def network_plan(
         seed=seed,
         max_packets=_max_packets(queue_pkts, rate_bps, delay_us),
         queue_settings={link.queue: link.queue_settings},
+        **_listed_paths(topology, tables),
         **_opportunities(link, ports, traced),
     )
 
 
-def _in_core(tables: EcmpTables, policy: str) -> tuple[EcmpTables, str]:
+def _in_core(tables: EcmpTables, name: str) -> tuple[EcmpTables, str]:
     """Return the groups and the core's policy: fixed choices are hashes over groups of one member."""
-    if policy == "spanning-tree":
+    if name == "spanning-tree":
         return leftmost(tables), "hashed"
-    if policy == DIGITS:
+    if name == DIGITS:
         return rightmost(tables), "hashed"
-    return tables, policy
+    return tables, "hashed" if POLICIES[name].walk is hashed else name
+
+
+def _listed_paths(topology: Topology, tables: EcmpTables) -> dict[str, Any]:
+    """Return the columns of lists of paths; none if the paths are the shortest ones."""
+    if tables.lists is None:
+        return {}
+    counts, lengths, weights, ports = [0], [0], [], []
+    for src in tables.attach:
+        for dst in tables.attach:
+            listed = tables.lists.between(src, dst) if src != dst else ()
+            counts.append(len(listed))
+            for weight, nodes in listed:
+                weights.append(weight)
+                lengths.append(len(nodes) - 1)
+                ports += ports_along(topology, nodes)
+    return {
+        "list_paths": np.cumsum(counts).astype(np.uint32),
+        "list_ports": np.cumsum(lengths).astype(np.uint32),
+        "path_weight": np.array(weights, np.uint32),
+        "path_port": np.array(ports, np.uint32),
+    }
 
 
 def _queue_limits(

@@ -144,7 +144,9 @@ def _check_responsive(spec: RunSpec, words: str) -> None:
 def application_of(spec: RunSpec, topology: Topology) -> Application:
     """Return the scheduler application of the spec. Raises UsageError for an unsuitable network."""
     seed, chosen = sub_seed(spec.seed, "scheduler"), spec.scheduler
-    return schedulers.make(chosen.name, topology, spec.link.rate_mbps, seed, ideal=chosen.ideal)
+    return schedulers.make(
+        chosen.name, topology, spec.link.rate_mbps, seed, ideal=chosen.ideal, routing=spec.routing
+    )
 
 
 def ticking_s(spec: RunSpec) -> float:
@@ -304,7 +306,7 @@ def loop_of(spec: RunSpec, topology: Topology, *, look_ns: int = LOOK_NS) -> Loo
     """Return monitors and controller of the spec. Raises UsageError for an unsuitable network."""
     settings = settings_of(spec)
     seed = sub_seed(spec.seed, "scheduler")
-    controller = SubflowController(topology, spec.link.rate_mbps, settings, seed)
+    controller = SubflowController(topology, spec.link.rate_mbps, settings, seed, spec.routing)
     news = link_news(spec, topology) if settings.links_s else ()
     return Loop(settings, controller, sub_seed(spec.seed, "messages"), look_ns=look_ns, news=news)
 

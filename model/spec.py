@@ -55,7 +55,7 @@ CLOCKS = (ELASTIC, STRICT)
 VIRTUAL = "virtual"
 """Clock of a guest of the engine `linux`, which sets it itself: work takes no time, so nothing is ever
 late. No option selects it."""
-_SIZES = ("n", "k", "first", "da", "leaves")
+_SIZES = ("n", "k", "first", "da", "leaves", "switches")
 TRAFFIC = ("iperf3", "native")
 """Programs that generate the traffic of real hosts."""
 RESPONSIVE = "responsive"
@@ -787,6 +787,10 @@ class RunSpec:
     def __post_init__(self) -> None:
         _check_fields(self)
         object.__setattr__(self, "events", tuple(self.events))
+
+    def network(self) -> topos.Topology:
+        """Return the topology; a random one is drawn from the run's seed, unless it has its own."""
+        return topos.of_run(self.topology.kind, self.topology.params, self.seed)
 
     def as_tcp(self) -> RunSpec:
         """Return the spec with one subflow: equal for points that differ only in subflows."""

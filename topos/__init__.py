@@ -17,6 +17,7 @@ from topos import (
     dumbbell,
     fat_tree,
     from_file,
+    jellyfish,
     leaf_spine,
     mininet_shapes,
     star,
@@ -39,6 +40,7 @@ __all__ = [
     "build",
     "check",
     "identity",
+    "of_run",
     "parse",
     "shape",
     "size_words",
@@ -49,6 +51,8 @@ MAX_LINKS = 400_000
 LANES = "lanes"
 """Parameter of topologies that can hold several disjoint replicas of a network, for repetitions in one
 run."""
+SEED = "seed"
+"""Parameter of random topologies: the seed of the graph; 0 stands for the seed of the run (`of_run`)."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,19 @@ TOPOLOGIES: dict[str, Family] = {
         lambda n, racks, tenants: n + racks * (tenants + max(cloud.UPLINKS)),
         "cloud",
     ),
+    jellyfish.KIND: Family(
+        "jf",
+        (
+            Parameter("switches", 4, jellyfish.MAX_SWITCHES),
+            Parameter("ports", 2, jellyfish.MAX_PORTS, default=4),
+            Parameter("servers", 0, jellyfish.MAX_SERVERS, default=1),
+            Parameter("more", 0, jellyfish.MAX_SWITCHES, default=0),
+            Parameter(SEED, 0, 10**15, default=0, words="graph {value}"),
+        ),
+        jellyfish.jellyfish,
+        jellyfish.links,
+        "Jellyfish",
+    ),
     star.KIND: Family("star", (Parameter("n", 2, star.MAX_N),), star.star, lambda n: n, "star"),
     dumbbell.KIND: Family(
         "db",
@@ -246,6 +263,12 @@ def build(kind: str, params: Params) -> Topology:
     while len(_kept) > _MIN_KEPT and sum(len(each.links) for each in _kept.values()) > _MAX_LINKS_KEPT:
         del _kept[next(iter(_kept))]
     return made
+
+
+def of_run(kind: str, params: Params, seed: int) -> Topology:
+    """Return the topology of a run with this seed, so that repetitions of a random one are over graphs."""
+    random = any(parameter.name == SEED for parameter in TOPOLOGIES[_resolve(kind)].parameters)
+    return build(kind, {**params, SEED: params.get(SEED) or seed} if random else params)
 
 
 _kept: dict[tuple[Callable[..., Topology], tuple[tuple[str, int | str], ...]], Topology] = {}

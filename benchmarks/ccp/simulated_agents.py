@@ -34,7 +34,6 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-import topos
 from benchmarks.other_programs import BusyTime
 from ccp.names import PREFIX, OwnAlgorithm
 from common.errors import RefabricError
@@ -74,7 +73,7 @@ class Turns:
     def __init__(self, spec: RunSpec, variant: str) -> None:
         began = time.process_time()
         self._variant = variant
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         flows = planned_flows(spec, topology)
         self._agent = SimulatedAgent(spec, topology, flows)
         plan, options = plan_of(spec, topology), transport_options(spec)
@@ -105,7 +104,7 @@ def measure(point: Mapping[str, Any], slice_ms: float, first: int) -> list[Cost]
     """Run all variants in this process; variant number `first` begins. Raises RefabricError."""
     specs = {variant: spec_of(variant, **point) for variant in VARIANTS}
     for spec in specs.values():
-        topos.build(spec.topology.kind, spec.topology.params)  # none of them is charged for it
+        spec.network()  # none of them is charged for it
     busy = BusyTime()
     running = [Turns(specs[variant], variant) for variant in rotated(VARIANTS, first)]
     slices = math.ceil(point["seconds"] * 1000 / slice_ms)

@@ -282,13 +282,20 @@ class MultipathConnection:
 class SubflowController:
     """Answers monitors. Equal paths are chosen at random. Raises UsageError if hosts forward packets."""
 
-    def __init__(self, topology: Topology, rate_mbps: float, settings: Settings, seed: int) -> None:
-        """`rate_mbps` is the rate of a link of speed 1."""
+    def __init__(
+        self,
+        topology: Topology,
+        rate_mbps: float,
+        settings: Settings,
+        seed: int,
+        routing: str = "hashed",
+    ) -> None:
+        """`rate_mbps` is the rate of a link of speed 1; paths are those of `routing`."""
         self._topology = topology
         self._rate_mbps = rate_mbps
         self._settings = settings
         self._rng = random.Random(seed)
-        self._candidates = Candidates(topology)
+        self._candidates = Candidates(topology, routing)
         self._failed: frozenset[int] = frozenset()
         self.restart()
         if settings.max_subflows < 1:

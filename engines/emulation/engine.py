@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
-import topos
 from ccp.names import is_agents
 from common.errors import HostUnfitError, StalledFlowError, UsageError
 from engines.emulation import machine, noise
@@ -49,7 +48,7 @@ AGENTS_OLDEST = (6, 10)
 
 def check(spec: RunSpec) -> None:
     """Raise UsageError for a spec that real hosts do not support, HostUnfitError for an unfit machine."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     check_with(spec, topology, planned_flows(spec, topology), "refabric run ... (or ./run_mptcp.sh ...)")
 
 
@@ -79,13 +78,13 @@ def check_with(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], 
 
 def memory_mb(spec: RunSpec) -> float:
     """Return an upper bound, the hosts' kernel memory included."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     return estimated_mb(spec, topology, planned_flows(spec, topology))
 
 
 def expected_s(spec: RunSpec) -> float:
     """Return the time of traffic plus start, connection and collection (about 2 s + 12 ms per host)."""
-    hosts = len(topos.build(spec.topology.kind, spec.topology.params).hosts)
+    hosts = len(spec.network().hosts)
     return spec.warmup_s + spec.seconds + 2.0 + 0.012 * hosts
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
-import topos
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from engines import wire
@@ -77,7 +76,7 @@ class EmulatedPoint:
         self._raw = raw
         self._report = report
         self._caller = caller
-        self._topology = topos.build(spec.topology.kind, spec.topology.params)
+        self._topology = spec.network()
         self._flows = planned_flows(spec, self._topology)
         self._connect_s = connect_s(len(self._flows), spec.transport.subflows)
         self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw, caller)

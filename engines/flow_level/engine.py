@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-import topos
 from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.core_setup import check_ccs, check_paths, check_spec, prepared
@@ -83,7 +82,7 @@ class FlowLevelEngine(OnePointPerCpu):
 
     def check(self, spec: RunSpec) -> None:
         """Raise UsageError for a spec that the model does not cover."""
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         check_spec(spec)
         flows = drawn_flows(spec, topology)
         ccs = congestion_controls(spec, flows) if self._model.ccs else frozenset()
@@ -123,7 +122,7 @@ class FlowLevelEngine(OnePointPerCpu):
         del raw
         began = time.process_time()
         observer.phase("measure", 0.0)
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         flows = planned_flows(spec, topology)
         network = fluid_network(spec, topology, flows)
         rates, rounds = self._model.solve(network)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-import topos
 from common.errors import UsageError
 from engines.core_setup import NEVER_PS, PS_PER_BYTE_AT_1_BPS, PS_PER_S, check_spec, times_alone_s
 from engines.engine import Observer, OnePointPerCpu
@@ -41,7 +40,7 @@ class IdealEngine(OnePointPerCpu):
 
     def check(self, spec: RunSpec) -> None:
         """Raise UsageError for a network with inner limits, or flows that have no size."""
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         check_spec(spec)
         check_events(spec, topology)
         _check_network(topology)
@@ -72,7 +71,7 @@ class IdealEngine(OnePointPerCpu):
         del raw
         began = time.process_time()
         observer.phase("measure", 0.0)
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         flows = planned_flows(spec, topology)
         alone_s = times_alone_s(spec, topology, flows)
         return RunResult(

@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-import topos
 from common.errors import RunError
 from engines import wire
 from engines.emulation.dataplanes.control import LinkEvents
@@ -62,7 +61,7 @@ def _in_words() -> Iterator[None]:
 def run_point(inside: Inside) -> int:
     """Run the RunSpec of the request and report its result."""
     spec = RunSpec.from_json(inside.request["spec"])
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     settings = checked(spec, topology)
     inside.report({"phase": "network", "seconds": STARTING_S})
     plane = FabricDataPlane(

@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import topos
 from common.errors import HostUnfitError, UsageError
 from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.emulation.outside import spawned
@@ -25,7 +24,7 @@ SLACK_S = 60.0
 
 def check(spec: RunSpec) -> None:
     """Raise UsageError for what the real IMS does not have, HostUnfitError for missing programs."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     settings = checked(spec, topology)
     if spec.dataplane != FABRIC:
         raise UsageError(f"workload {sip.MATRIX}: choose --dataplane {FABRIC}, whose links have delays")

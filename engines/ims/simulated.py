@@ -6,7 +6,6 @@ import dataclasses
 import time
 from pathlib import Path
 
-import topos
 from common.errors import UsageError
 from engines.core_setup import PS_PER_MS, PS_PER_S
 from engines.engine import Observer, Workload
@@ -43,7 +42,7 @@ PROGRAM_MB = 60.0
 
 def check(spec: RunSpec) -> None:
     """Raise UsageError for what the simulated IMS does not have."""
-    checked(spec, topos.build(spec.topology.kind, spec.topology.params))
+    checked(spec, spec.network())
     if spec.events:
         raise UsageError(f"--event: links of a simulated {sip.MATRIX} do not fail: choose --engine mininet")
 
@@ -64,7 +63,7 @@ def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     """Run the point. The same spec gives the same result on every machine."""
     del raw
     began = time.process_time()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     settings = checked(spec, topology)
     seconds = round(spec.warmup_s + spec.seconds)
     observer.phase("measure", expected_s(spec))

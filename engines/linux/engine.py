@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import topos
 from common.errors import HostUnfitError, NoKernelError, UsageError
 from engines.core_setup import check_agent
 from engines.engine import Observer, OnePointPerCpu
@@ -52,7 +51,7 @@ class LinuxEngine(OnePointPerCpu):
         check_marks(spec)
         check_guest(spec)
         check_agent(spec)
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         flows = planned_flows(spec, topology)
         check_spec(spec, topology, flows)
         guest.check_machine()
@@ -63,7 +62,7 @@ class LinuxEngine(OnePointPerCpu):
 
     def memory_mb(self, spec: RunSpec) -> float:
         """Return the memory that the point's guest is expected to use."""
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         return expected_mb(spec, topology, planned_flows(spec, topology))
 
     def coupled_cc(self) -> tuple[str, str]:
@@ -75,7 +74,7 @@ class LinuxEngine(OnePointPerCpu):
 
     def expected_s(self, spec: RunSpec) -> float:
         """Return an estimate from the point's hosts and packet-hops."""
-        hosts = len(topos.build(spec.topology.kind, spec.topology.params).hosts)
+        hosts = len(spec.network().hosts)
         return STARTING_S + STARTING_HOST_S * hosts + (spec.warmup_s + spec.seconds) * _wall_per_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
@@ -105,7 +104,7 @@ def kernel_or_advice() -> Kernel:
 
 
 def _asked(spec: RunSpec, kernel: Kernel, raw: Path) -> guest.GuestSpec:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     expected = expected_mb(spec, topology, planned_flows(spec, topology))
     inner = dataclasses.replace(spec, clock=VIRTUAL)
     return guest.GuestSpec(

@@ -15,7 +15,6 @@ import termios
 from collections.abc import Iterator
 from pathlib import Path
 
-import topos
 from common.errors import UsageError
 from engines.core_setup import check_agent
 from engines.kernel_hosts import check_spec
@@ -35,7 +34,7 @@ def main(spec: RunSpec) -> int:
     Returns the exit status. Raises UsageError, HostUnfitError before anything is started; later what
     `guest.run` raises.
     """
-    built = topos.build(spec.topology.kind, spec.topology.params)
+    built = spec.network()
     check_marks(spec)
     engine.check_guest(spec)
     check_agent(spec)

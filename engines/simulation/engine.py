@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-import topos
 from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
 from analysis.stats import spread_by_flow
 from common.errors import RunError, UsageError
@@ -69,7 +68,7 @@ STARTING_S = 0.3
 
 def check(spec: RunSpec) -> None:
     """Raise UsageError for a spec that simulated hosts do not support."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     check_spec(spec)
     flows = drawn_flows(spec, topology)
     check_ccs(congestion_controls(spec, flows))
@@ -84,13 +83,13 @@ def check(spec: RunSpec) -> None:
 
 def memory_mb(spec: RunSpec) -> float:
     """Return an estimate made before anything is built."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     return estimated_mb(spec, topology, drawn_flows(spec, topology))
 
 
 def cpus(spec: RunSpec) -> int:
     """Return the number of threads that carry out the point."""
-    return 1 if spec.parts == 1 else threads_of(spec, topos.build(spec.topology.kind, spec.topology.params))
+    return 1 if spec.parts == 1 else threads_of(spec, spec.network())
 
 
 def expected_s(spec: RunSpec) -> float:
@@ -104,7 +103,7 @@ def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
     """Run the point; signals are handled between slices of virtual time, many times a second."""
     del raw
     began = time.process_time()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     plan, options = plan_of(spec, topology), transport_options(spec)
     agent = SimulatedAgent(spec, topology, flows)

@@ -12,17 +12,19 @@
 
 #include "core/hash.hpp"
 #include "core/packet.hpp"
+#include "core/path_lists.hpp"
 #include "core/units.hpp"
 
 namespace fabric {
 
-// hashed: one hash of the flow picks the whole path among all shortest ones (RipL).
+// hashed: one hash of the flow picks the whole path among all shortest ones (RipL), or those of a list.
 // ecmp:   every switch hashes the flow with its own seed (as real switches do).
-// scatter: every packet takes one of all shortest paths, with equal probability.
+// wcmp:   the same, in proportion to the weights of its next hops, which stand in place of their numbers of paths.
+// scatter: every packet takes one of all shortest paths, or those of a list, with equal probability.
 // valiant: one hash picks a switch that has hosts, and the path leads through it (Valiant and Brebner, 1981).
 // presto: every 64 kB of a flow take the next one of all shortest paths (balancing/presto.hpp).
 // letflow, drill, conga: every switch chooses the next hop by its own state (balancing/registry.hpp).
-enum class Policy : std::uint8_t { hashed, ecmp, scatter, valiant, letflow, drill, conga, presto };
+enum class Policy : std::uint8_t { hashed, ecmp, wcmp, scatter, valiant, letflow, drill, conga, presto };
 
 struct GroupMember {
   PortId port;
@@ -45,9 +47,9 @@ class ForwardingTable {
   // none, as most hosts); if it is empty, every node has a row. Group g is members[offsets[g] .. offsets[g + 1]).
   ForwardingTable(std::size_t attachments, std::vector<std::int32_t> fib,
                   std::vector<std::uint32_t> offsets, std::vector<GroupMember> members,
-                  std::vector<std::uint32_t> rows = {})
+                  std::vector<std::uint32_t> rows = {}, PathLists lists = {})
       : attachments_(attachments), fib_(std::move(fib)), rows_(std::move(rows)), offsets_(std::move(offsets)),
-        members_(std::move(members)) {
+        members_(std::move(members)), lists_(std::move(lists)) {
     check_groups();
     rows_.empty() ? drop_empty_rows() : check_rows();
   }
@@ -55,6 +57,8 @@ class ForwardingTable {
   [[nodiscard]] std::size_t attachments() const { return attachments_; }
   [[nodiscard]] std::size_t nodes() const { return rows_.size(); }
   [[nodiscard]] std::span<const GroupMember> members() const { return members_; }
+  // Paths that replace the shortest ones, unless empty.
+  [[nodiscard]] const PathLists& lists() const { return lists_; }
   // Whether this node has a next hop to anywhere.
   [[nodiscard]] bool forwards(NodeId node) const { return rows_[node] != kNone; }
 
@@ -145,6 +149,7 @@ class ForwardingTable {
   std::vector<std::uint32_t> rows_;  // in `fib_`, of each node
   std::vector<std::uint32_t> offsets_;
   std::vector<GroupMember> members_;
+  PathLists lists_;
 };
 
 // Unranks the path of this rank in the sorted list of all shortest paths, one hop at a time: a member with n paths
@@ -160,6 +165,14 @@ inline const GroupMember& by_rank(std::span<const GroupMember> group, std::uint3
 inline const GroupMember& by_hash(std::span<const GroupMember> group, std::uint32_t flow_hash, std::uint32_t seed) {
   if (group.size() == 1) return group.front();
   return group[mix(flow_hash, seed) % group.size()];
+}
+
+inline const GroupMember& by_weight(std::span<const GroupMember> group, std::uint32_t flow_hash, std::uint32_t seed) {
+  if (group.size() == 1) return group.front();
+  std::uint32_t total = 0;
+  for (const auto& member : group) total += member.paths;
+  std::uint32_t rank = mix(flow_hash, seed) % total;
+  return by_rank(group, rank);
 }
 
 // Finds a NIC by address: open addressing, built once.

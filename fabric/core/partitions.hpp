@@ -78,6 +78,7 @@ class Partitions {
       place(nic.downlink, of_nodes_[nic.attach_node]);
     }
     for (NodeId node = 0; node < table.nodes(); ++node) place_forwarding(node, table);
+    place_lists(nics, table);
   }
 
   [[nodiscard]] std::size_t count() const { return count_; }
@@ -128,6 +129,23 @@ class Partitions {
     if (!table.forwards(node)) return;
     for (std::uint32_t attach = 0; attach < table.attachments(); ++attach) {
       for (const GroupMember& member : table.group(node, attach)) place(member.port, of_nodes_[node]);
+    }
+  }
+
+  void place_lists(std::span<const Nic> nics, const ForwardingTable& table) {
+    if (table.lists().empty()) return;
+    std::vector<NodeId> nodes(table.attachments(), kNone);
+    for (const Nic& nic : nics) nodes[nic.attach] = nic.attach_node;
+    for (std::uint32_t from = 0; from < nodes.size(); ++from) {
+      for (std::uint32_t to = 0; to < nodes.size() && nodes[from] != kNone; ++to) {
+        for (std::size_t i = 0; i < table.lists().count(from, to); ++i) {
+          std::uint16_t partition = of_nodes_[nodes[from]];
+          for (const PortId port : table.lists().path(from, to, i)) {
+            place(port, partition);
+            partition = of_nodes_[far_nodes_[port]];
+          }
+        }
+      }
     }
   }
 

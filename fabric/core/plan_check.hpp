@@ -44,6 +44,7 @@ class PlanCheck {
     for (std::size_t i = 0; i < ports_.size(); ++i) check_port(i);
     check_nics();
     check_table();
+    check_lists();
   }
 
  private:
@@ -103,6 +104,29 @@ class PlanCheck {
       const NodeId next = far_nodes_[member.port];
       if (next != target && table_.group(next, attach).empty()) refuse("a route ends before its destination, at node", next);
     }
+  }
+
+  // Each path of a list leads from one attachment's node to the other's, and a packet can hold it.
+  void check_lists() const {
+    const PathLists& lists = table_.lists();
+    if (lists.empty()) return;
+    std::vector<const Nic*> at(table_.attachments(), nullptr);
+    for (const Nic& nic : nics_) at[nic.attach] = &nic;
+    for (std::uint32_t from = 0; from < at.size(); ++from) {
+      for (std::uint32_t to = 0; to < at.size(); ++to) {
+        for (std::size_t i = 0; i < lists.count(from, to); ++i) check_path(lists.path(from, to, i), at[from], at[to]);
+      }
+    }
+  }
+
+  void check_path(std::span<const PortId> path, const Nic* from, const Nic* to) const {
+    if (from == nullptr || to == nullptr) return;  // nobody takes it
+    const std::size_t own = (from->uplink != kNone ? 1U : 0U) + (to->downlink != kNone ? 1U : 0U);
+    if (path.empty() || path.size() + own > Path::kMostHops) refuse("a listed path passes no link or more than 10", path.size());
+    for (const PortId port : path) {
+      if (port >= ports_.size()) refuse("a listed path names a port that does not exist", port);
+    }
+    if (far_nodes_[path.back()] != to->attach_node) refuse("a listed path ends before its destination, at node", far_nodes_[path.back()]);
   }
 
   std::span<const PortConfig> ports_;

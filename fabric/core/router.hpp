@@ -56,11 +56,17 @@ class Router {
     const Nic& to = nics_[destination];
     switch (policy_) {
       case Policy::ecmp:
-        return joined(from, to, [&](Path& path) { return walk_ecmp(path, from.attach_node, to, hash); });
+        return joined(from, to, [&](Path& path) {
+          return walk_hops(path, from, to, [&](auto group, std::uint32_t seed) { return by_hash(group, hash, seed); });
+        });
+      case Policy::wcmp:
+        return joined(from, to, [&](Path& path) {
+          return walk_hops(path, from, to, [&](auto group, std::uint32_t seed) { return by_weight(group, hash, seed); });
+        });
       case Policy::valiant:
-        return joined(from, to, [&](Path& path) { return walk_valiant(path, from.attach_node, to, hash); });
+        return joined(from, to, [&](Path& path) { return walk_valiant(path, from, to, hash); });
       case Policy::scatter:
-        return joined(from, to, [&](Path& path) { return walk(path, from.attach_node, to.attach_node, to.attach, any()); });
+        return joined(from, to, [&](Path& path) { return walk(path, from.attach, to.attach, any()); });
       case Policy::hashed:
       case Policy::letflow:
       case Policy::drill:
@@ -68,9 +74,7 @@ class Router {
       case Policy::presto:
         break;
     }
-    return joined(from, to, [&](Path& path) {
-      return walk(path, from.attach_node, to.attach_node, to.attach, mix(hash, seed_));
-    });
+    return joined(from, to, [&](Path& path) { return walk(path, from.attach, to.attach, mix(hash, seed_)); });
   }
 
   // The path of the flow's next packet, of this size.
@@ -103,16 +107,16 @@ class Router {
   }
   void leave_to_routing(const FiveTuple& flow) { chosen_.clear(flow); }
 
-  // The shortest path of this rank, modulo the number of shortest paths.
+  // The path of this rank, modulo the number of paths.
   [[nodiscard]] Path path_of_rank(NicId source, NicId destination, std::uint32_t rank) const {
     const Nic& from = nics_[source];
     const Nic& to = nics_[destination];
-    return joined(from, to, [&](Path& path) { return walk(path, from.attach_node, to.attach_node, to.attach, rank); });
+    return joined(from, to, [&](Path& path) { return walk(path, from.attach, to.attach, rank); });
   }
   [[nodiscard]] std::uint32_t paths(NicId source, NicId destination) const {
     const Nic& from = nics_[source];
     const Nic& to = nics_[destination];
-    return from.attach_node == to.attach_node ? 1 : table_.paths(from.attach_node, to.attach);
+    return from.attach_node == to.attach_node ? 1 : ranks(from.attach, to.attach);
   }
 
   // Whether `path_of_packet` differs from packet to packet.
@@ -138,44 +142,50 @@ class Router {
     return path;
   }
 
-  // Walks along the path of this rank. Returns false if the target cannot be reached.
-  bool walk(Path& path, NodeId node, NodeId target, std::uint32_t attach, std::uint32_t rank) const {
-    if (node == target) return true;
-    const std::uint32_t paths = table_.paths(node, attach);
+  [[nodiscard]] std::uint32_t ranks(std::uint32_t from, std::uint32_t to) const {
+    return table_.lists().empty() ? table_.paths(attach_nodes_[from], to) : table_.lists().ranks(from, to);
+  }
+
+  // Walks along the path of this rank between two attachments. Returns false if there is none.
+  bool walk(Path& path, std::uint32_t from, std::uint32_t to, std::uint32_t rank) const {
+    if (attach_nodes_[from] == attach_nodes_[to]) return true;
+    const std::uint32_t paths = ranks(from, to);
     if (paths == 0) return false;
-    for (rank %= paths; node != target; node = far_nodes_[path.ports[path.hops - 1U]]) {
-      append(path, by_rank(table_.group(node, attach), rank).port);
+    rank %= paths;
+    if (!table_.lists().empty()) {
+      for (const PortId port : table_.lists().of_rank(from, to, rank)) append(path, port);
+      return true;
+    }
+    for (NodeId node = attach_nodes_[from]; node != attach_nodes_[to]; node = far_nodes_[path.ports[path.hops - 1U]]) {
+      append(path, by_rank(table_.group(node, to), rank).port);
     }
     return true;
   }
 
-  bool walk_ecmp(Path& path, NodeId node, const Nic& to, std::uint32_t hash) const {
-    while (node != to.attach_node) {
+  template <class Choose>
+  bool walk_hops(Path& path, const Nic& from, const Nic& to, Choose choose) const {
+    for (NodeId node = from.attach_node; node != to.attach_node; node = far_nodes_[path.ports[path.hops - 1U]]) {
       const auto group = table_.group(node, to.attach);
       if (group.empty()) return false;
-      append(path, by_hash(group, hash, switch_seed(seed_, node)).port);
-      node = far_nodes_[path.ports[path.hops - 1U]];
+      append(path, choose(group, switch_seed(seed_, node)).port);
     }
     return true;
   }
 
   // Each leg has a rank of its own. A switch without paths to both ends is skipped.
-  bool walk_valiant(Path& path, NodeId node, const Nic& to, std::uint32_t hash) const {
+  bool walk_valiant(Path& path, const Nic& from, const Nic& to, std::uint32_t hash) const {
     const auto count = static_cast<std::uint32_t>(attach_nodes_.size());
     const std::uint32_t chosen = mix(hash, seed_) % count;
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint32_t attach = (chosen + i) % count;
-      const NodeId by = attach_nodes_[attach];
-      if (!joins(node, by, attach) || !joins(by, to.attach_node, to.attach)) continue;
-      return walk(path, node, by, attach, mix(hash, seed_ ^ 0x56414C31U)) &&
-             walk(path, by, to.attach_node, to.attach, mix(hash, seed_ ^ 0x56414C32U));
+      const std::uint32_t by = (chosen + i) % count;
+      if (attach_nodes_[by] == kNone || !joins(from.attach, by) || !joins(by, to.attach)) continue;
+      return walk(path, from.attach, by, mix(hash, seed_ ^ 0x56414C31U)) &&
+             walk(path, by, to.attach, mix(hash, seed_ ^ 0x56414C32U));
     }
     return false;
   }
 
-  [[nodiscard]] bool joins(NodeId node, NodeId target, std::uint32_t attach) const {
-    return target != kNone && (node == target || !table_.group(node, attach).empty());
-  }
+  [[nodiscard]] bool joins(std::uint32_t from, std::uint32_t to) const { return attach_nodes_[from] == attach_nodes_[to] || ranks(from, to) != 0; }
 
   std::vector<Nic> nics_;
   NicTable by_address_;

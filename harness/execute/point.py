@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import topos
 from analysis.plausibility import impossible, starved
 from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
@@ -91,7 +90,7 @@ def fail(task: Task, reason: Reason, where: Store, elapsed_s: float) -> TaskEnd:
 
 def hosts_of(spec: RunSpec) -> int:
     """Return the number of hosts of the point's topology. Raises UsageError for an impossible topology."""
-    return len(topos.build(spec.topology.kind, spec.topology.params).hosts)
+    return len(spec.network().hosts)
 
 
 def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
@@ -130,7 +129,7 @@ def verdict_of_flows(result: RunResult, spec: RunSpec) -> RunResult:
     completion times, and too much goodput is a caution, too."""
     if lacking := _lack_of_data(result.flows, spec):
         return result.without_data(lacking)
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     rate_mbps = spec.link.rate_mbps
     above = impossible(result.flows, topology, rate_mbps)
     cautions = (*result.cautions, *starved(result.flows, topology, rate_mbps))

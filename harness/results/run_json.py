@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import topos
 from common import files, records, stored_json
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.registry import ENGINES
@@ -158,7 +157,7 @@ def sample_path(point: Path, name: str) -> Path:
 def check_known(spec: RunSpec) -> None:
     """Raise UsageError for what `spec` names above model/, or holds as text, and this checkout lacks."""
     if spec.topology.kind == from_file.KIND or is_baseline(spec):  # others are right if their numbers are
-        network = topos.build(spec.topology.kind, spec.topology.params)
+        network = spec.network()
         if is_baseline(spec):
             drawn_flows(spec, network)
     one_of("engine", spec.engine, ENGINES)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-import topos
 from analysis.live_page import Drawing, View, draw, encode, longest, short_floats, stored, used
 from common.errors import RefabricError, StoreError
 from controllers.routing import per_packet
@@ -200,7 +199,7 @@ class Scene:
 
 def scene_of(spec: RunSpec) -> Scene:
     """Return the scene of a point. Raises UsageError for a point about calls, which has no flows."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     drawing, flows = draw(topology), planned_flows(spec, topology)
     firsts = list(accumulate((max(1, flow.subflows) for flow in flows[:MAX_FLOWS]), initial=0))
     count = sum(end <= MAX_SUBFLOWS for end in firsts[1:])

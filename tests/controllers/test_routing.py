@@ -129,7 +129,7 @@ def test_the_address_chooses_the_nic() -> None:
 @pytest.mark.parametrize(
     ("policy", "src", "dst", "complaint"),
     [
-        ("fastest", "10.0.0.2", "10.1.0.2", "fastest: unknown; choose from: hashed, ecmp, scatter"),
+        ("fastest", "10.0.0.2", "10.1.0.2", "fastest: unknown; choose from: hashed, ecmp"),
         ("scatter", "10.0.0.2", "10.1.0.2", "chooses a path per packet"),
         ("ecmp", "10.0.0.2", "10.0.0.2", "same host"),
         ("ecmp", "10.0.0.2", "10.200.0.2", "no host with address"),

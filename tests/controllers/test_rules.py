@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
-from controllers.routing import path
+from controllers.routing import path, tables_of
 from controllers.rules import POLICIES, Bucket, Choice, Routes, Rule
 from tests.controllers.openflow.fake_switches import applies, tcp
 from topos import Topology, build
@@ -171,8 +171,8 @@ def test_a_chosen_path_is_checked() -> None:
 @pytest.mark.parametrize(
     ("kind", "policy", "complaint"),
     [
-        ("ft", "scatter", "chooses per packet"),
-        ("ft", "valiant", "choose one of hashed, ecmp, random, spanning-tree"),
+        ("ft", "scatter", "choose one of hashed, ecmp"),
+        ("ft", "valiant", "choose one of hashed, ecmp"),
         ("bcube", "hashed", "its hosts forward"),
     ],
 )
@@ -182,6 +182,25 @@ def test_what_flow_tables_cannot_do_is_refused(kind: str, policy: str, complaint
 
 
 def test_policies_here_are_the_routing_librarys_and_random() -> None:
-    tables = ecmp_groups(FT4)
     for policy in set(POLICIES) - {"random"}:
-        assert path(FT4, tables, policy, 3, tcp()) == Routes(FT4, policy, 3).path(tcp())
+        assert path(FT4, tables_of(FT4, policy), policy, 3, tcp()) == Routes(FT4, policy, 3).path(tcp())
+
+
+def test_listed_paths_have_rules_of_flows_only() -> None:
+    routes = Routes(FT4, "ksp:8", 1)
+    taken = {routes.path(tcp(sport=sport)) for sport in range(1000, 1200)}
+    assert sorted(map(len, taken)) == [7, 7, 7, 7, 9, 9, 9, 9]
+    for nodes in taken:
+        routes.check(tcp(), nodes)
+        assert len(routes.rules(tcp(), nodes)) == len(nodes) - 2
+    for rules in (routes.table, routes.downward):
+        with pytest.raises(UsageError, match="--mode reactive"):
+            rules(FT4.switches[0])
+
+
+def test_paths_that_a_cut_link_is_on_are_replaced() -> None:
+    cut = FT4.link_between(*_nodes("p0a1", "c2"))
+    torn = Routes(FT4, "ksp:8", 1, {cut})
+    taken = {torn.path(tcp(sport=sport)) for sport in range(1000, 1200)}
+    gone = set(_nodes("p0a1", "c2"))
+    assert len(taken) == 8 and not any(gone == set(hop) for nodes in taken for hop in pairwise(nodes))

@@ -78,7 +78,7 @@ def with_field(path: str, **fields: Any) -> RunSpec:
 
 def open_vswitch(spec: RunSpec) -> None:
     """Check as the engine does, without a look at the machine."""
-    ovs.check(spec, topos.build(spec.topology.kind, spec.topology.params))
+    ovs.check(spec, spec.network())
     kernel_hosts.check_stack(spec)
 
 

@@ -165,7 +165,7 @@ def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
         routing=routing,
         seed=seed,
     )
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     simulation = Simulation(
         plan_of(spec, topology), transport_options(spec), core_flows(spec, topology, flows)
@@ -209,7 +209,7 @@ def test_the_core_sends_where_the_policy_digits_says() -> None:
 def test_networks_differ_in_hosts_queues_alone() -> None:
     """In the simulator, senders wait for room in these queues."""
     spec = RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", {"k": 4}))
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     emulated, simulated = plan_for(spec, topology), plan_of(spec, topology)
     for name in ("fib", "group_offsets", "member_port", "member_paths", "rate_bps", "delay_ps", "nic_uplink"):
         assert (getattr(emulated, name) == getattr(simulated, name)).all(), name

@@ -43,7 +43,7 @@ def test_three_transports_differ_in_what_they_do_about_marks_alone() -> None:
 @pytest.mark.parametrize("senders", [4, 8, 16])
 def test_every_host_but_one_sends_to_that_one(senders: int) -> None:
     for spec in specs(k=str(senders)):
-        network = topos.build(spec.topology.kind, spec.topology.params)
+        network = spec.network()
         seed = sub_seed(spec.seed, "workload")
         flows = matrices.build(spec.workload.matrix, network, spec.workload.params, seed)
         assert len(flows) == len({flow.src for flow in flows}) == senders
@@ -183,7 +183,7 @@ def test_open_vswitch_names_the_data_plane_that_has_the_discipline() -> None:
     link = dataclasses.replace(spec.link, host_delay_us=0.0)
     spec = dataclasses.replace(spec, dataplane="ovs", routing="ecmp", link=link)
     with pytest.raises(UsageError, match=r"discipline pfabric .*choose --dataplane fabric"):
-        dataplane.check(spec, topos.build(spec.topology.kind, spec.topology.params))
+        dataplane.check(spec, spec.network())
 
 
 def test_metrics_compare_arms_of_one_load_and_their_growth_two() -> None:

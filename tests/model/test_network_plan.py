@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import random
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 import topos
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
-from controllers.routing import path
+from controllers.routing import path, tables_of
 from fabric import _core
 from fabric.plan import NetworkPlan
 from model.links import downlink, uplink
@@ -30,7 +35,7 @@ def number(ip: str) -> int:
 
 
 def plan_of(topology: Topology, link: LinkSpec, policy: str = "hashed", seed: int = SEED) -> NetworkPlan:
-    return network_plan(topology, ecmp_groups(topology), link, policy, seed)
+    return network_plan(topology, tables_of(topology, policy), link, policy, seed)
 
 
 def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Counter[tuple[int, int]]:
@@ -45,7 +50,7 @@ def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Count
     return +sent
 
 
-@pytest.mark.parametrize("policy", ["hashed", "ecmp", "valiant"])
+@pytest.mark.parametrize("policy", ["hashed", "ecmp", "wcmp", "valiant", "ksp:1", "ksp:8"])
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
@@ -55,11 +60,12 @@ def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Count
         ("vl2", {"da": 4, "di": 4, "servers": 3}),
         ("leaf_spine", {"leaves": 3, "hosts": 2}),
         ("bcube", {"n": 3, "k": 1}),
+        ("jellyfish", {"switches": 12, "ports": 5, "servers": 2}),
     ],
 )
 def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int], policy: str) -> None:
     topology = topos.build(kind, params)
-    tables = ecmp_groups(topology)
+    tables = tables_of(topology, policy)
     rng = random.Random(3)
     for _ in range(60):
         source, target = rng.sample(range(len(topology.nics)), 2)
@@ -190,3 +196,30 @@ def test_a_packet_to_a_plane_that_is_not_joined_is_dropped_and_the_core_goes_on(
     assert sorted(departure[3] for departure in log) == [False, True]
     counters = fabric.counters()
     assert (counters["delivered"], counters["dropped"], counters["in_flight"]) == (1, 1, 0)
+
+
+def test_a_packet_of_a_flow_that_scatters_stays_on_shortest_paths_and_a_list_has_others() -> None:
+    listed = plan_of(K4, LinkSpec(10.0), "ksp:8")
+    assert len(listed.list_paths) == len(plan_of(K4, LinkSpec(10.0)).nic_ip) ** 2 // 4 + 1
+    assert set(np.diff(listed.list_ports).tolist()) == {2, 4, 6, 8}
+    assert not len(plan_of(K4, LinkSpec(10.0)).list_paths)
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "complaint"),
+    [
+        ("list_paths", lambda paths: paths[:-1], "do not fit"),
+        ("list_ports", lambda ports: ports[::-1].copy(), "do not fit"),
+        ("path_weight", lambda weights: 0 * weights, "without a weight"),
+        ("path_weight", lambda weights: 0 * weights + np.uint32(2**31), "exceed"),
+        ("path_port", lambda ports: ports + np.uint32(10_000), "does not exist"),
+        ("path_port", lambda ports: ports[::-1].copy(), "before its destination"),
+    ],
+)
+def test_the_core_refuses_lists_that_do_not_fit_the_network(
+    column: str, change: Callable[[npt.NDArray[np.uint32]], npt.NDArray[np.uint32]], complaint: str
+) -> None:
+    plan = plan_of(K4, LinkSpec(10.0), "ksp:4")
+    changed: Any = {column: change(getattr(plan, column))}
+    with pytest.raises(ValueError, match=complaint):
+        _core.VirtualFabric(dataclasses.replace(plan, **changed))

@@ -17,7 +17,7 @@ from model.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, RMEM, ROOM_FROM_T
 def default(spec: RunSpec) -> Mapping[str, str]:
     if not spec.topology.params:
         spec = replace(spec, topology=TopologySpec("fat_tree", {"k": 4}))
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     return tuning.default(spec, topology, planned_flows(spec, topology))
 
 

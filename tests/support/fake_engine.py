@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import topos
 from common.errors import RunError, UsageError
 from engines import registry
 from engines.engine import Observer
@@ -83,7 +82,7 @@ class FakeEngine:
             raise UsageError(
                 f"the fake engine supports k up to {MAX_K}, not {spec.topology.k}: choose a smaller --k"
             )
-        drawn_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        drawn_flows(spec, spec.network())
 
     def memory_mb(self, spec: RunSpec) -> float:
         del spec
@@ -107,7 +106,7 @@ class FakeEngine:
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """Return an invented result after `sleep_s`. Raises RunError if `fail` selects the point,
         KeyboardInterrupt if `interrupt` does."""
-        topology = topos.build(spec.topology.kind, spec.topology.params)
+        topology = spec.network()
         pairs = drawn_flows(spec, topology)
         (raw / "fake.txt").write_text(f"{spec.canonical()}\n")
         for phase, seconds in (("warm-up", spec.warmup_s), ("measure", spec.seconds)):

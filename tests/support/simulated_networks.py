@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-import topos
 from engines.core_setup import core_flows, plan_of, transport_options
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
@@ -78,7 +77,7 @@ def result_of(spec: RunSpec) -> RunResult:
 
 
 def build(spec: RunSpec) -> Topology:
-    return topos.build(spec.topology.kind, spec.topology.params)
+    return spec.network()
 
 
 def _with_bottleneck(plan: NetworkPlan, slow_ports: Sequence[int]) -> NetworkPlan:

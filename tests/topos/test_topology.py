@@ -148,7 +148,7 @@ def test_construction_refuses_broken_graphs(
         ("db", {"lanes": 2}, "needs n: give a number from 1"),
         ("db", {"n": 2, "lanes": 0}, "lanes must be a number from 1 to 254, not 0"),
         ("two", {"first": 252}, "first must be a number from 0 to 251"),
-        ("jellyfish", {"k": 4}, r"unknown topology 'jellyfish': choose one of fat_tree \(ft\)"),
+        ("slimfly", {"k": 4}, r"unknown topology 'slimfly': choose one of fat_tree \(ft\)"),
     ],
 )
 def test_build_says_what_to_do(kind: str, params: dict[str, int], complaint: str) -> None:

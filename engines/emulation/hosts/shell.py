@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
-import topos
 from common.errors import HostUnfitError
 from engines.emulation.congestion.agent import installed
 from engines.emulation.congestion.ranks import HIDE_SACKS, on_interfaces
@@ -56,7 +55,7 @@ def main(spec: RunSpec, command: str = "refabric shell", *, wait_s: float = 0.0,
     """
     from engines.emulation import engine  # noqa: PLC0415 -- without its readers of results inside
 
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     if factory:
         client.require(command)
     else:
@@ -77,7 +76,7 @@ def inside(inside: Inside) -> int:
         os.fchdir(inside.caller.folder)
     relay.take(inside.given)
     spec = RunSpec.from_json(inside.request["spec"])
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     make = _factory(inside.request["factory"], inside.caller) or DATAPLANES[spec.dataplane].make
     plane = make(spec, topology, LOGS, inside.caller)
     cc = spec.transport.cc

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import RunError
-from controllers.groups import ecmp_groups
 from controllers.probes import ProbePorts
+from controllers.routing import tables_of
 from engines.emulation.kernel.mptcp_genl import EventKind, MptcpEvent
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 from engines.emulation.kernel.proc import reserve_fds
@@ -105,7 +105,7 @@ def probes_for(
     wanted = _thinned(flows, most)
     paths = _planned(topology, wanted) if seen is None else _found(wanted, seen)
     seed = sub_seed(spec.seed, "routing")
-    search = ProbePorts(topology, ecmp_groups(topology), spec.routing, seed)
+    search = ProbePorts(topology, tables_of(topology, spec.routing), spec.routing, seed)
     name_of = {nic.ip: topology.nodes[nic.host].name for nic in topology.nics}
     probes = []
     only_first = sum(flow.subflows for flow in flows) > most

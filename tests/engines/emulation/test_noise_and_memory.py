@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import topos
 from common.errors import UsageError
 from engines.emulation.engine import check, check_memory, estimated_mb
 from engines.emulation.noise import PERIOD_US, measure
@@ -56,7 +55,7 @@ def spec_of(k: int = 4, subflows: int = 8, rate_mbps: float = 10.0, **other: Any
 
 
 def estimate(spec: RunSpec) -> float:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     return estimated_mb(spec, topology, planned_flows(spec, topology))
 
 
@@ -77,7 +76,7 @@ def test_what_is_larger_takes_more() -> None:
 
 def test_a_long_queue_of_one_link_counts() -> None:
     spec = spec_of()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     longer = with_first_link(topology, queue_pkts=10_000)
     flows = planned_flows(spec, topology)
     assert estimated_mb(spec, longer, flows) > estimated_mb(spec, topology, flows) + 1
@@ -103,7 +102,7 @@ def test_an_unbounded_queue_is_bounded_by_what_the_core_holds() -> None:
     ],
 )
 def test_the_advice_fits_the_point(spec: RunSpec, advice: str) -> None:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     enough_mb = estimated_mb(spec, topology, flows)
     check_memory(spec, topology, flows, enough_mb)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import topos
 from common.errors import RunError, UsageError
 from engines.engine import Silent
 from engines.registry import make
@@ -223,7 +222,7 @@ def spec_of(k: int = 4, subflows: int = 8, **link: Any) -> RunSpec:
 
 
 def estimate(spec: RunSpec) -> float:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     return estimated_mb(spec, topology, drawn_flows(spec, topology))
 
 
@@ -242,7 +241,7 @@ def test_what_is_larger_takes_more() -> None:
 
 def test_a_long_queue_of_one_link_counts() -> None:
     spec = spec_of()
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     longer = with_first_link(topology, queue_pkts=10_000)
     flows = drawn_flows(spec, topology)
     assert estimated_mb(spec, longer, flows) > estimated_mb(spec, topology, flows) + 1
@@ -283,7 +282,7 @@ def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("queue_pkts", "advice"), [(100, "fewer --subflows"), (0, "a limit to --queue")])
 def test_the_advice_fits_the_point(queue_pkts: int, advice: str) -> None:
     spec = spec_of(queue_pkts=queue_pkts)
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = drawn_flows(spec, topology)
     enough = estimated_mb(spec, topology, flows)
     check_memory(spec, topology, flows, enough)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import topos
 from experiments.ccp import completion, incast
 from experiments.ccp.completion import SERVERS
 from experiments.ccp.incast import REPORTS_US
@@ -54,7 +53,7 @@ def test_both_get_the_same_flows() -> None:
 
 def test_a_hundred_thousand_flows_fill_half_of_the_link() -> None:
     spec = points_of(completion.FIGURE, profile="paper")[0]
-    network = topos.build(spec.topology.kind, spec.topology.params)
+    network = spec.network()
     seconds = spec.warmup_s + spec.seconds
     seed = sub_seed(spec.seed, "workload")
     flows = matrices.build(

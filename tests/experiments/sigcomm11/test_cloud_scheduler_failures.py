@@ -114,7 +114,7 @@ def test_tcp_is_run_once_beside_both_congestion_controls() -> None:
 def test_a_quarter_of_the_core_fails_and_comes_back(k: int, switches: int) -> None:
     (spec,) = points_of(LINK_FAILURE, k=str(k), subflows="8")
     assert len(spec.events) == 2 * switches * k
-    check_events(spec, topos.build(spec.topology.kind, spec.topology.params))
+    check_events(spec, spec.network())
     cut = [event for event in spec.events if not event.share]
     assert {event.t_s for event in cut} == {6.0}
     assert {event.t_s for event in spec.events if event.share} == {10.0}

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import topos
 from common.errors import RunError
 from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, FiveTuple
@@ -50,7 +49,7 @@ class Lab(NamedTuple):
 
 @contextmanager
 def lab(spec: RunSpec) -> Iterator[Lab]:
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     plane = FabricDataPlane(topology, plan_for(spec, topology), default_tuning(spec.link.rate_mbps))
     with FabricNet(topology, plane) as net:
         yield Lab(spec, topology, plane, {host.name: host for host in net.host_refs()})

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import topos
 from engines.core_setup import PS_PER_S, core_datagrams, core_flows, plan_of, transport_options
 from fabric._core import Simulation
 from model.flows import planned_flows
@@ -37,7 +36,7 @@ def point(k: int = 4, parts: int = 4, **fields: Any) -> RunSpec:
 
 def made(spec: RunSpec, threads: int = 1, **plan: Any) -> Simulation:
     """Return the point's simulation with other values of these fields of its plan."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     tuples = core_flows(spec, topology, flows), core_datagrams(topology, flows)
     changed = dataclasses.replace(plan_of(spec, topology), **plan)

@@ -23,7 +23,7 @@ from common.errors import HostUnfitError, RunError, UsageError
 from controllers import routing
 from controllers.openflow.control import ControlClient
 from controllers.openflow.riplpox import pox_dir
-from controllers.rules import POLICIES
+from controllers.rules import POLICIES, supports
 from controllers.scheduler import Network
 from engines.emulation import machine
 from engines.emulation.dataplanes.dataplane import (
@@ -310,9 +310,14 @@ _LONGEST_NAME = 15
 def check(spec: RunSpec, topology: Topology) -> None:
     """Raise UsageError for a spec that Open vSwitch cannot carry; the message names an alternative."""
     instead = "choose --dataplane fabric"
-    if spec.routing not in POLICIES:
+    if not supports(spec.routing):
         both = ", ".join(name for name in POLICIES if name in routing.POLICIES)
         raise UsageError(f"OpenFlow has no routing '{spec.routing}', only {both}: {instead}")
+    if routing.lists_paths(spec.routing) and spec.openflow.mode != "reactive":
+        raise UsageError(
+            f"--mode {spec.openflow.mode}: routing '{spec.routing}' needs rules for each flow: choose --mode "
+            "reactive"
+        )
     link = spec.link
     asked = {
         "a delay of hosts (--host-delay)": link.host_delay_us,

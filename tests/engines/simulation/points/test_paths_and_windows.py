@@ -169,7 +169,7 @@ def spec_of(kind: str, params: dict[str, int], subflows: int, **more: Any) -> Ru
 
 def paths_of(spec: RunSpec) -> list[list[tuple[tuple[int, ...], tuple[int, ...]]]]:
     """Return, for each flow, the ports there and back of each subflow."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
+    topology = spec.network()
     flows = planned_flows(spec, topology)
     simulation = made(spec)
     choose_paths(simulation, spec, topology, flows)
