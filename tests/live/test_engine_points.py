@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import topos
 from analysis.idleness import idleness
 from analysis.plausibility import OVER_CARRIED_PCT
-from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
-from controllers.routing import path
+from controllers.routing import path, tables_of
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from model.flows import STRIDE
@@ -123,6 +121,20 @@ def test_mptcp_takes_the_paths_that_routing_predicts(engine: MininetEngine, tmp_
     check_paths(wanted, result)
 
 
+def test_mptcp_takes_the_paths_that_a_policy_lists(engine: MininetEngine, tmp_path: Path) -> None:
+    """Pings find ports for them, too. ECMP would leave links unused that these paths pass."""
+    network = TopologySpec("jellyfish", {"switches": 10, "ports": 6, "servers": 2})
+    wanted = dataclasses.replace(
+        spec(8, cc="cubic"), topology=network, routing="ksp:4", sampling=SamplingSpec(pings_ms=250)
+    )
+    result = run_once(engine, wanted, tmp_path)
+    check_physics(result, 20)
+    assert {flow.subflows_joined for flow in result.flows} == {8}
+    check_paths(wanted, result)
+    shortest = dataclasses.replace(wanted, routing="ecmp")
+    assert len(expected_links(shortest, result)) < len(used_links(result))
+
+
 def check_paths(wanted: RunSpec, result: RunResult) -> None:
     """Nothing goes where routing does not send it; a subflow may be silent for a window of seconds."""
     expected, used = expected_links(wanted, result), used_links(result)
@@ -133,8 +145,8 @@ def check_paths(wanted: RunSpec, result: RunResult) -> None:
 
 def expected_links(wanted: RunSpec, result: RunResult) -> set[tuple[str, str]]:
     """Return the directed links that data and acknowledgements of all subflows should use above the edge."""
-    topology = topos.build(wanted.topology.kind, wanted.topology.params)
-    tables, seed = ecmp_groups(topology), sub_seed(wanted.seed, "routing")
+    topology = wanted.network()
+    tables, seed = tables_of(topology, wanted.routing), sub_seed(wanted.seed, "routing")
     links = set()
     for flow in result.flows:
         for i in range(flow.subflows_asked):
