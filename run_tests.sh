@@ -2,8 +2,9 @@
 # Sets up and runs every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k queue
 #
 # Tests without real hosts share all cores and run as the owner of this folder, so that nothing in it becomes
-# root's. As root, guests in virtual time and commands follow, side by side, and then real networks, one at a time
-# (in private namespaces, nothing is left behind); otherwise those tests are left out and a line says so.
+# root's. As root, tests of real hosts follow, in private namespaces: side by side what a busy machine does not
+# change, with those that need the emulation lock in turn; then what judges rates and times, one at a time.
+# Otherwise they are left out and a line says so.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -33,8 +34,14 @@ fi
 "${as_owner[@]}" .venv/bin/mypy
 "${as_owner[@]}" .venv/bin/python -m pytest -m 'not emulation' --numprocesses auto --dist loadfile
 if [ "$(id -u)" = 0 ]; then
-    "${live[@]}" -m 'emulation and unhurried' --numprocesses auto
-    "${live[@]}" -m 'emulation and not unhurried'
+    in_turn=$(mktemp) failed=0
+    "${live[@]}" -m 'emulation and machine and not physics' >"$in_turn" 2>&1 &
+    "${live[@]}" -m 'emulation and not machine and not physics' --numprocesses auto || failed=$?
+    wait $! || failed=$?
+    cat "$in_turn"
+    rm "$in_turn"
+    [ "$failed" = 0 ] || exit "$failed"
+    "${live[@]}" -m 'emulation and physics'
 else
     echo "not root: tests that start real hosts are left out; run: sudo ./run_tests.sh"
 fi

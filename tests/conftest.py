@@ -8,8 +8,8 @@ Byte code is kept, though images of containers often forbid it (PYTHONDONTWRITEB
 rewrite all assertions in each run, and hundreds would compile the same modules. Root writes none into the
 folder of another user.
 
-What collection made stays until the end, so garbage is not looked for in it, and elsewhere more rarely than
-by default.
+What collection makes stays until the end, so garbage is not looked for while it works nor in what it made,
+and elsewhere more rarely than by default.
 
 SIGINT has its usual effect: a shell ignores it in the background processes that it starts, and their children
 inherit that.
@@ -25,7 +25,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,9 +61,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in building)
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -39,6 +39,7 @@ def has_namespaces() -> bool:
 
 pytestmark = [
     pytest.mark.emulation,
+    pytest.mark.machine,
     pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
     pytest.mark.skipif(not has_namespaces(), reason="users have no namespaces of their own"),
 ]
@@ -195,6 +196,7 @@ def test_a_foreign_socket_that_never_connects_does_not_disturb_the_next_run() ->
     wait_until_gone(before)
 
 
+@pytest.mark.physics
 def test_a_run_counts_and_reports_its_own_sockets_only(tmp_path: Path) -> None:
     alone = run(point("ccp:reno"), tmp_path)
     before = programs()

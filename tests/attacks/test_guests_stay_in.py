@@ -92,7 +92,9 @@ def processes(folder: Path, kernels_only: bool = False) -> list[int]:
 
 
 def memory_folders() -> list[Path]:
-    return [path for folder in guest.MEMORY_FOLDERS for path in folder.glob(f"{MEMORY}*")]
+    """Return the user's: guests of other tests run beside these."""
+    found = [path for folder in guest.MEMORY_FOLDERS for path in folder.glob(f"{MEMORY}*")]
+    return [path for path in found if path.exists() and path.stat().st_uid == UID]
 
 
 @pytest.mark.skipif(not launch.supported(), reason="this kernel has no Landlock")

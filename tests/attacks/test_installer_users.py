@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 UID, MALLORY = 61666, 61667
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.unhurried,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
 ]
 COPIED = ("setup/install.sh", "setup/requirements-source.txt", "docs/site/requirements.txt", "pyproject.toml")

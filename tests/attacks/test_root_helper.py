@@ -32,12 +32,13 @@ from harness.cli.machine import worker
 from tests.support.scenarios.kills import children
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.machine]
 
 ROOT = Path(__file__).resolve().parents[2]
 REFABRIC = Path(sys.executable).with_name("refabric")
 MALLORY, ALICE = 61666, 61777
-SHORT = ("--k", "4", "--subflows", "1", "--rate", "5", "--seconds", "2", "--warmup", "1")
+TIMES = ("--warmup", "1", "--seconds", "2", "--retry-suspect", "0")
+SHORT = ("--k", "4", "--subflows", "1", "--rate", "5", *TIMES)
 LOCKED = """
 import sys, time
 sys.path.append(sys.argv[1])

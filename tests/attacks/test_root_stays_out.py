@@ -21,7 +21,6 @@ from common.privileges import ROOT
 
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.unhurried,
     pytest.mark.skipif(ROOT.stat().st_uid != 0, reason="root becomes the owner of this clone"),
 ]
 

@@ -15,7 +15,7 @@ import pytest
 from common.privileges import ROOT
 from harness.results.store import load
 
-pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
+pytestmark = pytest.mark.emulation
 
 REFABRIC = Path(sys.executable).with_name("refabric")
 EXPERIMENT = "cs244-one-to-one"
@@ -94,6 +94,7 @@ def test_a_read_only_clone() -> None:
     assert "Read-only file system; choose a folder you can write to with --results DIR" in only_line(done)
 
 
+@pytest.mark.machine
 def test_without_setpriv(tmp_path: Path) -> None:
     nothing, results = tmp_path / "nothing", tmp_path / "results"
     nothing.write_text("")
@@ -104,6 +105,7 @@ def test_without_setpriv(tmp_path: Path) -> None:
     assert list((results / EXPERIMENT).iterdir()) == []
 
 
+@pytest.mark.machine
 def test_in_a_container_without_privileges(tmp_path: Path) -> None:
     results = tmp_path / "results"
     bare = 'set -- setpriv --bounding-set -all --inh-caps -all "$@"'
@@ -193,7 +195,7 @@ def test_the_whole_suite_under_sudo_leaves_no_files_of_root(shared: Path) -> Non
     subprocess.run(["chown", "-R", f"{OWNER}:{OWNER}", str(clone)], check=True)
     subprocess.run([clone / "run_tests.sh"], check=True, timeout=60)
     lines = log.read_text().splitlines()
-    assert [line.split()[0] for line in lines] == [str(OWNER)] * 5 + ["0"] * 2
-    assert all("-B -m pytest -p no:cacheprovider -m emulation and " in line for line in lines[-2:])
+    assert [line.split()[0] for line in lines] == [str(OWNER)] * 5 + ["0"] * 3
+    assert all("-B -m pytest -p no:cacheprovider -m emulation and " in line for line in lines[-3:])
     assert owners(clone / "cache") == {OWNER, 0}, "the stub itself writes what pytest does not"
-    assert all("-m emulation" not in line for line in lines[:-2])
+    assert all("-m emulation" not in line for line in lines[:-3])

@@ -45,6 +45,7 @@ def test_without_noise_nothing_is_done() -> None:
     assert done == {}
 
 
+@pytest.mark.physics
 @pytest.mark.emulation
 def test_a_point_with_stalls_says_how_long_they_were(tmp_path: Path) -> None:
     """2 to 6 ms every 100 ms are 4 % of the time, and TCP goes on."""

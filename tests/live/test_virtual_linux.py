@@ -55,7 +55,6 @@ from tests.support.agents.faults import point as agents_point
 KERNEL = current()
 pytestmark = [
     pytest.mark.emulation,
-    pytest.mark.unhurried,
     pytest.mark.skipif(KERNEL is None, reason="no kernel for guests: run `refabric kernel build`"),
 ]
 NOBODY = 65534

@@ -50,6 +50,7 @@ from tests.support.two_hosts import pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,
+    pytest.mark.machine,
     pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
 ]
 ID = 61666
@@ -149,6 +150,7 @@ def test_a_second_agent_is_refused_and_the_first_goes_on() -> None:
         first.close()
 
 
+@pytest.mark.physics
 def test_thousands_of_flows_have_an_agent_each(tmp_path: Path) -> None:
     spec = dataclasses.replace(
         point("ccp:reno"),
@@ -384,6 +386,7 @@ def test_an_error_in_the_users_file_is_one_line(text: str, error: type[Exception
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.physics
 def test_throughput_beside_the_kernels_control() -> None:
     options = ["--flows", "2", "--runs", "1", "--reports", "ack,10ms", "--json"]
     result = CliRunner().invoke(agents.main, options)

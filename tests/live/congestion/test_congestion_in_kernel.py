@@ -35,7 +35,7 @@ from model.spec import (
 from tests.support import coupled_model as model
 from tests.support.machine_noise import exact
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.machine]
 ROOT = Path(__file__).resolve().parents[3]
 OURS = sorted(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)
 DEADLINE_S = 10.0

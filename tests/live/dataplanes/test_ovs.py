@@ -159,6 +159,7 @@ def test_both_data_planes_give_one_result(tmp_path: Path) -> None:
     assert 0.85 * means[0] <= means[1] <= 1.15 * means[0], (fabric.reasons, ovs.reasons)
 
 
+@pytest.mark.machine
 def test_a_link_that_is_cut_carries_nothing(tmp_path: Path) -> None:
     """Between edge and aggregation, from the start: flows find the other way, and nothing goes over it."""
     link = LinkSpec(RATE_MBPS, queue_pkts=10)  # so that losses are soon retransmitted
@@ -171,6 +172,7 @@ def test_a_link_that_is_cut_carries_nothing(tmp_path: Path) -> None:
     assert instead.tx_packets > 0
 
 
+@pytest.mark.machine
 def test_a_student_watches_the_rules_appear() -> None:
     commands = "s1h0 ping -c1 -W5 s1h2\nsh ovs-ofctl -O OpenFlow13 dump-flows s1\nexit\n"
     done = refabric("shell", "--dataplane", "ovs", "star,3", stdin=commands)
@@ -436,11 +438,13 @@ def shell(controller: str) -> subprocess.CompletedProcess[str]:
     return refabric("shell", "--dataplane", "ovs", "--controller", controller, "star,3", stdin=PING)
 
 
+@pytest.mark.machine
 def test_a_command_runs_inside_and_decides() -> None:
     done = shell(INSIDE)
     assert "2 received" in done.stdout, done.stderr
 
 
+@pytest.mark.machine
 def test_a_controller_that_ends_is_mentioned() -> None:
     ends = f"cmd:timeout 8 {sys.executable} {HUB} 6653"
     commands = "s1h0 ping -c1 -W5 s1h2\nsh sleep 9\ns1h0 echo still-here\nexit\n"
@@ -450,6 +454,7 @@ def test_a_controller_that_ends_is_mentioned() -> None:
     assert done.stdout.count("the OpenFlow controller exited") == 1
 
 
+@pytest.mark.machine
 def test_a_program_outside_is_reached(hub: int) -> None:
     done = shell(f"remote:{hub}")
     assert "2 received" in done.stdout, done.stderr
@@ -465,6 +470,7 @@ def test_nothing_is_left_whichever_part_is_killed() -> None:
     assert found["completed"] == 1
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize(
     ("controller", "words"),
     [

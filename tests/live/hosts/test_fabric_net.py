@@ -99,6 +99,7 @@ def test_sysctl_the_kernel_lacks_is_a_clear_error() -> None:
         report(isolation.bad_sysctl)
 
 
+@pytest.mark.machine
 def test_piped_commands() -> None:
     text = pipe_to_shell(
         "nodes", "p0e0h0 ping -c1 -W2 p3e1h1", "link p0e0h0 p0e0 down", "p0e0h0 ping -c1 -W1 p3e1h1",
@@ -113,6 +114,7 @@ def test_piped_commands() -> None:
     assert "\nhi" in text
 
 
+@pytest.mark.machine
 def test_pingall_and_iperf_through_the_shell() -> None:
     text = pipe_to_shell("pingall 2", "iperf p0e0h0 p1e0h0")
     assert "0% dropped (240/240 received)" in text
