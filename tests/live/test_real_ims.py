@@ -31,7 +31,7 @@ from engines.wire import ResultReader
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.soak.kill_matrix import Attempt
-from tests.support.leftovers import snapshot, wait_until_gone
+from tests.support.leftovers import apart, snapshot, wait_until_gone
 from tests.support.machine_noise import exact, repeated, run_once
 from tests.support.sandboxed import reports
 from workloads import matrices
@@ -271,6 +271,7 @@ def busy_ports() -> Iterator[None]:
 
 def killed_in_turn(inside: Inside) -> int:
     """Kill each program in each phase, then run undisturbed beside busy ports; report what was wrong."""
+    apart()
     folder = Path(tempfile.mkdtemp(prefix="ims-kills-"))
     for role, phase in CELLS:
         inside.report({"cell": f"{role} at {phase}", "faults": kill(folder, role, phase)})

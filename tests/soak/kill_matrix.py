@@ -50,7 +50,7 @@ from harness.results.run_json import RUN
 from model.reasons import AGENT, texts
 from model.result import Status
 from tests.support.dask_cluster import Lab
-from tests.support.leftovers import snapshot, wait_until_gone
+from tests.support.leftovers import apart, snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
 
 CONTROLLER, WATCH = "outside controller", "watch"
@@ -629,6 +629,7 @@ def _lab(home: Path, needed: bool) -> Iterator[Lab]:
 
 def inside(inside: Inside) -> int:
     """In the sandbox: kills until there have been enough, then every command to its end."""
+    apart()
     request = inside.request
     wanted = [cell for cell in cells() if re.search(request["only"], str(cell))]
     random.Random(request["seed"]).shuffle(wanted)

@@ -49,7 +49,7 @@ from model.spec import (
 )
 from tests.live.test_engine_points import check_paths
 from tests.soak.kill_matrix import go_through
-from tests.support.leftovers import snapshot, wait_until_gone
+from tests.support.leftovers import apart, snapshot, wait_until_gone
 from tests.support.machine_noise import exact, repeated
 from tests.support.sandboxed import report, reports
 from tests.support.scenarios.kills import Outer
@@ -234,6 +234,7 @@ def ovs_up(inside: Inside) -> int:
 
 def kill_when_up(inside: Inside) -> int:
     """Kill the process of role `request` once the network is up; report what is left."""
+    apart()
     before = snapshot()
     outer = Outer.start("ovs_up", module="tests.live.dataplanes.test_ovs")
     outer.until_report()

@@ -19,7 +19,7 @@ from pathlib import Path
 from common.errors import BusyError
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Inside
-from tests.support.leftovers import snapshot, wait_until_gone
+from tests.support.leftovers import apart, snapshot, wait_until_gone
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -77,6 +77,7 @@ class Outer:
 
 def kill_each_when_up(inside: Inside) -> int:
     """Kill the process of role `request` once the network is up."""
+    apart()
     before = snapshot()
     outer = Outer.start()
     outer.until_report()
@@ -93,6 +94,7 @@ def kill_each_when_up(inside: Inside) -> int:
 
 def kill_at_random_moments(inside: Inside) -> int:
     """Kill outer, unshare or init at moments spread over their start, when little of the chain exists."""
+    apart()
     with emulation_lock():  # this process's own helper is not one that a kill leaves
         pass
     rng = random.Random(inside.request["seed"])
@@ -113,6 +115,7 @@ def kill_at_random_moments(inside: Inside) -> int:
 
 def interrupt(inside: Inside) -> int:
     """Ctrl-C (SIGINT to the outer process): the worker ends in order, and nothing is left."""
+    apart()
     before = snapshot()
     outer = Outer.start("hang")
     outer.until_report()
@@ -142,6 +145,7 @@ def second_run(inside: Inside) -> int:
 
 def leave_something(inside: Inside) -> int:
     """Leave a namespace, a process, an interface and a file, which the comparison must find."""
+    apart()
     before = snapshot()
     Path("/tmp/left").write_text("x")
     subprocess.run(
