@@ -68,8 +68,7 @@ class Link:
 class Nic:
     """One attachment of a host to a switch: node indices, the link between them, and its addresses.
 
-    `name` is `<host>-eth<n>`, where n counts the host's NICs. The kernel allows 15 characters, which suffices
-    up to FatTree k=108. `mac` is locally administered and contains the NIC's index.
+    `name` is `<host>-eth<n>`, where n counts the host's NICs (`interface_name`). `mac` is locally administered and contains the NIC's index.
     """
 
     host: int
@@ -370,7 +369,7 @@ class Builder:
         """Add a NIC to `host`, cabled to `switch` by a link with these numbers."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
-        name = f"{self._nodes[host].name}-eth{number}"
+        name = interface_name(self._nodes[host].name, host, number)
         link = self.link(host, switch, speed, delay_us, loss, queue_pkts)
         mac = local_mac(len(self._nics))
         self._nics.append(Nic(host, switch, link, ip, mac, name))
@@ -382,6 +381,17 @@ class Builder:
     def _add(self, node: Node) -> int:
         self._nodes.append(node)
         return len(self._nodes) - 1
+
+
+MAX_INTERFACE_NAME = 15
+"""Longest name of an interface in Linux (IFNAMSIZ - 1)."""
+
+
+def interface_name(node: str, index: int, number: int) -> str:
+    """Return the name of interface `number` of a node (its name and index): `p0e0-eth1`, or `_7-eth10` where
+    that would be too long for the kernel. No node's name has an underscore, so it is unique."""
+    name = f"{node}-eth{number}"
+    return name if len(name) <= MAX_INTERFACE_NAME else f"_{index}-eth{number}"
 
 
 def local_mac(number: int) -> str:

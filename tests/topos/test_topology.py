@@ -20,7 +20,7 @@ from topos import TOPOLOGIES, Kind, Layer, Link, Nic, Node, Topology, build, par
 from topos.cloud import is_ours, rack_of, uplinks
 from topos.cloud import paths_between as racks_paths
 from topos.dual_homed_fat_tree import hosts_per_pair
-from topos.topology import Builder, SwitchPorts
+from topos.topology import Builder, SwitchPorts, interface_name
 
 ANY_TOPOLOGY = st.one_of(
     st.tuples(st.sampled_from(["ft", "dhft"]), st.sampled_from([4, 6, 8, 10])).map(
@@ -298,6 +298,25 @@ def test_every_link_end_at_a_switch_has_one_port_and_ports_count_from_one(kind: 
         ends += len(links)
     at_switches = [topology.nodes[end].kind is Kind.SWITCH for link in topology.links for end in link.ends]
     assert ends == sum(at_switches)
+
+
+def test_interfaces_have_unique_names_that_the_kernel_takes_whatever_nodes_are_called() -> None:
+    net = Builder("file", {})
+    switches = [net.switch(name, Layer.EDGE) for name in ("tenletters", "tenlettert")]
+    for number in range(12):
+        host = net.host(f"longhostx{chr(97 + number)}")
+        for switch in switches:
+            net.attach(host, switch, f"10.0.{switch}.{number + 1}")
+    topology = net.build()
+    ports = SwitchPorts(topology)
+    ours = [nic.name for nic in topology.nics]
+    theirs = [
+        interface_name(topology.nodes[switch].name, switch, ports.port_of(switch, link))
+        for switch in switches
+        for link in ports.links[switch]
+    ]
+    assert len({*ours, *theirs}) == 48
+    assert all(len(name) <= 15 for name in (*ours, *theirs))
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ from engines.emulation.kernel.namespaces import (
 )
 from engines.emulation.kernel.proc import reserve_fds
 from engines.emulation.kernel.rtnl import offloads_off
-from topos.topology import Nic, Topology
+from topos.topology import Nic, Topology, interface_name
 
 VETH_GROUP = 0x7EFA
 _FDS_PER_HOST, _RESERVED_FDS = 6, 1024
@@ -227,8 +227,8 @@ class FabricNet(Mininet):  # type: ignore[misc]
             link = FabricLink(index)
             nic = nic_of.get(index)
             ip, mac = (nic.ip, nic.mac) if nic else ("", "")
-            link.intf1 = FabricIntf(f"{a.name}-eth{a.newPort()}", a, link, ip, mac)
-            link.intf2 = FabricIntf(f"{b.name}-eth{b.newPort()}", b, link)
+            link.intf1 = FabricIntf(interface_name(a.name, ends.a, a.newPort()), a, link, ip, mac)
+            link.intf2 = FabricIntf(interface_name(b.name, ends.b, b.newPort()), b, link)
             self.links.append(link)
 
     def _run_end(self, nic: Nic) -> str:

@@ -303,8 +303,6 @@ def make(spec: RunSpec, topology: Topology, raw: Path, caller: Caller) -> OvsDat
 HONOURED = frozenset({"rate_mbps", "delay_us", "queue_pkts", "queue_bytes", "nic_queue_pkts", "host_queue"})
 """Fields of a LinkSpec that the kernel's queue disciplines carry out (engines/emulation/kernel/shaping.py).
 For stacks see FOLLOWED in engines/kernel_hosts.py: what real hosts follow on any data plane."""
-_LONGEST_NAME = 15
-"""Longest name of an interface (IFNAMSIZ)."""
 
 
 def check(spec: RunSpec, topology: Topology) -> None:
@@ -337,12 +335,6 @@ def check(spec: RunSpec, topology: Topology) -> None:
         if value:
             raise UsageError(f"{what} is not available with Open vSwitch's kernel queues: {instead}")
     _check_scheduler(spec)
-    longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
-    if len(longest) > _LONGEST_NAME:
-        raise UsageError(
-            f"topology {topology.kind}: its port names are longer than {_LONGEST_NAME} characters, the limit "
-            f"for Open vSwitch: {instead}"
-        )
 
 
 def _check_scheduler(spec: RunSpec) -> None:

@@ -43,7 +43,7 @@ from engines.emulation.kernel.shaping import (
 )
 from model.links import downlink, uplink
 from model.spec import LinkSpec
-from topos.topology import SwitchPorts, Topology, local_mac
+from topos.topology import SwitchPorts, Topology, interface_name, local_mac
 
 GROUP = 0x0F5
 MIN_FRAME_BYTES = 60
@@ -54,7 +54,7 @@ _AT_ONCE_S, _MAX_LOOKS = 0.01, 3
 
 def interface(topology: Topology, ports: SwitchPorts, switch: int, link: int) -> str:
     """Return the name of the interface of `switch` at `link`: `p0e0-eth1` is port 1 of p0e0."""
-    return f"{topology.nodes[switch].name}-eth{ports.port_of(switch, link)}"
+    return interface_name(topology.nodes[switch].name, switch, ports.port_of(switch, link))
 
 
 @dataclass(frozen=True)
