@@ -38,9 +38,12 @@ packages_of_ours=(common fabric topos controllers workloads ccp model analysis e
 bpf=$root/engines/emulation/congestion
 pox_source=https://github.com/noxrepo/pox
 pox_commit=20d291825de5e1038e4500382e842e4f95b5731a   # branch halosaur
+# What setup/kernel_build.py runs, which builds the kernel of --engine linux (a test compares).
+kernel_packages=(gcc make flex bison bc perl xz-utils binutils tar dpkg util-linux libc6-dev)
 quiet=no
 simulator=no
 guests=no
+for_guests=
 pox=no
 ims=no
 docs=no
@@ -62,6 +65,10 @@ missing_packages() {
     for package in "$@"; do
         grep -qxF "$package installed" <<<"$installed" || printf '%s ' "$package"
     done
+}
+
+kernel_is_built() { # whether guests have had a kernel here; refabric says if it is of another version
+    compgen -G "${XDG_CACHE_HOME:-${HOME:-}/.cache}/refabric/kernels/*/linux" >/dev/null
 }
 
 lock() { # file, where: waits for another setup/install.sh. Others cannot open the file, so they cannot lock it.
@@ -96,7 +103,7 @@ install_packages() {
     local missing more=()
     missing=$(missing_packages "${packages[@]}")
     if [ "$(id -u)" != 0 ]; then
-        [ -z "$missing" ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
+        [ -z "$missing" ] || unfit "missing packages: $missing- run: sudo setup/install.sh$for_guests"
         return 0
     fi
     [ "$simulator$guests" != nono ] || more=("${bpf_packages[@]}" "${ovs_packages[@]}" bridge-utils)
@@ -480,7 +487,8 @@ main() {
         case "$argument" in
             --quiet) quiet=yes ;;
             --simulator) simulator=yes; packages=(python3 python3-venv python3-dev g++ cmake) ;;
-            --guests) guests=yes ;;
+            --guests) guests=yes
+                kernel_is_built || { packages+=("${kernel_packages[@]}"); for_guests=" --guests"; } ;;
             --pox) pox=yes ;;
             --ims) ims=yes ;;
             --docs) docs=yes ;;

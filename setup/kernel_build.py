@@ -390,17 +390,23 @@ SHARES = {
 }  # fmt: skip
 """What each step takes of the whole time, in percent."""
 _MADE = re.compile(r"^  [A-Z][A-Z0-9]* +\S")
-_ENOUGH = 0.03
+_ENOUGH = 0.05
 """The share of the compilation from which its speed is known."""
+_LATELY = LINES // 10
+"""The speed of so many lines is that of late. Other programs of the machine change it within minutes."""
+_USUAL_CPU_S = 900.0
+"""CPU time of a build on the reference machine. The first files, which are small, say nothing of the rest."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a build is: the step, the share of the whole in percent, and seconds left (None: not known)."""
+    """Where a build is: the step, the share of the whole in percent, and how long the rest takes, from
+    `left_s` to `most_left_s` seconds (None: not known)."""
 
     step: str
     pct: float
     left_s: float | None = None
+    most_left_s: float | None = None
 
 
 Progress = Callable[[Moment], None]
@@ -415,6 +421,8 @@ class Steps:
         self._before_pct = 0.0
         self._began_s = clock()
         self._made = 0
+        self._lately: collections.deque[float] = collections.deque(maxlen=_LATELY)
+        """When the last lines of make came."""
         self._shown_pct = -1
 
     def begin(self, step: str) -> None:
@@ -427,20 +435,31 @@ class Steps:
         """Count a line of make."""
         if _MADE.match(line):
             self._made += 1
+            self._lately.append(self._clock())
             self._tell(min(self._made / LINES, 0.99))
 
     def end(self) -> None:
         """The build is complete."""
-        self._report(Moment("done", 100.0, 0.0))
+        self._report(Moment("done", 100.0, 0.0, 0.0))
 
     def _tell(self, share: float) -> None:
         pct = self._before_pct + share * SHARES[self._step]
         if int(pct) == self._shown_pct and share > 0:
             return
         self._shown_pct = int(pct)
-        took_s = self._clock() - self._began_s
-        left_s = took_s * (1 - share) / share if share >= _ENOUGH else None
-        self._report(Moment(self._step, pct, left_s))
+        self._report(Moment(self._step, pct, *self._left_s(share)))
+
+    def _left_s(self, share: float) -> tuple[float, float] | tuple[None, None]:
+        """Return the least and the most seconds left by the speed so far, the speed of late and, at first,
+        what a build usually takes."""
+        if share < _ENOUGH:
+            return None, None
+        now_s, lines = self._clock(), len(self._lately)
+        whole = [(now_s - self._began_s) / share]
+        if lines > 1:
+            whole.append((now_s - self._lately[0]) * LINES / (lines - 1))
+        usual_s = _USUAL_CPU_S / cpus() * SHARES["compile"] / 100
+        return (1 - share) * min(whole), (1 - share) * max(*whole, (1 - share) * usual_s)
 
 
 SILENT_S = 1200.0

@@ -68,7 +68,8 @@ class Link:
 class Nic:
     """One attachment of a host to a switch: node indices, the link between them, and its addresses.
 
-    `name` is `<host>-eth<n>`, where n counts the host's NICs (`interface_name`). `mac` is locally administered and contains the NIC's index.
+    `name` is `<host>-eth<n>`, where n counts the host's NICs (`interface_name`). `mac` is locally
+    administered and contains the NIC's index.
     """
 
     host: int

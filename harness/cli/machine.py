@@ -211,7 +211,8 @@ def first_build(note: Callable[[str], None]) -> None:
 
 
 def _step(moment: Moment) -> str:
-    left = "" if moment.left_s is None else f", {duration(moment.left_s)} left"
+    ends = [duration(each) for each in (moment.left_s, moment.most_left_s) if each is not None]
+    left = f", {' to '.join(dict.fromkeys(ends))} left" if ends else ""
     return f"{moment.pct:3.0f} %  {moment.step}{left}"
 
 

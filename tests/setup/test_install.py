@@ -60,6 +60,33 @@ def in_script(commands: str, policy: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize("built", [False, True])
+def test_what_a_kernel_build_lacks_is_named_before_anything_is_made(
+    tmp_path: Path, policy: Path, built: bool
+) -> None:
+    """`--guests`, as an ordinary user on a machine with everything but flex and bison."""
+    if built:
+        (tmp_path / "refabric/kernels/6.12-0").mkdir(parents=True)
+        (tmp_path / "refabric/kernels/6.12-0/linux").touch()
+    done = in_script(
+        f"""
+        id() {{ echo 1000; }}; XDG_CACHE_HOME={tmp_path}
+        dpkg-query() {{
+            shift 3
+            for each in "$@"; do case $each in flex|bison) ;; *) echo "$each installed" ;; esac; done
+        }}
+        become_owner() {{ echo went on; exit 0; }}
+        main --quiet --guests
+        """,
+        policy,
+    )
+    if built:
+        assert done.stdout == "went on\n"
+        return
+    assert done.returncode == 3 and not done.stdout
+    assert done.stderr == "setup: missing packages: flex bison - run: sudo setup/install.sh --guests\n"
+
+
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
     return tmp_path / "policy-rc.d"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,11 +76,38 @@ def test_progress_rises_to_the_end_and_knows_the_time_left() -> None:
     half = said[-1]
     assert half.pct == pytest.approx(7.0 + SHARES["compile"] / 2, abs=1.0)
     assert half.left_s == pytest.approx(LINES / 2, rel=0.05)
+    assert half.most_left_s == pytest.approx(LINES / 2, rel=0.05)
     steps.begin("try it")
     steps.end()
     shares = [moment.pct for moment in said]
     assert shares == sorted(shares)
     assert shares[-1] == 100.0
+
+
+def test_the_time_left_is_a_range_that_holds_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first tenth is quick, as small files are; then the machine is busy for a while."""
+    monkeypatch.setattr(building, "cpus", lambda: 2)
+    said: list[tuple[float, Moment]] = []
+    now = [0.0]
+    steps = Steps(lambda moment: said.append((now[0], moment)), lambda: now[0])
+    steps.begin("compile")
+    for line in range(LINES):
+        now[0] += 0.02 if line < LINES / 10 else 0.6 if line < LINES / 2 else 0.2
+        steps.compiled("  CC      net/ipv4/tcp.o")
+    known = [(at, moment) for at, moment in said if moment.left_s is not None]
+    for at, moment in known:
+        assert moment.left_s is not None and moment.most_left_s is not None
+        assert moment.left_s <= moment.most_left_s
+        assert moment.most_left_s > 0.6 * (now[0] - at), "never far too short"
+    middle = [moment for _, moment in known if 60 < moment.pct < 80]
+    assert any(moment.most_left_s > 1.5 * moment.left_s for moment in middle if moment.left_s)
+
+
+def test_the_installer_has_the_packages_that_a_build_needs() -> None:
+    script = (Path(__file__).parents[2] / "setup/install.sh").read_text()
+    listed = re.search(r"^kernel_packages=\((.*)\)$", script, re.MULTILINE)
+    assert listed is not None
+    assert set(listed[1].split()) == {*building.PACKAGES.values(), "libc6-dev"}
 
 
 def test_the_first_run_prints_steps_and_every_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
