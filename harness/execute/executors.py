@@ -33,6 +33,7 @@ from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb
 from engines.registry import real_time, runs, waves
 from harness.execute.point import Task, TaskEnd, fail, run_task
+from harness.results.build import OneBuild
 from harness.results.store import Store
 from model.reasons import ENDED, Reason
 from model.spec import RunSpec
@@ -268,6 +269,7 @@ class LocalExecutor:
     def __init__(self, engine: Engine, where: Store, observer: Observer) -> None:
         self._engine, self._store, self._observer = engine, where, observer
         self._running = contextlib.ExitStack()
+        self._build = OneBuild()
 
     def __enter__(self) -> Self:
         return self
@@ -278,8 +280,13 @@ class LocalExecutor:
         self._running.close()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
-        """Run the tasks as `Executor.run` does."""
-        tasks = list(tasks)
+        """Run the tasks as `Executor.run` does. Raises HostUnfitError if refabric's code has changed."""
+        for event in self._events(list(tasks)):
+            if isinstance(event, TaskStart):
+                self._build.check()
+            yield event
+
+    def _events(self, tasks: Sequence[Task]) -> Iterator[Event]:
         for engine in waves(self._engine):
             wave = [task for task in tasks if runs(engine, task.spec.engine)]
             count = min(engine.parallel, len(wave))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 
+from common.errors import HostUnfitError
 from engines.provenance import ROOT, revision
 from fabric import _core
 
@@ -52,6 +55,50 @@ def _words(name: str, here: str, there: str) -> str:
     if name == "core":
         return "its C++ core was built from other sources"
     return f"{name.capitalize()} {here} here, {there} there"
+
+
+class OneBuild:
+    """The code of this clone when a sweep begins. Guests, emulations and new workers import it again for each
+    point, so a change in between would mix two builds in one table."""
+
+    def __init__(self) -> None:
+        self._stamps = _stamps()
+        self._digest = _code()
+
+    def check(self) -> None:
+        """Raise HostUnfitError if the code has changed. Without a change it takes as long as a look at the
+        files' times."""
+        stamps = _stamps()
+        if stamps == self._stamps:
+            return
+        if _code() != self._digest:
+            first, *others = sorted({name for name, _ in stamps ^ self._stamps})
+            raise HostUnfitError(
+                f"refabric's code has changed since this run began ({first}"
+                f"{' and other files' if others else ''}), and one run is of one build: the same command "
+                "continues with the new code"
+            )
+        self._stamps = stamps
+
+
+def _files() -> list[Path]:
+    python = (path for folder in DECIDING for path in (ROOT / folder).rglob("*.py"))
+    return [*python, Path(_core.__file__)]
+
+
+def _stamps() -> frozenset[tuple[str, tuple[int, int]]]:
+    """Return name, time of change and size of each file of code. One that vanishes meanwhile is left out."""
+    found = []
+    for path in _files():
+        with contextlib.suppress(FileNotFoundError):
+            about = path.stat()
+            found.append((path.name, (about.st_mtime_ns, about.st_size)))
+    return frozenset(found)
+
+
+def _code() -> str:
+    core = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
+    return core + digest_of(DECIDING, {".py"})
 
 
 def digest_of(packages: Iterable[str], suffixes: Container[str]) -> str:

@@ -57,6 +57,8 @@ from workloads import matrices
 SUMMARY = "summary.csv"
 MAX_NAMED = 3
 """At most this many files with the same damage are named one by one."""
+MAX_NAMED_BYTES = 180
+"""Bytes of what is readable in the name of a point's folder; the hash distinguishes longer ones."""
 MAX_WORKLOAD_CHARS = 100
 """Longest workload in the name of a point's folder; the hash distinguishes longer ones."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z", re.DOTALL)
@@ -77,7 +79,9 @@ def point_name(spec: RunSpec) -> str:
     parts = [size, workload, transport, cc, *routing, f"{spec.link.rate_mbps:g}mbps"]
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)
-    return "-".join([*parts, f"s{spec.seed}", spec.content_hash()])
+    # The hash tells long names apart; a folder's name has 255 bytes, and an unfinished one has more in it.
+    named = "-".join(parts).encode()[:MAX_NAMED_BYTES].decode(errors="ignore")
+    return f"{named}-s{spec.seed}-{spec.content_hash()}"
 
 
 _SAMPLE = re.compile(rf"{SAMPLES}/([a-z0-9_]{{1,64}})\.csv\.gz")

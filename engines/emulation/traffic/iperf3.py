@@ -33,6 +33,10 @@ STOPPED_BY_US = (
     "interrupt - the server has terminated",
     "the server has terminated",
 )
+ADVICE = (
+    "; iperf3 sends as soon as it is connected, which can keep others of its server from connecting: choose "
+    "--traffic native"
+)
 SYSCTL_CC = "net.ipv4.tcp_congestion_control"
 CONNECT_TIMEOUT_S = 10
 SERVERS_S, GRACE_S, POLL_S = 15.0, 5.0, 0.05
@@ -198,7 +202,7 @@ class Iperf3Traffic:
                 missing = self._flows[self._up_s.index(None)]
                 raise DeadlineError(
                     f"{self._up_s.count(None)} of {len(self._flows)} flows had no connection after "
-                    f"{deadline_s:.0f} s, the first from {missing.src} to {missing.dst}"
+                    f"{deadline_s:.0f} s, the first from {missing.src} to {missing.dst}{ADVICE}"
                 )
             time.sleep(POLL_S)
 
@@ -266,7 +270,7 @@ class Iperf3Traffic:
                 flow, process = waiting[0]
                 raise DeadlineError(
                     f"{len(waiting)} of {len(self._flows)} iperf3 did not {what} within {deadline_s:g} s; "
-                    f"{flow_name(flow)}: {process.describe()}"
+                    f"{flow_name(flow)}: {process.describe()}{ADVICE}"
                 )
             time.sleep(processes.POLL_S)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ccp.names import OwnAlgorithm
 from common import files
-from common.errors import BusyError, StoreError
+from common.errors import BusyError, HostUnfitError, StoreError
 from engines.engine import Observer
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
@@ -20,11 +21,12 @@ from harness.execute.sweep import SweepOutcome
 from harness.metrics import summary_csv
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
+from harness.results import build
 from harness.results.point_results import PointResult
 from harness.results.store import Store, load, point_name
 from model.reasons import texts
 from model.result import RunResult, Status
-from model.spec import RunSpec
+from model.spec import RunSpec, TransportSpec
 from tests.support.fake_engine import FakeEngine
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import in_window_of, leftovers, result_of, spec_of
@@ -71,6 +73,40 @@ def test_a_finished_sweep_runs_nothing_unless_forced(store: Store) -> None:
     assert (outcome.exit_code, recorder.pending, recorder.started) == (0, 0, [])
     outcome, recorder = run(store, FakeEngine(), force=True)
     assert (outcome.exit_code, recorder.pending, len(recorder.started)) == (0, 4, 4)
+
+
+def test_code_that_changes_between_points_ends_the_sweep(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what only looks new, such as a file that was written again, does not."""
+    code = tmp_path / "code/engines/hosts.py"
+    code.parent.mkdir(parents=True)
+    code.write_text("FACTOR = 1\n")
+    monkeypatch.setattr(build, "ROOT", tmp_path / "code")
+    monkeypatch.setattr(build, "DECIDING", ("engines",))
+    edits_of = iter([(1, "FACTOR = 1\n"), (2, "FACTOR = 2\n")])
+
+    def edits(spec: RunSpec, raw: Path) -> RunResult:
+        del spec, raw
+        at_s, text = next(edits_of)
+        code.write_text(text)
+        os.utime(code, (at_s, at_s))
+        return result_of([1.0])
+
+    with pytest.raises(HostUnfitError, match=r"hosts\.py"):
+        run(store, Custom(custom=edits))
+    assert len(store.read().points) == 2
+
+
+def test_names_of_folders_fit_whatever_the_user_calls_a_file() -> None:
+    text = "from ccp import Reno\n"
+    cc = OwnAlgorithm("x" * 200 + "\u00e9.py", text)
+    specs = [
+        dataclasses.replace(spec_of(2), transport=TransportSpec(n, cc), routing="hashed") for n in (2, 3)
+    ]
+    found = {point_name(spec) for spec in specs}
+    assert len(found) == 2
+    assert all(len(name.encode()) < 220 for name in found)
 
 
 def test_a_failed_point_stops_nothing_and_is_retried(store: Store) -> None:
