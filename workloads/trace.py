@@ -15,7 +15,8 @@ from common.text import did_you_mean
 from workloads.flow import Flow, Traffic
 
 NAME = "trace"
-MAX_FLOWS = 50_000
+MAX_FLOWS = 200_000
+"""A simulation of so many takes 0.9 GB, most of it for the flows as Python objects."""
 MAX_BYTES = 10**15
 FIRST_LINE = 2
 """The line of the first flow in a file; line 1 has the names of the columns."""

@@ -100,7 +100,7 @@ def test_the_time_left_is_a_range_that_holds_what_comes(monkeypatch: pytest.Monk
         assert moment.left_s <= moment.most_left_s
         assert moment.most_left_s > 0.6 * (now[0] - at), "never far too short"
     middle = [moment for _, moment in known if 60 < moment.pct < 80]
-    assert any(moment.most_left_s > 1.5 * moment.left_s for moment in middle if moment.left_s)
+    assert any((moment.most_left_s or 0.0) > 1.5 * (moment.left_s or 1.0) for moment in middle)
 
 
 def test_the_installer_has_the_packages_that_a_build_needs() -> None:
