@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/guide/how-to.md"
 NEEDS_KERNEL = pytest.mark.skipif(current() is None, reason="no kernel for guests: refabric kernel build")
 pytestmark = pytest.mark.emulation
-SECONDS, CUT_AFTER_S = 10, 3
+SECONDS, CUT_AFTER_S = 12, 3
 
 
 def commands() -> list[str]:
     """Return the page's commands, with a shorter transfer and pauses of a reader."""
     section = PAGE.read_text().partition("## Run a program of mine on the hosts")[2]
     found = re.findall(r"^mininet> (.*)$", section.partition("```\n\n")[0], re.MULTILINE)
-    cut = found.index("link p0e0 p0a0 down")
+    cut = found.index("link p0a0 c0 down")
     paused = [*found[:cut], f"sh sleep {CUT_AFTER_S}", *found[cut:]]
     typed = [command.replace("-t 30", f"-t {SECONDS}") for command in paused]
     return [each for command in typed for each in (command, *(["sh sleep 1"] if command[-1] == "&" else []))]
