@@ -79,7 +79,7 @@ def test_code_that_changes_between_points_ends_the_sweep(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what only looks new, such as a file that was written again, does not."""
-    code = tmp_path / "code/engines/hosts.py"
+    code = tmp_path / "code" / "engines" / "hosts.py"
     code.parent.mkdir(parents=True)
     code.write_text("FACTOR = 1\n")
     monkeypatch.setattr(build, "ROOT", tmp_path / "code")
@@ -100,7 +100,7 @@ def test_code_that_changes_between_points_ends_the_sweep(
 
 def test_names_of_folders_fit_whatever_the_user_calls_a_file() -> None:
     text = "from ccp import Reno\n"
-    cc = OwnAlgorithm("x" * 200 + "\u00e9.py", text)
+    cc = OwnAlgorithm("x" * 200 + chr(233) + ".py", text)
     specs = [
         dataclasses.replace(spec_of(2), transport=TransportSpec(n, cc), routing="hashed") for n in (2, 3)
     ]
