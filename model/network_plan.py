@@ -160,6 +160,8 @@ def _listed_paths(topology: Topology, tables: EcmpTables) -> dict[str, Any]:
     """Return the columns of lists of paths; none if the paths are the shortest ones."""
     if tables.lists is None:
         return {}
+    port_of = {link.ends: uplink(i) for i, link in enumerate(topology.links)}
+    port_of |= {link.ends[::-1]: downlink(i) for i, link in enumerate(topology.links)}
     counts, lengths, weights, ports = [0], [0], [], []
     for src in tables.attach:
         for dst in tables.attach:
@@ -168,7 +170,7 @@ def _listed_paths(topology: Topology, tables: EcmpTables) -> dict[str, Any]:
             for weight, nodes in listed:
                 weights.append(weight)
                 lengths.append(len(nodes) - 1)
-                ports += ports_along(topology, nodes)
+                ports += [port_of[hop] for hop in pairwise(nodes)]
     return {
         "list_paths": np.cumsum(counts).astype(np.uint32),
         "list_ports": np.cumsum(lengths).astype(np.uint32),

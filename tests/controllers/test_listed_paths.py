@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,10 @@ from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.hedera import Candidates
 from controllers.routing import check_routing, path, tables_of
 from controllers.scheduler import FlowCount
-from fabric._core import Graph
+from engines.scheduling import numbers
+from fabric._core import Graph, VirtualFabric
+from model.network_plan import network_plan, port_names
+from model.spec import LinkSpec
 from topos import Layer, Topology, build
 from topos.topology import Builder
 
@@ -85,6 +89,24 @@ def test_flows_are_in_proportion_to_what_next_hops_carry() -> None:
     taken = Counter(path(topology, tables, "wcmp", 1, flow(topology, sport))[2] for sport in range(6000))
     for spine, share in zip(("s0", "s1", "s2"), (3, 1, 2), strict=True):
         assert abs(taken[topology.index(spine)] - 1000 * share) < 5 * math.sqrt(1000 * share)
+
+
+def test_the_core_weighs_next_hops_alike() -> None:
+    topology = unequal()
+    tables = tables_of(topology, "wcmp")
+    fabric = VirtualFabric(
+        network_plan(topology, tables, LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "wcmp", 1)
+    )
+    expected: Counter[tuple[str, str]] = Counter()
+    for sport in range(500):
+        each = flow(topology, sport)
+        fabric.inject(0, 0, 1500, numbers(each))
+        nodes = path(topology, tables, "wcmp", 1, each)
+        expected.update(pairwise(topology.nodes[node].name for node in nodes))
+    fabric.run_until(10**14)
+    sent = fabric.counters()["tx_packets"].tolist()
+    ends = (names[:2] for names in port_names(topology))
+    assert {hop: count for hop, count in zip(ends, sent, strict=True) if count} == expected
 
 
 def test_where_links_are_equal_weights_are_those_of_ecmp() -> None:

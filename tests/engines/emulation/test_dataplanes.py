@@ -127,6 +127,7 @@ def test_one_transaction_makes_every_bridge_and_port_once() -> None:
     ("asked", "complaint"),
     [
         ({"routing": "scatter"}, "OpenFlow has no routing 'scatter'"),
+        ({"routing": "ksp:8", "openflow": OpenFlowSpec(mode="proactive")}, "choose --mode reactive"),
         ({"link": LinkSpec(5.0, loss=0.01)}, "random loss .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, ecn_pkts=20)}, "ECN threshold .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, random_pkts=20)}, "random drop .* choose --dataplane fabric"),
