@@ -142,8 +142,8 @@ class Policy:
 
 
 _GAP_US = Parameter("gap_us", 1, 1_000_000, default=500)
-"""After it a flow's next packet begins a flowlet: CONGA (SIGCOMM 2014, section 3.4) and LetFlow (NSDI 2017,
-section 5) use 500 us on links of 10 Gb/s."""
+"""After it a flow's next packet begins a flowlet. 500 us on links of 10 Gb/s are CONGA's (SIGCOMM 2014,
+section 3.6), and what the simulator of Hermes's authors (snowzjx/ns3-load-balance) takes for LetFlow, too."""
 _TAU_US = Parameter("tau_us", 1, 1_000_000, default=160)
 """Time constant of CONGA's rate estimators (section 3.6: 160 us on links of 10 and 40 Gb/s)."""
 _DRILL = (Parameter("d", 1, 1000, default=2), Parameter("m", 0, 1000, default=1))
