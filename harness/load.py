@@ -19,11 +19,14 @@ from harness.results.store import Scan
 
 @dataclass(frozen=True)
 class FigureResults:
-    """A figure and its stored points with baselines, in the order of tables; charts go to `folder`."""
+    """A figure and its stored points with baselines, in the order of tables; charts go to `folder`.
+
+    The axes of its charts have the subflow counts `expected`, measured or not."""
 
     figure: Figure
     points: tuple[PointResult, ...]
     folder: Path
+    expected: tuple[int, ...] = ()
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:

@@ -42,7 +42,6 @@ from harness.metrics.summary_csv import COLUMNS, record
 from harness.options.options import UserOptions
 from harness.plan import session
 from harness.report import figures, report
-from harness.report.figures import FigureCharts
 from harness.results import store
 from harness.results.point_results import PointResult, judge
 from harness.results.tables import Cell
@@ -364,10 +363,10 @@ class Results(Sequence[Point]):
         names = {point.name for point in self.points}
         with tempfile.TemporaryDirectory() as folder:
             wanted = [
-                FigureCharts(
-                    each.figure,
-                    [judged for judged in each.points if judged.name in names],
-                    Path(folder) / each.figure.name,
+                dataclasses.replace(
+                    each,
+                    points=tuple(judged for judged in each.points if judged.name in names),
+                    folder=Path(folder) / each.figure.name,
                 )
                 for each in self._shown
             ]

@@ -431,46 +431,35 @@ class SentenceOutcome(StrEnum):
     OPEN = "open"
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a paper, and the claims that speak of it, at least one."""
+def sentence_judgement(about: Sequence[Claim]) -> tuple[SentenceOutcome, str]:
+    """Return the outcome of a sentence, and for a split or open one the reason in a few words.
 
-    words: str
-    claims: tuple[Claim, ...]
-
-    @property
-    def outcome(self) -> SentenceOutcome:
-        return self.judgement[0]
-
-    @property
-    def judgement(self) -> tuple[SentenceOutcome, str]:
-        """The outcome, and for a split or open sentence the reason in a few words.
-
-        What was measured in either engine counts. A sentence is split if some of it agrees and some differs.
-        It is open if a number has too few seeds, is suspect, is undecided or is missing.
-        """
-        sides = [(name, side) for claim in self.claims for name, side in _sides(claim)]
-        against = [name for name, side in sides if side.word == DIFFERS]
-        in_favour = [name for name, side in sides if side.word == AGREES]
-        if against and any(claim.published.incomparable for claim in self.claims):
-            return SentenceOutcome.INCOMPARABLE, ""
-        if against and in_favour:
-            return SentenceOutcome.SPLIT, f"differs {_names(against)}, agrees {_names(in_favour)}"
-        if against:
-            return SentenceOutcome.DIFFERS, _names(against)
-        if reason := _unsettled(self.claims):
-            return SentenceOutcome.OPEN, reason
-        recalled = any(claim.published.source is Source.RECALLED for claim in self.claims)
-        return (SentenceOutcome.RECALLED if recalled else SentenceOutcome.AGREES), _names(in_favour)
+    `about` are the claims that it is behind, at least one. What was measured in either engine counts. A
+    sentence is split if some of it agrees and some differs. It is open if a number has too few seeds, is
+    suspect, is undecided or is missing.
+    """
+    sides = [(name, side) for claim in about for name, side in _sides(claim)]
+    against = [name for name, side in sides if side.word == DIFFERS]
+    in_favour = [name for name, side in sides if side.word == AGREES]
+    if against and any(claim.published.incomparable for claim in about):
+        return SentenceOutcome.INCOMPARABLE, ""
+    if against and in_favour:
+        return SentenceOutcome.SPLIT, f"differs {_names(against)}, agrees {_names(in_favour)}"
+    if against:
+        return SentenceOutcome.DIFFERS, _names(against)
+    if reason := _unsettled(about):
+        return SentenceOutcome.OPEN, reason
+    recalled = any(claim.published.source is Source.RECALLED for claim in about)
+    return (SentenceOutcome.RECALLED if recalled else SentenceOutcome.AGREES), _names(in_favour)
 
 
-def sentences(found: Sequence[Claim]) -> list[Sentence]:
-    """Return the sentences of claims, in the order of their first claims."""
+def sentences(found: Sequence[Claim]) -> dict[tuple[str, str], list[Claim]]:
+    """Return the claims by paper and sentence, in the order of their first claims."""
     by_words: dict[tuple[str, str], list[Claim]] = {}
     for claim in found:
         row = claim.published
         by_words.setdefault((row.paper, row.sentence or row.words), []).append(claim)
-    return [Sentence(words, tuple(claims)) for (_, words), claims in by_words.items()]
+    return by_words
 
 
 def _sides(claim: Claim) -> list[tuple[str, Verdict]]:

@@ -39,7 +39,7 @@ from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import MakeExecutor, Progress, SweepOutcome
 from harness.experiment import Experiment, Figure
 from harness.labels import label
-from harness.load import ExperimentResults, loaded
+from harness.load import ExperimentResults, FigureResults, loaded
 from harness.metrics import summary_csv
 from harness.metrics.metrics import Metric
 from harness.options.options import UserOptions, retries_of
@@ -49,7 +49,7 @@ from harness.plan.advice import Advice, advise
 from harness.plan.jobs import Job, pending_jobs, to_run, wall_s
 from harness.plan.machines import Machines, ThisMachine
 from harness.plan.session import Session
-from harness.report import figures, report
+from harness.report import report
 from harness.report import tables as claim_tables
 from harness.results import store
 from harness.streams import fitted, write_json
@@ -141,7 +141,7 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
     if own:
         summary_csv.write(ready.store, outcome.stored.points, own)
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
-    wanted: list[figures.FigureCharts] = []
+    wanted: list[FigureResults] = []
     judged: list[Verdict] = []
     for shown in stored.figures:
         figure, plans = shown.figure, ready.plan.of(shown.figure)
@@ -155,7 +155,7 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
             if asked.as_json:
                 emit_verdicts(figure, found)
         subflows = dict.fromkeys(count for each in plans for count in each.options.subflows)
-        wanted.append(figures.FigureCharts(figure, shown.points, shown.folder, tuple(subflows)))
+        wanted.append(dataclasses.replace(shown, expected=tuple(subflows)))
     show_claims(human, stored, asked.as_json)
     before = {point.name: point.digest for point in ready.found.points}
     warn(stored.store_readings([p.name for p in stored.points if before.get(p.name) != p.digest]))

@@ -143,7 +143,7 @@ class Comparison:
     compared: tuple[PairDifference, ...]
     baselines: tuple[PairDifference, ...]
     unmatched: Matching
-    provenance: tuple[provenance.Contrast, ...]
+    provenance: dict[provenance.Fact, tuple[Sequence[str], Sequence[str]]]
 
 
 def compare(a: Side, b: Side, *, more: Sequence[Metric] = ()) -> Comparison:
@@ -157,7 +157,7 @@ def compare(a: Side, b: Side, *, more: Sequence[Metric] = ()) -> Comparison:
         tuple(_compared(pair, more) for pair in matching.pairs),
         tuple(_compared(pair) for pair in baselines.pairs),
         matching,
-        tuple(provenance.contrasts(a.points, b.points)),
+        provenance.contrasts(a.points, b.points),
     )
 
 
@@ -422,20 +422,14 @@ class ConditionPair:
 
 
 @dataclass(frozen=True)
-class Ambiguity:
-    """Conditions that agree in everything that both sides have in common, so more than one pairing is
-    possible."""
-
-    a: tuple[Condition, ...]
-    b: tuple[Condition, ...]
-
-
-@dataclass(frozen=True)
 class Matching:
-    """Every condition of both sides, exactly once."""
+    """Every condition of both sides, exactly once.
+
+    `ambiguous` are conditions of A and of B that agree in everything that both sides have in common, so that
+    more than one pairing is possible."""
 
     pairs: tuple[ConditionPair, ...]
-    ambiguous: tuple[Ambiguity, ...]
+    ambiguous: tuple[tuple[list[Condition], list[Condition]], ...]
     only_a: tuple[Condition, ...]
     only_b: tuple[Condition, ...]
 
@@ -476,7 +470,7 @@ def _match(a: Sequence[Condition], b: Sequence[Condition]) -> Matching:
     single = [(ours, theirs) for ours, theirs in both if len(ours) == len(theirs) == 1]
     return Matching(
         tuple(ConditionPair(ours[0], theirs[0]) for ours, theirs in single),
-        tuple(Ambiguity(tuple(ours), tuple(theirs)) for ours, theirs in both if len(ours) + len(theirs) > 2),
+        tuple((ours, theirs) for ours, theirs in both if len(ours) + len(theirs) > 2),
         tuple(c for key in keys if key not in of_b for c in of_a[key]),
         tuple(c for key in keys if key not in of_a for c in of_b[key]),
     )
@@ -603,8 +597,8 @@ def _missing(comparison: Comparison) -> Iterator[Disagreement]:
     for judged in alone:
         if judged.name not in damaged:
             yield _lacking(judged, "B has no such point")
-    for open_ in unmatched.ambiguous:
-        for condition in open_.a:
+    for ours, _ in unmatched.ambiguous:
+        for condition in ours:
             yield from (_lacking(judged, "B has no single partner for it") for judged in condition.points)
     paired = [point.spec for one in comparison.compared for point in one.pair.b.points]
     wanted = {store.point_name(baseline_of(spec)) for spec in paired}

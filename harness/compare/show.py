@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -31,7 +31,7 @@ from harness.compare.compare import (
 )
 from harness.labels import network, setting_title
 from harness.metrics.metrics import Metric
-from harness.results.provenance import Contrast
+from harness.results.provenance import Fact
 from harness.streams import console_for, write_json
 
 _ORIGIN_SHOWN = 400
@@ -336,9 +336,9 @@ def _show_unmatched(console: Console, comparison: Comparison) -> None:
             _say(console, f"\nonly in {name}:", style="bold")
             for line in describe(only):
                 _say(console, f"  {line}")
-    for open_ in unmatched.ambiguous:
+    for both in unmatched.ambiguous:
         _say(console, "\nnot compared, because more than one partner is possible:", style="bold")
-        for name, side in (("A", open_.a), ("B", open_.b)):
+        for name, side in zip("AB", both, strict=True):
             for line in describe(side):
                 _say(console, f"  {name}: {line}")
 
@@ -360,7 +360,7 @@ def _described(group: Sequence[Condition]) -> str:
     return f"{transports}: {title}{made_by} (seeds {', '.join(map(str, seeds))})"
 
 
-def _show_origin(console: Console, contrasts: Sequence[Contrast]) -> None:
+def _show_origin(console: Console, contrasts: Mapping[Fact, tuple[Sequence[str], Sequence[str]]]) -> None:
     console.print()
     if not contrasts:
         _say(console, "kernel, tools, revision, sysctls and CPU: the same in A and B, as far as recorded")
@@ -369,8 +369,8 @@ def _show_origin(console: Console, contrasts: Sequence[Contrast]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in ("", "A", "B"):
         table.add_column(head, overflow="fold")
-    for contrast in contrasts:
-        table.add_row(Text(contrast.fact.name), Text(_values(contrast.a)), Text(_values(contrast.b)))
+    for fact, (a, b) in contrasts.items():
+        table.add_row(Text(fact.name), Text(_values(a)), Text(_values(b)))
     console.print(table, highlight=False)
 
 
@@ -410,13 +410,13 @@ def write(stream: IO[str], comparison: Comparison, disagreements: Sequence[Disag
         for condition in only:
             write_json(stream, {"event": "unmatched", "side": name, "why": "no partner",
                                 **_condition_fields(condition)})  # fmt: skip
-    for open_ in unmatched.ambiguous:
-        for name, side_of in (("A", open_.a), ("B", open_.b)):
+    for both in unmatched.ambiguous:
+        for name, side_of in zip("AB", both, strict=True):
             for condition in side_of:
                 write_json(stream, {"event": "unmatched", "side": name, "why": "more than one partner",
                                     **_condition_fields(condition)})  # fmt: skip
-    for contrast in comparison.provenance:
-        write_json(stream, {"event": "origin", "name": contrast.fact.name, "a": contrast.a, "b": contrast.b})
+    for fact, (a, b) in comparison.provenance.items():
+        write_json(stream, {"event": "origin", "name": fact.name, "a": a, "b": b})
     for one_of in disagreements:
         write_json(stream, {"event": "disagreement", **dataclasses.asdict(one_of)})
     unequal = sum(one_of.kind is DisagreementKind.UNEQUAL for one_of in disagreements)

@@ -6,31 +6,19 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from common import files
 from common.processes import side_by_side
 from harness.claims.own_settings import OwnSettings
-from harness.experiment import Figure
+from harness.load import FigureResults
 from harness.results.point_results import PointResult
 from model.result import Status
 from plots.data import Inputs
 from plots.shared.settings_folder import import_matplotlib, settings_folder
 
 
-@dataclass(frozen=True)
-class FigureCharts:
-    """The charts of `figure` with these points, in folder `out`; the axes have the subflow counts `expected`,
-    measured or not."""
-
-    figure: Figure
-    points: Sequence[PointResult]
-    out: Path
-    expected: Sequence[int] = ()
-
-
-def draw(wanted: Sequence[FigureCharts]) -> dict[str, list[Path]]:
+def draw(wanted: Sequence[FigureResults]) -> dict[str, list[Path]]:
     """Draw all charts, as many at a time as there are CPUs; return the files by figure. Raises StoreError."""
     drawn: dict[str, list[Path]] = {each.figure.name: [] for each in wanted}
     tasks: list[tuple[str, Callable[[], list[Path]]]] = []
@@ -49,13 +37,13 @@ def draw(wanted: Sequence[FigureCharts]) -> dict[str, list[Path]]:
     return drawn
 
 
-def _remove_others(wanted: FigureCharts, drawn: Sequence[Path]) -> None:
+def _remove_others(wanted: FigureResults, drawn: Sequence[Path]) -> None:
     """Remove the figure's charts in its folder that were not drawn now: a chart of settings that have another
     name now, or of points that are gone, would look current. Raises StoreError."""
     from plots.shared.saving import FORMATS  # noqa: PLC0415
 
-    with files.storing(f"removing old charts in {wanted.out}"):
-        for path in wanted.out.iterdir():
+    with files.storing(f"removing old charts in {wanted.folder}"):
+        for path in wanted.folder.iterdir():
             is_chart = path.suffix[1:] in FORMATS and chart_of(path) in wanted.figure.charts
             if is_chart and path not in drawn:
                 path.unlink()
@@ -66,15 +54,15 @@ def chart_of(path: Path) -> str:
     return path.stem.split("-", 1)[0]
 
 
-def _charts(wanted: FigureCharts) -> list[Callable[[], list[Path]]]:
+def _charts(wanted: FigureResults) -> list[Callable[[], list[Path]]]:
     if not wanted.points:
         return []
-    with files.storing(f"creating {wanted.out}"):
-        wanted.out.mkdir(parents=True, exist_ok=True)
+    with files.storing(f"creating {wanted.folder}"):
+        wanted.folder.mkdir(parents=True, exist_ok=True)
     own = OwnSettings([wanted.figure])
     inputs = Inputs(
         [as_drawn(judged, own) for judged in wanted.points],
-        wanted.out,
+        wanted.folder,
         wanted.expected,
         wanted.figure.published,
         wanted.figure.marks,

@@ -10,6 +10,7 @@ only if they would change, as a hidden file beside the report says (`draw_and_re
 from __future__ import annotations
 
 import base64
+import dataclasses
 import datetime
 import errno
 import functools
@@ -40,7 +41,6 @@ from harness.experiment import Experiment
 from harness.load import ExperimentResults, FigureResults
 from harness.metrics.published import known_as
 from harness.report import figures, sentences, tables
-from harness.report.figures import FigureCharts
 from harness.results.build import DECIDING, NOT_DECIDING, digest_of
 from harness.results.provenance import collect
 from harness.watch import page as watching
@@ -62,21 +62,15 @@ Charts = Mapping[str, Sequence[Path]]
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """One chart of the page."""
-
-    picture: Markup
-    reading: str
-
-
-@dataclass(frozen=True)
 class Part:
-    """One figure as the page shows it. `same_as` names an earlier figure with the same points."""
+    """One figure as the page shows it; `charts` are pictures, and how to read them.
+
+    `same_as` names an earlier figure with the same points."""
 
     shown: FigureResults
     verdicts: tuple[Verdict, ...]
     claims: tuple[tables.ClaimRow, ...]
-    charts: tuple[Drawn, ...]
+    charts: tuple[tuple[Markup, str], ...]
     notes: tuple[str, ...]
     options: tuple[tables.OptionList, ...]
     commands: tuple[str, ...]
@@ -90,10 +84,7 @@ class Part:
 
 def draw_charts(loaded: ExperimentResults, expected: Sequence[int] = ()) -> Charts:
     """Draw every figure's charts into its folder; return the files by figure. Raises StoreError."""
-    shown = loaded.figures
-    return figures.draw(
-        [figures.FigureCharts(each.figure, each.points, each.folder, expected) for each in shown]
-    )
+    return figures.draw([dataclasses.replace(each, expected=tuple(expected)) for each in loaded.figures])
 
 
 def write_report(
@@ -266,13 +257,13 @@ def _part(shown: FigureResults, charts: Sequence[Path], same_as: str) -> Part:
     )
 
 
-def _drawn(path: Path, chart: Chart) -> Drawn:
+def _drawn(path: Path, chart: Chart) -> tuple[Markup, str]:
     try:
         svg = files.read_bytes(path, MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StoreError(f"reading {path}: {what}; draw it again with `refabric plot`") from error
-    return Drawn(picture(svg, chart.title, chart.reading), chart.reading)
+    return picture(svg, chart.title, chart.reading), chart.reading
 
 
 _FONT, _FONTS = "'DejaVu Sans'", "'DejaVu Sans', Verdana, Arial, sans-serif"
@@ -360,7 +351,7 @@ _SOURCES = frozenset({".py", ".html", ".css", ".js", ".txt"})
 
 
 def draw_and_report(
-    experiment: Experiment, loaded: ExperimentResults, wanted: Sequence[FigureCharts], results: Path
+    experiment: Experiment, loaded: ExperimentResults, wanted: Sequence[FigureResults], results: Path
 ) -> tuple[Charts, Path]:
     """Draw the charts and write the report, unless both are there and would be the same; return the charts'
     files by figure, and the report.
@@ -383,7 +374,7 @@ def draw_and_report(
 
 
 def _made(
-    experiment: Experiment, loaded: ExperimentResults, wanted: Sequence[FigureCharts], results: Path
+    experiment: Experiment, loaded: ExperimentResults, wanted: Sequence[FigureResults], results: Path
 ) -> Charts:
     charts = figures.draw(wanted)
     write_report(experiment, loaded, charts, results)
@@ -395,12 +386,12 @@ def cache_path(page: Path) -> Path:
     return page.with_name(f".{page.stem}.json")
 
 
-def inputs(loaded: ExperimentResults, wanted: Sequence[FigureCharts]) -> str:
+def inputs(loaded: ExperimentResults, wanted: Sequence[FigureResults]) -> str:
     """Return a digest of refabric's own files, of the stored points and of the options. Raises OSError."""
     digest = hashlib.sha256(_code().encode())
     for each in wanted:
         names = [judged.name for judged in each.points]
-        asked = [each.figure.name, each.figure.charts, str(each.out), list(each.expected), names]
+        asked = [each.figure.name, each.figure.charts, str(each.folder), list(each.expected), names]
         digest.update(json.dumps(asked).encode())
     for point in loaded.points:
         digest.update(f"{point.path} {point.digest}\n".encode())

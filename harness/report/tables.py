@@ -22,6 +22,7 @@ from harness.claims.claims import (
     SentenceOutcome,
     Verdict,
     place,
+    sentence_judgement,
 )
 from harness.claims.claims import sentences as sentences_of
 from harness.claims.own_settings import OwnSettings, asked_k
@@ -53,20 +54,13 @@ def measured_points(points: Iterable[PointResult]) -> list[PointResult]:
 
 
 @dataclass(frozen=True)
-class PointRow:
-    """A row of a table: cells under `PointTable.heads`, and the status for its colour."""
-
-    cells: tuple[str, ...]
-    status: str
-
-
-@dataclass(frozen=True)
 class PointTable:
-    """The points of one setting; `baseline` gives the goodput of the baseline, which is 100 %."""
+    """The points of one setting: of each the cells under `heads`, and the status for the row's colour.
+    `baseline` gives the goodput of the baseline, which is 100 %."""
 
     title: str
     heads: tuple[str, ...]
-    rows: tuple[PointRow, ...]
+    rows: tuple[tuple[tuple[str, ...], str], ...]
     baseline: str
 
 
@@ -103,7 +97,7 @@ def _agreement(group: Sequence[point_results.EnginePair], own: OwnSettings) -> P
     return PointTable(
         f"Flow by flow, emulated and simulated: {labels.setting_title(specs, own.together(specs))}",
         ("transport", "seed", *_AGREEMENT, "status"),
-        tuple(PointRow(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
+        tuple((_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
         "percentages are of each engine's own baseline",
     )
 
@@ -135,7 +129,7 @@ def _table(group: Sequence[PointResult], own: OwnSettings, more: tuple[Metric, .
     return PointTable(
         labels.setting_title(specs, own.together(specs)),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
-        tuple(PointRow(_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
+        tuple((_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",
     )
 
@@ -389,8 +383,8 @@ def _holes(points: Sequence[PointResult], own: OwnSettings) -> list[str]:
     """Return transports and seeds that some points of a setting have and others lack."""
     holes = []
     for table in point_tables(points, own):
-        there = {(row.cells[0], row.cells[1]) for row in table.rows}
-        transports, seeds = ([*dict.fromkeys(row.cells[n] for row in table.rows)] for n in (0, 1))
+        there = {cells[:2] for cells, _ in table.rows}
+        transports, seeds = ([*dict.fromkeys(cells[n] for cells, _ in table.rows)] for n in (0, 1))
         holes += [
             f"{transport} seed {seed} ({table.title})"
             for transport in transports
@@ -454,7 +448,7 @@ def score_of(found: Sequence[Claim]) -> str:
     if not found:
         return ""
     stated = sentences_of(found)
-    count = Counter(sentence.outcome for sentence in stated)
+    count = Counter(sentence_judgement(of)[0] for of in stated.values())
     parts = ", ".join(f"{outcome}: {count[outcome]}" for outcome in SentenceOutcome if count[outcome])
     whole = f"{counted(len(stated), 'sentence')} ({counted(len(found), 'claim')}): {parts}."
     overridden = [claim for claim in found if claim.overrides]

@@ -81,21 +81,14 @@ def values(points: Iterable[PointResult]) -> dict[Fact, tuple[str, ...]]:
     return {fact: tuple(dict.fromkeys(one.get(fact, NOT_RECORDED) for one in each)) for fact in known}
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """A fact that differs between two sides; () for a side without it."""
-
-    fact: Fact
-    a: tuple[str, ...]
-    b: tuple[str, ...]
-
-
-def contrasts(a: Iterable[PointResult], b: Iterable[PointResult]) -> list[Contrast]:
-    """Return the facts whose sets of values differ between two sets of points, in order of appearance."""
+def contrasts(
+    a: Iterable[PointResult], b: Iterable[PointResult]
+) -> dict[Fact, tuple[Sequence[str], Sequence[str]]]:
+    """Return the facts whose sets of values differ between two sets of points, in order of appearance, with
+    the values of both; () for a side without the fact."""
     of_a, of_b = values(a), values(b)
-    both = dict.fromkeys((*of_a, *of_b))
-    found = (Contrast(fact, of_a.get(fact, ()), of_b.get(fact, ())) for fact in both)
-    return [contrast for contrast in found if set(contrast.a) != set(contrast.b)]
+    both = {fact: (of_a.get(fact, ()), of_b.get(fact, ())) for fact in (*of_a, *of_b)}
+    return {fact: (ours, theirs) for fact, (ours, theirs) in both.items() if set(ours) != set(theirs)}
 
 
 def is_dirty(revision: str) -> bool:
@@ -107,26 +100,22 @@ _TITLES = {"": "Machine and software", "tools": "Tools", "sysctls": "Kernel sett
 _SHOWN_EACH = 6
 
 
-@dataclass(frozen=True)
-class Section:
-    """A titled list of names and values."""
-
-    title: str
-    rows: tuple[tuple[str, str], ...]
+Rows = list[tuple[str, str]]
+"""Names and values."""
 
 
 @dataclass(frozen=True)
 class Provenance:
     """The provenance of a report's points.
 
-    `notes` come first on the page. `varying` are facts that differ between points, each with its values and
-    their points. `counted` are counters, summed over all points.
+    `notes` come first on the page. `sections` are facts by their titles. `varying` are facts that differ
+    between points, each with its values and their points. `counted` are counters, summed over all points.
     """
 
     notes: tuple[str, ...]
-    sections: tuple[Section, ...]
-    varying: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    counted: tuple[Section, ...]
+    sections: dict[str, Rows]
+    varying: dict[str, Rows]
+    counted: dict[str, Rows]
 
 
 def collect(points: Sequence[PointResult]) -> Provenance:
@@ -134,9 +123,9 @@ def collect(points: Sequence[PointResult]) -> Provenance:
     known = values(points)
     return Provenance(
         tuple(_notes(points, known)),
-        tuple(_sections(known)),
-        tuple((fact.name, _points_by_value(points, fact)) for fact, found in known.items() if len(found) > 1),
-        tuple(_counted(points)),
+        _sections(known),
+        {fact.name: _points_by_value(points, fact) for fact, found in known.items() if len(found) > 1},
+        _counted(points),
     )
 
 
@@ -173,42 +162,34 @@ def _named(points: Sequence[PointResult]) -> str:
     return "; ".join(names) + (f"; and {more} more" if more else "")
 
 
-def _sections(values: Mapping[Fact, Sequence[str]]) -> list[Section]:
-    names = dict.fromkeys(fact.section for fact in values)
-    return [
-        Section(
-            _TITLES.get(name, name.replace("_", " ").capitalize()),
-            tuple(
-                (fact.name.removeprefix(f"{name} "), " / ".join(found))
-                for fact, found in values.items()
-                if fact.section == name
-            ),
-        )
-        for name in names
-    ]
+def _sections(values: Mapping[Fact, Sequence[str]]) -> dict[str, Rows]:
+    sections: dict[str, Rows] = {}
+    for fact, found in values.items():
+        title = _TITLES.get(fact.section, fact.section.replace("_", " ").capitalize())
+        row = fact.name.removeprefix(f"{fact.section} "), " / ".join(found)
+        sections.setdefault(title, []).append(row)
+    return sections
 
 
-def _points_by_value(points: Sequence[PointResult], fact: Fact) -> tuple[tuple[str, str], ...]:
+def _points_by_value(points: Sequence[PointResult], fact: Fact) -> Rows:
     """Return each value of a fact with the points that have it."""
     having: dict[str, list[PointResult]] = {}
     for judged in points:
         value = facts(judged.provenance).get(fact, NOT_RECORDED)
         having.setdefault(value, []).append(judged)
-    return tuple(
-        (value, f"{counted(len(found), 'point')}: {_named(found)}") for value, found in having.items()
-    )
+    return [(value, f"{counted(len(found), 'point')}: {_named(found)}") for value, found in having.items()]
 
 
-def _counted(points: Sequence[PointResult]) -> list[Section]:
+def _counted(points: Sequence[PointResult]) -> dict[str, Rows]:
     core, kernel = Counter[str](), Counter[str]()
     for judged in points:
         core.update(_difference(judged.provenance.get("counters")))
         kernel.update(_numbers(judged.provenance.get("kernel_counters")))
-    return [
-        Section(title, tuple((name, f"{value:,.0f}") for name, value in sorted(found.items()) if value))
+    return {
+        title: [(name, f"{value:,.0f}") for name, value in sorted(found.items()) if value]
         for title, found in (("fabric core, measured window", core), ("kernels of the hosts", kernel))
         if any(found.values())
-    ]
+    }
 
 
 _COUNTED_BY_CORE = (

@@ -19,18 +19,21 @@ import math
 import re
 import secrets
 import stat
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis import stats
+from analysis.completion import completions, percentile
 from common import files, records, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.privileges import check_private
 from common.text import one_line
+from engines.registry import STEADY_STATE
 from harness.results import tables
 from harness.results.point_results import PointResult
-from harness.results.row_metrics import row_metrics
 from harness.results.run_json import (
     ANOTHER_REVISION,
     FLOWS,
@@ -49,7 +52,7 @@ from harness.results.run_json import (
 from harness.results.tables import Content, UnreadableError
 from model.congestion import in_force
 from model.reasons import Reason
-from model.result import FlowRow, PortRow, RunResult, Status
+from model.result import UDP, FlowRow, PortRow, RunResult, Status, array, distinct, under_test
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING
 from workloads import matrices
@@ -551,3 +554,61 @@ def read_manifest(directory: Path, figure: str) -> frozenset[str]:
 
 def _manifest_path(directory: Path, figure: str) -> Path:
     return directory / MANIFESTS / f"{figure}.json"
+
+
+def row_metrics(spec: RunSpec, flows: Sequence[FlowRow], ports: Sequence[PortRow]) -> dict[str, float]:
+    """Return the metrics of a point's flows and ports, which are computed once, when the point is stored;
+    those that it does not have are missing.
+
+    Goodput and Jain's index are of the flows under test, retransmits and drops of all flows and ports;
+    completions are of sized flows that started in the measured window (`fct_ms`, `slowdown`), and
+    `flows_sized` counts all flows with a size. `constant` are flows of constant rate.
+    """
+    found: dict[str, float] = {}
+    if goodputs_mbps := array(under_test(flows), "goodput_mbps").tolist():
+        spread = stats.spread(goodputs_mbps)
+        found |= {
+            "goodput_mbps_mean": spread.mean,
+            "goodput_mbps_min": spread.minimum,
+            "goodput_mbps_median": spread.median,
+            "goodput_mbps_max": spread.maximum,
+            "jain": stats.jain(goodputs_mbps),
+            **_completions(flows),
+            **_constant_rate(flows),
+        }
+    if spec.engine not in STEADY_STATE:  # there are no packets
+        found |= {"retransmits": int(array(flows, "retransmits").sum())} if flows else {}
+        found |= {"drops": int(array(ports, "drops").sum())} if ports else {}
+    return found
+
+
+def _completions(flows: Sequence[FlowRow]) -> dict[str, float]:
+    of = completions(flows)
+    if not of.started:
+        return {}
+    found: dict[str, float] = {
+        "flows_started": of.started,
+        "flows_completed": len(of.completed),
+        "flows_sized": int((array(flows, "size_bytes") != 0).sum()),
+    }
+    if took_ms := of.took_ms:
+        mean = statistics.fmean(took_ms)
+        found["fct_ms_mean"], found["fct_ms_median"] = mean, statistics.median(took_ms)
+        found["fct_ms_p99"] = percentile(took_ms, 99)
+        found["fct_variation_pct"] = 100 * statistics.pstdev(took_ms) / mean if mean else 0.0
+    if slowdowns := of.slowdowns:
+        found["slowdown_mean"], found["slowdown_p99"] = statistics.fmean(slowdowns), percentile(slowdowns, 99)
+    return found
+
+
+def _constant_rate(flows: Sequence[FlowRow]) -> dict[str, float]:
+    if UDP not in distinct(flows, "transport"):
+        return {}
+    constant = [flow for flow in flows if flow.transport == UDP]
+    return {
+        "constant_flows": len(constant),
+        "constant_rate_mbps_min": min(flow.rate_mbps for flow in constant),
+        "constant_rate_mbps_max": max(flow.rate_mbps for flow in constant),
+        "constant_sent_pkts": sum(flow.sent_pkts for flow in constant),
+        "constant_lost_pkts": sum(flow.lost_pkts for flow in constant),
+    }

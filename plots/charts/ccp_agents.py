@@ -21,9 +21,8 @@ from model import transports
 from model.links import CELL, DROP, FIXED, link_kind
 from plots.data import TRANSPORT, Inputs, Panel, good
 from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import Look, Mean
+from plots.shared.kinds import JOINED, Look, Mean, by_transport
 from plots.shared.sheet import Sheet
-from plots.shared.transports import JOINED, by_transport
 
 
 def _goodput(point: PointResult) -> float:

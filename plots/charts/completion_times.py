@@ -31,9 +31,8 @@ from model.result import FlowRow
 from model.tuning import AT_ONCE, joins
 from plots.data import TRANSPORT, Inputs, Panel, between_switches, good
 from plots.shared import kinds, saving, style
-from plots.shared.kinds import Look
+from plots.shared.kinds import JOINED, Look, by_transport, transport_label, transport_look
 from plots.shared.sheet import Sheet
-from plots.shared.transports import JOINED, by_transport, label, look
 
 _EDGES = (1, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 10**15)
 """Flow sizes in bytes between which slowdowns are taken together."""
@@ -94,7 +93,7 @@ def curve(group: Sequence[PointResult]) -> SizedFlows | None:
     points come first in `group`."""
     usable = tuple(point for point in group if point.status is group[0].status and point.under_test)
     sized = completions(flow for point in usable for flow in point.under_test)
-    return SizedFlows(look(usable[0]), usable, sized) if sized.completed else None
+    return SizedFlows(transport_look(usable[0]), usable, sized) if sized.completed else None
 
 
 def bins(sized: Completions) -> list[Flows]:
@@ -122,7 +121,7 @@ def fct(panel: Panel, _: Inputs) -> Figure | None:
         axes.set_ylabel(quantity.axis)
     if any(of_size):
         sheet.axes[-1][0].set_xlabel("flow size")
-    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    absent = [transport_label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
     unfinished = [f"{row.look.label} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
     completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
     return sheet.finish(

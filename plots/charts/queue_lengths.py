@@ -28,8 +28,8 @@ from harness.results.point_results import PointResult
 from model.result import PortRow
 from plots.data import Inputs, Panel, of_switch
 from plots.shared import axis_labels, kinds, saving, style
+from plots.shared.kinds import JOINED, by_transport, transport_label, transport_look
 from plots.shared.sheet import Sheet
-from plots.shared.transports import JOINED, by_transport, label, look
 
 Indices = npt.NDArray[np.intp]
 
@@ -343,10 +343,12 @@ def bottleneck(panel: Panel, _: Inputs) -> Figure | None:
         axes.set_title(f"the first {_NEAR_S:g} s, magnified", color=style.FAINT)
     sheet.axes[-2][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
     _distribution(distribution, rows, top, thresholds)
-    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
-    medians = "; ".join(f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
+    absent = [transport_label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    medians = "; ".join(
+        f"{np.median(row.pkts):.0f} packets with {transport_label(row.point)}" for row in rows
+    )
     marks = " or ".join(map(str, thresholds))
-    others = "; ".join(label(row.point) for row in left_out)
+    others = "; ".join(transport_label(row.point) for row in left_out)
     (port,) = rows[0].ports
     return sheet.finish(
         f"Median queue: {medians}",
@@ -370,7 +372,7 @@ def _over_time(
     lines = []
     for row in rows:
         early = row.t_s <= end_s
-        mbps, drawn = sum(flow.goodput_mbps for flow in row.point.under_test), look(row.point)
+        mbps, drawn = sum(flow.goodput_mbps for flow in row.point.under_test), transport_look(row.point)
         lines += axes.plot(
             *_extremes(row.t_s[early], row.pkts[early], _bins(int(early.sum()), _MORE_BINS)),
             color=drawn.colour, lw=1.1, ls=drawn.dash, label=f"{drawn.label}: {mbps:.1f} Mb/s",
@@ -385,7 +387,7 @@ def _over_time(
 
 def _distribution(axes: Axes, rows: Sequence[Lengths], top: int, thresholds: Sequence[int]) -> None:
     for row in rows:
-        drawn = look(row.point)
+        drawn = transport_look(row.point)
         axes.plot(
             *_up_to(np.bincount(row.pkts.ravel()), 1.1 * top), color=drawn.colour, lw=1.6, ls=drawn.dash,
             drawstyle="steps-post",

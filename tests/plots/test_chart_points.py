@@ -11,8 +11,8 @@ import pytest
 from model.result import FlowRow, PortRow, Status
 from plots.data import Panel, chosen, panels
 from plots.shared import ranks
+from plots.shared.kinds import JOINED
 from plots.shared.naming import file_stems, setting_names
-from plots.shared.transports import JOINED
 from tests.support.chart_points import MEANS, Point, changed, flow_row, point, port_row, with_mean
 
 

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 
 from model.spec import SchedulerSpec, StackSpec
 from plots.charts.subflows_on_demand import (
+    NamedMark,
     assumption_finding,
     changes,
     marks,
     messages,
     name,
     option_finding,
+    places,
     rows,
     trade_off_finding,
     with_equal_seeds,
 )
 from plots.data import panels
-from plots.shared.labels import NamedMark, places
 from tests.support.chart_points import Point, changed, flow_row, point
 
 RESPONSIVE, HEDERA = SchedulerSpec("responsive", 2.0), SchedulerSpec("annealing", 10.0)

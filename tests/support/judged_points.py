@@ -11,8 +11,7 @@ from typing import Any
 from harness.baseline import baseline_of
 from harness.results import point_results
 from harness.results.point_results import PointResult
-from harness.results.row_metrics import row_metrics
-from harness.results.store import point_name
+from harness.results.store import point_name, row_metrics
 from model.result import FlowRow, Status
 from model.spec import RunSpec
 from tests.support.reasons import of_text

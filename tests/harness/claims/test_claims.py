@@ -21,6 +21,7 @@ from harness.claims.claims import (
     claim_fields,
     claims,
     once,
+    sentence_judgement,
     sentences,
 )
 from harness.experiment import Figure
@@ -174,15 +175,14 @@ class TestShown:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
         other = LEVEL.of("another sentence")
         found = [claim_on(LEVEL, *six), claim_on(GAIN, simulated(HIGH)), claim_on(other, simulated(LOW))]
-        assert [sentence.words for sentence in sentences(found)] == ["levels off", "another sentence"]
+        assert [words for _, words in sentences(found)] == ["levels off", "another sentence"]
         assert shown.score_of(found) == "2 sentences (3 claims): differs: 1, open: 1."
 
     def test_a_sentence_needs_seeds_and_engines_that_agree(self) -> None:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
 
         def outcome(row: Published, *points: PointResult) -> SentenceOutcome:
-            (sentence,) = sentences([claim_on(row, *points)])
-            return sentence.outcome
+            return sentence_judgement([claim_on(row, *points)])[0]
 
         recalled = dataclasses.replace(LEVEL, source=Source.RECALLED)
         unlike = dataclasses.replace(LEVEL, incomparable="Its wiring is not known.")
@@ -195,8 +195,8 @@ class TestShown:
         assert outcome(LEVEL) is SentenceOutcome.OPEN
 
     def test_a_split_sentence_names_its_engines(self) -> None:
-        (sentence,) = sentences([claim_on(LEVEL, simulated(HIGH), emulated(LOW))])
-        assert sentence.judgement == (SentenceOutcome.SPLIT, "differs emulated, agrees simulated")
+        split = sentence_judgement([claim_on(LEVEL, simulated(HIGH), emulated(LOW))])
+        assert split == (SentenceOutcome.SPLIT, "differs emulated, agrees simulated")
 
     def test_json_has_both_variants(self) -> None:
         shown = claim_fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))

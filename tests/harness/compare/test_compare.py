@@ -98,8 +98,8 @@ def test_two_possible_partners_are_none() -> None:
     queues = [dataclasses.replace(spec_of(), link=LinkSpec(5.0, queue_pkts=q)) for q in (50, 200)]
     found = matching([spec_of()], queues)
     assert not (found.pairs or found.only_a or found.only_b)
-    (open_,) = found.ambiguous
-    assert (len(open_.a), len(open_.b)) == (1, 2)
+    ((ours, theirs),) = found.ambiguous
+    assert (len(ours), len(theirs)) == (1, 2)
 
 
 def test_other_networks_meet_only_when_nothing_is_shared() -> None:
@@ -199,7 +199,7 @@ def test_machine_and_software_are_contrasted() -> None:
     comparison = compare(
         side([stored(spec_of(), [1.0], provenance=here)]), side([stored(spec_of(), [1.0], provenance=there)])
     )
-    values = {contrast.fact.name: (contrast.a, contrast.b) for contrast in comparison.provenance}
+    values = {fact.name: both for fact, both in comparison.provenance.items()}
     assert values == {
         "kernel": (("6.1.0",), ("6.18.0",)),
         "iperf3": (("3.12",), ("3.16",)),

@@ -18,9 +18,10 @@ from engines.registry import SIMULATOR
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.claims.own_settings import OwnSettings
+from harness.load import FigureResults
 from harness.options.options import UserOptions, resolve
 from harness.report import report
-from harness.report.figures import FigureCharts, as_drawn, draw
+from harness.report.figures import as_drawn, draw
 from harness.report.report import finding, picture
 from harness.results.point_results import judge
 from harness.results.store import Store, load
@@ -142,7 +143,7 @@ def drawn(folder: Path, *options: UserOptions) -> set[str]:
         for given in options
         for spec in FIGURE.points(resolve(given, FIGURE.defaults), lambda _network: 5.0)
     ]
-    paths = draw([FigureCharts(FIGURE, judged([stored(spec, [2.0, 3.0]) for spec in specs]), folder)])
+    paths = draw([FigureResults(FIGURE, tuple(judged([stored(spec, [2.0, 3.0]) for spec in specs])), folder)])
     there = {path for path in folder.iterdir() if path.suffix in {".svg", ".pdf", ".png"}}
     assert set(paths[FIGURE.name]) == there, "what is there is what was drawn"
     return {path.stem for path in there}

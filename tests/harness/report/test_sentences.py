@@ -20,7 +20,7 @@ from harness.report import sentences
 from harness.report.tables import option_lists
 from harness.results import point_results
 from harness.results.point_results import PointResult
-from harness.results.row_metrics import row_metrics
+from harness.results.store import row_metrics
 from model.reasons import KINDS, LATE, RTT, Reason
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, WorkloadSpec

@@ -19,9 +19,17 @@ from common.errors import StoreError, UsageError
 from harness.metrics.measures import kept
 from harness.results import tables
 from harness.results.point_results import PointResult
-from harness.results.row_metrics import row_metrics
 from harness.results.run_json import sample_path
-from harness.results.store import Store, finite, load, load_point, point_name, scan, store_readings
+from harness.results.store import (
+    Store,
+    finite,
+    load,
+    load_point,
+    point_name,
+    row_metrics,
+    scan,
+    store_readings,
+)
 from model.reasons import COMPLETION, LATE, RTT, Fault, Reason
 from model.result import SAMPLE_COLUMNS, Status, Table
 from model.spec import TopologySpec, WorkloadSpec
