@@ -264,7 +264,7 @@ def main(counts: str, reports: str, chart: Path | None, as_json: bool, **options
         click.echo(f"agents: {error}", err=True)
         sys.exit(error.exit_code)
     rows = table(costs, by_cpu=options["rate_mbps"] > 0)
-    length = len(load(PREFIX + options["cc"]).program.main)
+    length = len(load(PREFIX + options["cc"])[1].programs[0].main)
     if chart:
         draw_ratios(rows, chart, by_cpu=options["rate_mbps"] > 0, words=_words_of(options, length))
     if as_json:

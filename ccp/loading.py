@@ -9,11 +9,9 @@ import os
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ccp.algorithm import Algorithm
-from ccp.language import Program
 from ccp.names import PREFIX, SHIPPED, SUFFIX
 from ccp.portus import PortusAlgorithm
 from ccp.programs import EMPTY, Programs, all_compiled, compiled, only
@@ -27,21 +25,9 @@ MAX_SHOWN = 500
 _OWN = "own_algorithm."
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """An algorithm, ready to serve flows, with its compiled programs."""
-
-    algorithm: Algorithm
-    programs: Programs
-
-    @property
-    def program(self) -> Program:
-        """The program with which flows begin."""
-        return self.programs.programs[0]
-
-
-def load(cc: str, text: str = "") -> Loaded:
-    """Return the algorithm `cc`: one of SHIPPED, or the user's, whose `text` this function executes.
+def load(cc: str, text: str = "") -> tuple[Algorithm, Programs]:
+    """Return the algorithm `cc`, ready to serve flows, and its compiled programs: one of SHIPPED, or the
+    user's, whose `text` this function executes.
 
     Raises UsageError that names the file and, where it is known, the line.
     """
@@ -59,7 +45,7 @@ def load(cc: str, text: str = "") -> Loaded:
     except UsageError as error:
         raise UsageError(f"{cc}: {error}") from None
     try:
-        return Loaded(kinds[0](), programs)
+        return kinds[0](), programs
     except (Exception, SystemExit) as error:
         raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {_shown(error)}") from error
 

@@ -89,14 +89,6 @@ class Register:
 
 
 @dataclass(frozen=True)
-class EventCode:
-    """The places of an event's instructions: its condition, and what runs if it holds."""
-
-    flag: range
-    body: range
-
-
-@dataclass(frozen=True)
 class PortusInstruction:
     op: int
     to: Register
@@ -106,10 +98,11 @@ class PortusInstruction:
 
 @dataclass(frozen=True)
 class InstallMessage:
-    """A program with the number by which the agent names it."""
+    """A program with the number by which the agent names it. Each event has the places of the instructions
+    of its condition, and of those that run if it holds."""
 
     number: int
-    events: tuple[EventCode, ...]
+    events: tuple[tuple[range, range], ...]
     instructions: tuple[PortusInstruction, ...]
 
 
@@ -203,8 +196,8 @@ def _install(data: bytes) -> InstallMessage:
     )
 
 
-def _event(flag: int, flags: int, body: int, bodies: int) -> EventCode:
-    return EventCode(range(flag, flag + flags), range(body, body + bodies))
+def _event(flag: int, flags: int, body: int, bodies: int) -> tuple[range, range]:
+    return range(flag, flag + flags), range(body, body + bodies)
 
 
 def _instruction(op: int, *operands: int) -> PortusInstruction:
@@ -238,10 +231,10 @@ def translated(install: InstallMessage) -> Program:
     initial = [_definition(each) for each in definitions]
     reset = [_definition(each) for each in definitions if each.to.kind in _VOLATILE]
     main: list[Instruction] = []
-    for event in install.events:
-        body = [*_chosen(install, event.body), Instruction(Op.STOP, 0, _NOTHING, _NOTHING)]
+    for condition, then in install.events:
+        body = [*_chosen(install, then), Instruction(Op.STOP, 0, _NOTHING, _NOTHING)]
         skipped = Operand(len(body), immediate=True)
-        main += [*_chosen(install, event.flag), Instruction(Op.UNLESS, 0, _NOTHING, skipped), *body]
+        main += [*_chosen(install, condition), Instruction(Op.UNLESS, 0, _NOTHING, skipped), *body]
     names = _names([each.to for each in definitions])
     program = Program(*names, tuple(initial), tuple(reset), tuple(main))
     if program.length > MAX_INSTRUCTIONS:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccp.agent import Agent, FlowClosed, FlowCreated
-from ccp.algorithm import Command
+from ccp.algorithm import Algorithm, Command
 from ccp.names import is_agents
 from common.errors import RunError, UsageError
 from controllers.hashing import PROTO_TCP, PROTO_UDP, mix
@@ -51,7 +51,7 @@ from topos import bcube
 from topos.topology import Topology, parts_of
 
 if TYPE_CHECKING:
-    from ccp.loading import Loaded
+    from ccp.programs import Programs
 
 NO_WAITING = 2**32 - 1
 """Limit in packets for senders that do not wait for room in their host's queue; the queue then drops."""
@@ -297,15 +297,18 @@ BITS = 8
 def check_agent(spec: RunSpec) -> None:
     """Raise UsageError for an algorithm that hosts in virtual time cannot use."""
     cc = spec.transport.cc
-    if is_agents(cc) and loaded(spec).algorithm.real_hosts_only:
+    if is_agents(cc) and loaded(spec)[0].real_hosts_only:
         raise UsageError(
             f"--cc {cc}: its agent answers in real time, which the engine {spec.engine} does not have: "
             "choose --engine mininet"
         )
 
 
-def loaded(spec: RunSpec) -> Loaded:
-    """Return the algorithm of a point whose congestion control is an agent's. Raises UsageError."""
+def loaded(spec: RunSpec) -> tuple[Algorithm, Programs]:
+    """Return the algorithm of a point whose congestion control is an agent's, and its programs.
+
+    Raises UsageError.
+    """
     from ccp.loading import load  # noqa: PLC0415 -- with its compilers, which few points need
 
     return load(spec.transport.cc, spec.transport.algorithm_text)
@@ -321,9 +324,8 @@ class SimulatedAgent:
         self._agent: Agent | None = None
         if not any(is_agents(flow.cc) for flow in flows):
             return
-        chosen = loaded(spec)
-        self._programs = chosen.programs
-        self._agent = Agent(chosen.algorithm, chosen.programs)
+        algorithm, self._programs = loaded(spec)
+        self._agent = Agent(algorithm, self._programs)
         self._pairs = [pair for flow in flows if not flow.rate_mbps for pair in subflow_pairs(topology, flow)]
 
     @property

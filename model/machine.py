@@ -147,7 +147,7 @@ def _between(before: Utilisation, after: Utilisation, hops_per_s: float) -> floa
 def demand(spec: RunSpec) -> PointLoad:
     """Return the load of `spec`. Raises UsageError for an unknown topology or workload."""
     workload = spec.workload
-    crowd = _crowd(
+    hosts, flows, links_filled, hops = _crowd(
         spec.topology.kind,
         tuple(sorted(spec.topology.params.items())),
         workload.matrix,
@@ -156,10 +156,10 @@ def demand(spec: RunSpec) -> PointLoad:
     )
     scattered = per_packet(spec.routing)
     subflows = len(GOODPUT_SHARES) if scattered else spec.transport.subflows
-    share = ALONE if crowd.flows == 1 else _share(subflows, crowd.flows / crowd.hosts)
+    share = ALONE if flows == 1 else _share(subflows, flows / hosts)
     acks = ACKS_TCP if subflows == 1 else ACKS_MPTCP
-    data_per_s = crowd.links_filled * share * spec.link.rate_mbps * 1e6 / FRAME_BITS
-    return PointLoad(crowd.hosts, crowd.flows, crowd.hops, data_per_s * (1 + acks))
+    data_per_s = links_filled * share * spec.link.rate_mbps * 1e6 / FRAME_BITS
+    return PointLoad(hosts, flows, hops, data_per_s * (1 + acks))
 
 
 def rate_carried(capacity: Capacity, topology: TopologySpec) -> float:
@@ -181,15 +181,6 @@ def _share(subflows: int, flows_a_host: float) -> float:
     return 1 - (1 - alone) / math.sqrt(max(1.0, flows_a_host))
 
 
-@dataclass(frozen=True)
-class _Crowd:
-    hosts: int
-    flows: int
-    links_filled: float
-    """Traffic in units of one host's link, if the network had no other limits."""
-    hops: float
-
-
 @functools.lru_cache(maxsize=512)
 def _crowd(
     kind: str,
@@ -197,19 +188,21 @@ def _crowd(
     matrix: str,
     arguments: tuple[tuple[str, int | str], ...],
     traffic: Traffic,
-) -> _Crowd:
+) -> tuple[int, int, float, float]:
+    """Return the hosts, the flows, their traffic in units of one host's link if the network had no other
+    limits, and their mean number of ports."""
     topology = topos.build(kind, dict(params))
     hosts = len(topology.hosts)
     if matrix == "all_to_all" and hosts * hosts > _MAX_FLOWS_BUILT:
         names = topology.host_names
         some = [Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
-        return _Crowd(hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))
+        return (hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))
     flows = matrices.build(matrix, topology, dict(arguments), sub_seed(_ANY_SEED, "workload"), traffic)
     if matrices.MATRICES[matrix].generated:
-        return _Crowd(hosts, len(flows), _offered(flows, traffic, hosts), _mean_hops(topology, flows))
+        return (hosts, len(flows), _offered(flows, traffic, hosts), _mean_hops(topology, flows))
     sent, received = (Counter(getattr(flow, end) for flow in flows) for end in ("src", "dst"))
     filled = sum(1 / max(sent[flow.src], received[flow.dst]) for flow in flows)
-    return _Crowd(hosts, len(flows), filled, _mean_hops(topology, flows))
+    return (hosts, len(flows), filled, _mean_hops(topology, flows))
 
 
 def _offered(flows: Sequence[Flow], traffic: Traffic, hosts: int) -> float:
@@ -234,22 +227,10 @@ def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
     return sum(topology.distances.between(*each) for each in ends) / len(sampled)
 
 
-@dataclass(frozen=True)
-class Bearing:
-    """What a metric tolerates: the 99th percentile of lateness as a share of a full queue's drain time, and
-    pauses of the clock in percent of the window."""
-
-    late_share: float
-    stretch_pct: float
-
-
-BEARINGS: Mapping[str, Bearing] = {
-    GOODPUT: Bearing(late_share=0.2, stretch_pct=7.0),
-    SLOWEST: Bearing(late_share=0.2, stretch_pct=7.0),
-    JAIN: Bearing(late_share=0.5, stretch_pct=7.0),
-    RTT: Bearing(late_share=0.2, stretch_pct=7.0),
-    COMPLETION: Bearing(late_share=0.2, stretch_pct=7.0),
-}
+LATE_SHARES: Mapping[str, float] = {GOODPUT: 0.2, SLOWEST: 0.2, JAIN: 0.5, RTT: 0.2, COMPLETION: 0.2}
+"""The lateness that each metric tolerates: its 99th percentile as a share of a full queue's drain time."""
+STRETCH_PCT = 7.0
+"""The pauses of the clock that every metric tolerates, in percent of the window."""
 
 
 def queue_delay_us(link: LinkSpec) -> float:
@@ -259,12 +240,12 @@ def queue_delay_us(link: LinkSpec) -> float:
 
 def doubted_by_lateness(share: float) -> tuple[str, ...]:
     """Return the metrics that this lateness may move by more than their tolerance."""
-    return tuple(metric for metric in METRICS if share > BEARINGS[metric].late_share)
+    return tuple(metric for metric in METRICS if share > LATE_SHARES[metric])
 
 
 def doubted_by_stretch(pct: float) -> tuple[str, ...]:
     """Return the metrics that this pause of the clock may move by more than their tolerance."""
-    return tuple(metric for metric in METRICS if pct > BEARINGS[metric].stretch_pct)
+    return tuple(METRICS) if pct > STRETCH_PCT else ()
 
 
 def frame_us(metrics: Mapping[str, float], cpus: int, idle_pct: float, ports: float) -> float:
@@ -282,7 +263,7 @@ def frame_us(metrics: Mapping[str, float], cpus: int, idle_pct: float, ports: fl
 
 def rate_by_noise(noise: MachineNoise) -> float:
     """Return the highest link rate (Mb/s) at which all goodput metrics tolerate the machine's noise."""
-    at_1_mbps_us = BEARINGS[SLOWEST].late_share * queue_us(LinkSpec(1.0))
+    at_1_mbps_us = LATE_SHARES[SLOWEST] * queue_us(LinkSpec(1.0))
     return at_1_mbps_us / max(noise.late_p99_us, FLOOR_US)
 
 

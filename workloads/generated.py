@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from common.draws import exponential
 from common.errors import UsageError
@@ -185,7 +184,7 @@ def short_and_long(
     Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. Long flows come first.
     Raises UsageError for fewer than two hosts or invalid percentages.
     """
-    return _short_and_long(hosts, seed, traffic, long, gap_ms, _Short(size, True, dscp))
+    return _short_and_long(hosts, seed, traffic, long, gap_ms, size, dscp, plain=True)
 
 
 def short_and_long_alike(
@@ -198,24 +197,24 @@ def short_and_long_alike(
     gap_ms: int = 200,
 ) -> tuple[Flow, ...]:
     """Return the flows of `short_and_long`, with the short ones over the transport under test too."""
-    return _short_and_long(hosts, seed, traffic, long, gap_ms, _Short(size, False))
-
-
-class _Short(NamedTuple):
-    """What all short flows have in common: bytes, whether they use plain TCP, and class of service."""
-
-    size: int
-    plain: bool
-    dscp: int = 0
+    return _short_and_long(hosts, seed, traffic, long, gap_ms, size, 0, plain=False)
 
 
 def _short_and_long(
-    hosts: Sequence[str], seed: int, traffic: Traffic, long: int, gap_ms: int, kind: _Short
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    long: int,
+    gap_ms: int,
+    size: int,
+    dscp: int,
+    *,
+    plain: bool,
 ) -> tuple[Flow, ...]:
     within("short_and_long", "long", long, 0, 100)
-    within("short_and_long", "size", kind.size, 1, 10**12)
+    within("short_and_long", "size", size, 1, 10**12)
     within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
-    within("short_and_long", "dscp", kind.dscp, 0, MAX_DSCP)
+    within("short_and_long", "dscp", dscp, 0, MAX_DSCP)
     rng = random.Random(seed)
     receiver = permuted("short_and_long", hosts, rng)
     chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
@@ -227,8 +226,7 @@ def _short_and_long(
         return endless
     starts = ((rng.choice(short), start_s) for start_s in arrivals(rng, per_s, traffic.seconds))
     return endless + tuple(
-        Flow(src, receiver[src], kind.size, start_s, plain=kind.plain, dscp=kind.dscp)
-        for src, start_s in starts
+        Flow(src, receiver[src], size, start_s, plain=plain, dscp=dscp) for src, start_s in starts
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from common.errors import DeadlineError, HostUnfitError, RunError
 from engines.emulation.hosts import processes
-from engines.emulation.hosts.processes import HostCommand, Process
+from engines.emulation.hosts.processes import Process
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
 from engines.ims.calls import Calls
 from engines.ims.real import FILES, KAMAILIO, REDIS, SIPP
@@ -131,8 +131,8 @@ def start_kamailio(
     config.write_text(text)
     own.mkdir()
     argv = (KAMAILIO, "-DD", "-f", str(config), "-m", "64", "-M", "4", "-Y", str(own))
-    command = HostCommand(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
-    (process,) = processes.start([command])
+    process = Process(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
+    processes.start([process])
     return Kamailio(name, number, host, values["ADDRESS"], folder, process)
 
 
@@ -142,7 +142,8 @@ def start_redis(host: HostRef, folder: Path, data: str) -> Process:
         REDIS, "--bind", "0.0.0.0", "--port", str(REDIS_PORT), "--protected-mode", "no", "--save", "",
         "--appendonly", "no", "--dir", str(folder),
     )  # fmt: skip
-    (process,) = processes.start([HostCommand(host, argv, folder / "hss.out", folder / "hss.err", _PATH)])
+    process = Process(host, argv, folder / "hss.out", folder / "hss.err", _PATH)
+    processes.start([process])
     end_s = time.monotonic() + READY_S
     while True:
         try:
@@ -353,8 +354,8 @@ class Users:
         return path
 
     def _start(self, name: str, argv: tuple[str, ...]) -> Process:
-        command = HostCommand(self.host, argv, self.folder / f"{name}.out", self.folder / f"{name}.err", _ENV)
-        (process,) = processes.start([command])
+        process = Process(self.host, argv, self.folder / f"{name}.out", self.folder / f"{name}.err", _ENV)
+        processes.start([process])
         prefer([process.pid])
         return process
 

@@ -141,7 +141,7 @@ def _recorded(
     subflows = sum(flow.subflows for flow in flows)
     try:
         follow = following(simulation, spec, flows, observer)
-        return record(simulation, spec, topology, subflows, observer, control.clock, follow)
+        return record(simulation, spec, topology, subflows, observer, control.ticking, follow)
     except (ValueError, MemoryError, RuntimeError) as error:
         raise RunError(f"simulating: {error or 'out of memory'}") from error
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from controllers.routing import per_packet
 from engines.core_setup import PS_PER_MS, PS_PER_S
 from engines.engine import Observer, follower
-from engines.simulation.scheduled import Clock
+from engines.simulation.scheduled import RunUntil
 from fabric._core import Simulation
 from fabric.readings import DatagramReadings, FlowReadings, NoiseReadings, SimulatedCounters, SubflowReadings
 from model.flows import PlannedFlow
@@ -84,35 +84,29 @@ class Recording:
         return self.ends[1]
 
 
-class _Change(NamedTuple):
-    at_ps: int
-    ports: tuple[int, int]
-    rate_bps: int
-    """0 for a cut."""
+def with_events(simulation: Simulation, spec: RunSpec, topology: Topology) -> RunUntil:
+    """Return what runs the simulation and carries out the spec's link events at their exact times.
 
+    Packets that arrive at an event's time arrive before it.
+    """
+    rates = port_rates_bps(topology, spec.link)
+    ahead = deque(
+        (round(event.t_s * PS_PER_S), ports, round(event.share * int(rates[ports[0]])))
+        for event in sorted(spec.events, key=lambda event: event.t_s)
+        for ports in [ports_of(event, topology)]
+    )
 
-class Timeline:
-    """Runs a simulation and carries out the spec's link events at their exact times."""
+    def run_until(limit_ps: int) -> None:
+        while ahead and ahead[0][0] <= limit_ps:
+            at_ps, ports, rate_bps = ahead.popleft()
+            simulation.run_until(at_ps)
+            for port in ports:
+                simulation.set_port_up(port, rate_bps > 0, at_ps)
+                if rate_bps:
+                    simulation.set_port_rate(port, rate_bps)
+        simulation.run_until(limit_ps)
 
-    def __init__(self, simulation: Simulation, spec: RunSpec, topology: Topology) -> None:
-        self._simulation = simulation
-        rates = port_rates_bps(topology, spec.link)
-        self._ahead: Sequence[_Change] = [
-            _Change(round(event.t_s * PS_PER_S), ports, round(event.share * int(rates[ports[0]])))
-            for event in sorted(spec.events, key=lambda event: event.t_s)
-            for ports in [ports_of(event, topology)]
-        ]
-
-    def run_until(self, limit_ps: int) -> None:
-        """Run up to and including this time. Packets that arrive at an event's time arrive before it."""
-        while self._ahead and self._ahead[0].at_ps <= limit_ps:
-            change, *self._ahead = self._ahead
-            self._simulation.run_until(change.at_ps)
-            for port in change.ports:
-                self._simulation.set_port_up(port, change.rate_bps > 0, change.at_ps)
-                if change.rate_bps:
-                    self._simulation.set_port_rate(port, change.rate_bps)
-        self._simulation.run_until(limit_ps)
+    return run_until
 
 
 def record(
@@ -121,18 +115,17 @@ def record(
     topology: Topology,
     subflows: int,
     observer: Observer,
-    scheduled: Callable[[Clock], Clock],
+    ticking: Callable[[RunUntil], RunUntil],
     follow: Callable[[int], None],
 ) -> Recording:
     """Run the whole point, from the start of traffic to the end of the window.
 
-    `scheduled` adds a scheduler's ticks to the clock; `follow` shows the run at a time in ps.
+    `ticking` adds a scheduler's ticks; `follow` shows the run at a time in ps.
     """
-    clock = scheduled(Timeline(simulation, spec, topology))
-    recording, run_until = Recording(), _sliced(simulation, clock)
+    recording = Recording()
+    run_until = _sliced(simulation, ticking(with_events(simulation, spec, topology)))
     opens, ends = _ps(spec.warmup_s), _ps(spec.warmup_s + spec.seconds)
-    samples = _Samples(simulation, recording, follow)
-    looks = _looks(samples, spec, len(topology.links) * 2, subflows, observer)
+    looks = _looks(simulation, recording, follow, spec, len(topology.links) * 2, subflows, observer)
     instants = {t_ps for times, _ in looks for t_ps in times}
     observer.phase("warm-up", 0.0)
     middle = (opens + ends) // 2
@@ -166,48 +159,49 @@ Look = tuple[Collection[int], Callable[[int], None]]
 """Times of a sample, and the function that takes it."""
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """What is sampled of a simulation: each method appends one sample to the recording."""
+def _looks(
+    simulation: Simulation,
+    recording: Recording,
+    follow: Callable[[int], None],
+    spec: RunSpec,
+    ports: int,
+    subflows: int,
+    observer: Observer,
+) -> list[Look]:
+    """Return what is sampled when, each appended to the recording; queues and pings are not sampled in the
+    warm-up."""
 
-    simulation: Simulation
-    recording: Recording
-    follow: Callable[[int], None]
+    def traffic(t_ps: int) -> None:
+        seen = simulation.ports()
+        recording.times.append(t_ps)
+        recording.goodput.append(simulation.flows()["delivered_bytes"])
+        recording.links.append(seen["tx_bytes"])
+        recording.drops.append(seen["drops"])
+        recording.queued.append(seen["queued_pkts"])
+        follow(t_ps)
 
-    def traffic(self, t_ps: int) -> None:
-        ports = self.simulation.ports()
-        self.recording.times.append(t_ps)
-        self.recording.goodput.append(self.simulation.flows()["delivered_bytes"])
-        self.recording.links.append(ports["tx_bytes"])
-        self.recording.drops.append(ports["drops"])
-        self.recording.queued.append(ports["queued_pkts"])
-        self.follow(t_ps)
-
-    def queues(self, t_ps: int) -> None:
-        lengths = self.simulation.queues()
+    def queues(t_ps: int) -> None:
+        lengths = simulation.queues()
         busy = np.flatnonzero(lengths).astype(np.uint32)
-        self.recording.queues.append((t_ps, busy, lengths[busy]))
+        recording.queues.append((t_ps, busy, lengths[busy]))
 
-    def sockets(self, t_ps: int) -> None:
-        self.recording.sockets.append((t_ps, self.simulation.subflows()))
+    def sockets(t_ps: int) -> None:
+        recording.sockets.append((t_ps, simulation.subflows()))
 
-    def pings(self, t_ps: int) -> None:
-        self.recording.pings.append((t_ps, *self.simulation.path_delays(PING_BYTES, t_ps)))
+    def pings(t_ps: int) -> None:
+        recording.pings.append((t_ps, *simulation.path_delays(PING_BYTES, t_ps)))
 
-
-def _looks(samples: _Samples, spec: RunSpec, ports: int, subflows: int, observer: Observer) -> list[Look]:
-    """Return what is sampled when; queues and pings are not sampled in the warm-up."""
     whole, window = (-spec.warmup_s, spec.seconds), (0.0, spec.seconds)
     every = functools.partial(_every, spec, observer)
     sampling = spec.sampling
     ping_ms = 0 if per_packet(spec.routing) else sampling.pings_ms
-    rows = max(ports, len(samples.simulation.flows()["delivered_bytes"]))
+    rows = max(ports, len(simulation.flows()["delivered_bytes"]))
     second = every("goodput and links", min(SAMPLE_S, spec.seconds) * 1000, rows, *whole)
     return [
-        ({0, *second, _ps(spec.warmup_s + spec.seconds)}, samples.traffic),
-        (every("queues", sampling.queues_ms, ports, *window), samples.queues),
-        (every("sockets", sampling.sockets_ms, subflows, *whole), samples.sockets),
-        (every("pings", ping_ms, subflows, *window), samples.pings),
+        ({0, *second, _ps(spec.warmup_s + spec.seconds)}, traffic),
+        (every("queues", sampling.queues_ms, ports, *window), queues),
+        (every("sockets", sampling.sockets_ms, subflows, *whole), sockets),
+        (every("pings", ping_ms, subflows, *window), pings),
     ]
 
 
@@ -234,8 +228,8 @@ def _every(
     return frozenset(opens + n * step_ps for n in range(first, _ps(last_s) // step_ps + 1))
 
 
-def _sliced(simulation: Simulation, clock: Clock) -> Callable[[int], None]:
-    """Return a `run_until` in slices of about SLICE_HOPS, between which Python handles signals.
+def _sliced(simulation: Simulation, whole: RunUntil) -> RunUntil:
+    """Return `whole` in slices of about SLICE_HOPS, between which Python handles signals.
 
     The slices depend on the simulation only, and do not change it.
     """
@@ -246,7 +240,7 @@ def _sliced(simulation: Simulation, clock: Clock) -> Callable[[int], None]:
         while now_ps < limit_ps:
             before = simulation.hops()
             now_ps = min(limit_ps, now_ps + slice_ps)
-            clock.run_until(now_ps)
+            whole(now_ps)
             hops = simulation.hops() - before
             if hops > SLICE_HOPS:
                 slice_ps = max(MIN_SLICE_PS, slice_ps // 2)

@@ -6,9 +6,8 @@ They work at exact virtual times and take no time.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,8 @@ IDEAL_LOOK_PS = PS_PER_MS
 """Maximum delay until an ideal scheduler notices that flows have begun or ended."""
 
 
-class Clock(Protocol):
-    def run_until(self, limit_ps: int) -> None: ...
+RunUntil = Callable[[int], None]
+"""Runs up to and including a time in ps."""
 
 
 def control_of(
@@ -63,20 +62,20 @@ class Scheduling:
         self._next_ps = 0 if self._ideal else self._step_ps
         self._ran: frozenset[FiveTuple] = frozenset()
 
-    def clock(self, clock: Clock) -> Clock:
-        """Return the clock with the scheduler's ticks."""
-        self._clock = clock
-        return self if self._driver else clock
+    def ticking(self, run_until: RunUntil) -> RunUntil:
+        """Return what runs the simulation and the scheduler's ticks, from what runs the simulation."""
+        self._simulate_until = run_until
+        return self.run_until if self._driver else run_until
 
     def run_until(self, limit_ps: int) -> None:
         """Run up to and including this time."""
         assert self._driver
         while self._next_ps <= limit_ps:
-            self._clock.run_until(self._next_ps)
+            self._simulate_until(self._next_ps)
             if self._is_due():
                 self._driver.tick(self._next_ps / PS_PER_S)
             self._next_ps += self._step_ps
-        self._clock.run_until(limit_ps)
+        self._simulate_until(limit_ps)
 
     def _is_due(self) -> bool:
         if not self._ideal:
@@ -104,18 +103,19 @@ class Responsive:
         self._network = SimulatedConnections(spec, topology, flows, simulation)
         self._cpu_s = 0.0
 
-    def clock(self, clock: Clock) -> Clock:
-        self._clock = clock
-        return self
+    def ticking(self, run_until: RunUntil) -> RunUntil:
+        """Return what runs the simulation, the monitors and the controller."""
+        self._simulate_until = run_until
+        return self.run_until
 
     def run_until(self, limit_ps: int) -> None:
         """Run up to and including this time."""
         while (due_ps := self._loop.next_ns * PS_PER_NS) <= limit_ps:
-            self._clock.run_until(due_ps)
+            self._simulate_until(due_ps)
             began_s = time.thread_time()
             self._loop.run(self._network, self._loop.next_ns)
             self._cpu_s += time.thread_time() - began_s
-        self._clock.run_until(limit_ps)
+        self._simulate_until(limit_ps)
 
     @property
     def counts(self) -> Mapping[str, float]:

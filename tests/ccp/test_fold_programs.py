@@ -127,7 +127,7 @@ def stream(seed: int, length: int = 2000) -> list[tuple[list[int], int]]:
 @pytest.mark.parametrize("name", [*SHIPPED, "lisp", "python"])
 def test_the_header_does_what_the_model_does(name: str) -> None:
     texts = {"lisp": SUMS_LISP, "python": SUMS_PYTHON}
-    program = compiled(texts[name]) if name in texts else load(PREFIX + name).program
+    program = compiled(texts[name]) if name in texts else load(PREFIX + name)[1].programs[0]
     native, model, reports = Native(program), Model(program), 0
     for values, now_us in stream(seed=len(name)):
         expected = model.acknowledge(values, now_us)
@@ -201,8 +201,8 @@ def test_programs_have_a_limit() -> None:
 def test_the_example_in_the_docs_loads() -> None:
     page = Path(__file__).resolve().parents[2] / "docs/ccp.md"
     text = page.read_text().split("```python\n")[1].split("```")[0]
-    loaded = load(OwnAlgorithm("mine.py", text), text)
-    assert loaded.program.fields == ("acked", "lost", "timeout")
+    _, programs = load(OwnAlgorithm("mine.py", text), text)
+    assert programs.programs[0].fields == ("acked", "lost", "timeout")
 
 
 @pytest.mark.parametrize("first", ["", "from __future__ import annotations\n"])
@@ -212,7 +212,7 @@ def test_a_users_file_may_have_dataclasses(first: str) -> None:
         "    a: int = 0\n\n"
         'class Mine(Algorithm):\n    program = "a: volatile = 0\\na += 1"\n'
     )
-    assert load(OwnAlgorithm("mine.py", text), text).program.fields == ("a",)
+    assert load(OwnAlgorithm("mine.py", text), text)[1].programs[0].fields == ("a",)
 
 
 def test_a_spec_with_a_users_file_survives_storing() -> None:
@@ -458,9 +458,9 @@ EACH_ACKNOWLEDGEMENT_US = 1
 
 def window_after(name: str, share: float, packets: int) -> float:
     """Return the window in packets after ROUND_TRIPS, each with one acknowledgement for `share` of it."""
-    loaded = load(name)
-    agent, window, number = Agent(loaded.algorithm, loaded.programs), packets * MSS, 1
-    flow = Native(loaded.program, window=window)
+    algorithm, programs = load(name)
+    agent, window, number = Agent(algorithm, programs), packets * MSS, 1
+    flow = Native(programs.programs[0], window=window)
     agent.handle(FlowCreated(number, 0, MSS, window, "10.0.0.1", "10.0.0.2"))
     for now_us in range(RTT_US, RTT_US * (ROUND_TRIPS + 1), RTT_US):
         acked = int(window * share)

@@ -137,9 +137,8 @@ def real(name: str) -> Program:
     if name in texts:
         return compiled(texts[name])
     text = FOLD.read_text()
-    return (
-        load(OwnAlgorithm(FOLD.name, text), text).program if name == "fold" else load(PREFIX + name).program
-    )
+    _, programs = load(OwnAlgorithm(FOLD.name, text), text) if name == "fold" else load(PREFIX + name)
+    return programs.programs[0]
 
 
 @pytest.mark.parametrize("op", ARITHMETIC)

@@ -174,7 +174,7 @@ CCP_PAGE = (ROOT / "docs/ccp.md").read_text()
 
 
 def test_the_example_with_two_programs_fills_the_link(tmp_path: Path) -> None:
-    assert load(OwnAlgorithm("mine.py", TWO), TWO).programs.names == ("start", "steady")
+    assert load(OwnAlgorithm("mine.py", TWO), TWO)[1].names == ("start", "steady")
     result = result_of(mine(TWO, tmp_path))
     assert result.status is Status.OK
     assert goodput(result) > 0.8 * RATE_MBPS

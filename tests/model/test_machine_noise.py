@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.machine import BEARINGS, FLOOR_US, MachineNoise, differs, frame_us, rate_by_noise
+from model.machine import FLOOR_US, LATE_SHARES, MachineNoise, differs, frame_us, rate_by_noise
 from model.reasons import SLOWEST
 
 QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))
@@ -71,7 +71,7 @@ def test_all_busy_time_but_the_idle_machines_is_the_frames() -> None:
 def test_noise_allows_what_keeps_it_small_beside_a_full_queue() -> None:
     noisy = dataclasses.replace(QUIET, late_p99_us=4000.0)
     full_queue_us = 100 * 12_112 / rate_by_noise(noisy)
-    assert 4000 / full_queue_us == pytest.approx(BEARINGS[SLOWEST].late_share)
+    assert 4000 / full_queue_us == pytest.approx(LATE_SHARES[SLOWEST])
     louder = dataclasses.replace(QUIET, late_p99_us=8000.0)
     assert rate_by_noise(louder) == pytest.approx(rate_by_noise(noisy) / 2)
     assert rate_by_noise(QUIET) > 100, "more than calibration tries"

@@ -418,9 +418,9 @@ def _give_up(user: User | None, kept: Iterable[int], parent: int) -> None:
 def _serve(cc: str, text: str, channel: Channel, parents: socket.socket) -> int:
     """Load the algorithm and answer events; return the exit status."""
     try:
-        loaded = load(cc, text)
-        programs = loaded.algorithm.start() or loaded.programs
-        agent = Agent(loaded.algorithm, programs)
+        algorithm, programs = load(cc, text)
+        programs = algorithm.start() or programs
+        agent = Agent(algorithm, programs)
         channel.open(programs, agent.handle)
         channel.beat()
     except (RefabricError, OSError) as error:
@@ -432,7 +432,7 @@ def _serve(cc: str, text: str, channel: Channel, parents: socket.socket) -> int:
     while not _is_over(parents):
         _answer(channel, agent)
         channel.beat()
-    loaded.algorithm.stop()
+    algorithm.stop()
     cpu_s, ran_s = time.process_time() - began_cpu_s, time.monotonic() - began_s
     failed, delays_us = agent.failed_flows, channel.delays_us()
     _flush()

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,17 +24,20 @@ POLL_S = 0.005
 
 @dataclass
 class Process:
-    """A child process. `status` is its exit code (negative: the signal that ended it), None while it runs.
+    """A program on a host, once it is started a child process: its arguments (an absolute path first), the
+    files that it writes to, and its environment.
 
-    `stdout` and `stderr` are the files it writes to.
+    `pid` is 0 before its start. `status` is its exit code (negative: the signal that ended it), None while it
+    runs.
     """
 
-    argv: tuple[str, ...]
     host: HostRef
-    pid: int
+    argv: tuple[str, ...]
     stdout: Path
     stderr: Path
-    status: int | None = field(default=None)
+    env: Mapping[str, str]
+    pid: int = 0
+    status: int | None = None
 
     def poll(self) -> int | None:
         """Reap the process if it has ended; return its `status`."""
@@ -56,45 +59,32 @@ class Process:
         return f"`{' '.join(self.argv)}` on {self.host.name} {ended}" + "".join(f"; {w}" for w in words)
 
 
-@dataclass(frozen=True)
-class HostCommand:
-    """A program to start: its host, its arguments (an absolute path first), its output files and its
-    environment."""
-
-    host: HostRef
-    argv: tuple[str, ...]
-    stdout: Path
-    stderr: Path
-    env: Mapping[str, str]
-
-
-def start(commands: Sequence[HostCommand]) -> list[Process]:
-    """Start all `commands` in their hosts' network namespaces, in order.
+def start(programs: Sequence[Process]) -> None:
+    """Start all programs in their hosts' network namespaces, in order.
 
     Raises CommandError if one cannot be started, DiskFullError if the disk has no room for its output.
     Programs that were started before are ended first.
     """
     started: list[Process] = []
     try:
-        map_in_netns([(c.host.pid, partial(_spawn, c, started)) for c in commands])
+        map_in_netns([(each.host.pid, partial(_spawn, each, started)) for each in programs])
     except BaseException:
         end(started, grace_s=1)
         raise
-    return started
 
 
-def _spawn(command: HostCommand, started: list[Process]) -> None:
+def _spawn(program: Process, started: list[Process]) -> None:
     writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     files = [
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(command.stdout), writing, 0o644),
-        (os.POSIX_SPAWN_OPEN, 2, str(command.stderr), writing, 0o644),
+        (os.POSIX_SPAWN_OPEN, 1, str(program.stdout), writing, 0o644),
+        (os.POSIX_SPAWN_OPEN, 2, str(program.stderr), writing, 0o644),
     ]
     try:
-        pid = os.posix_spawn(
-            command.argv[0],
-            command.argv,
-            command.env,
+        program.pid = os.posix_spawn(
+            program.argv[0],
+            program.argv,
+            program.env,
             file_actions=files,
             setpgroup=0,
             setsigmask=(),
@@ -102,10 +92,10 @@ def _spawn(command: HostCommand, started: list[Process]) -> None:
         )
     except OSError as error:
         if is_full(error):
-            raise store_error(f"writing {command.stdout}", error) from error
-        attempt = f"starting `{' '.join(command.argv)}` on {command.host.name}"
+            raise store_error(f"writing {program.stdout}", error) from error
+        attempt = f"starting `{' '.join(program.argv)}` on {program.host.name}"
         raise CommandError(f"{attempt}: {error.strerror}") from error
-    started.append(Process(command.argv, command.host, pid, command.stdout, command.stderr))
+    started.append(program)
 
 
 def wait(processes: Iterable[Process], deadline_s: float) -> list[Process]:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from common.errors import DeadlineError, HostUnfitError, RunError
 from engines.emulation.hosts import processes
-from engines.emulation.hosts.processes import HostCommand, Process
+from engines.emulation.hosts.processes import Process
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns, sysctl_path
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
 from engines.emulation.traffic.driver import Delivered, flow_name
@@ -280,12 +280,13 @@ class Iperf3Traffic:
         return None if listener is None else listener.receive_queue
 
     def _start(self, role: str, hosts: Sequence[str], argvs: Sequence[tuple[str, ...]]) -> list[Process]:
-        commands = []
+        programs = []
         for flow, host, argv in zip(self._flows, hosts, argvs, strict=True):
             out, err = (self._raw / f"flow-{flow.flow:04d}-{role}.{end}" for end in ("json", "err"))
             env = {**self._env, "LD_PRELOAD": self._library} if flow.mptcp else self._env
-            commands.append(HostCommand(self._hosts[host], argv, out, err, env))
-        return processes.start(commands)
+            programs.append(Process(self._hosts[host], argv, out, err, env))
+        processes.start(programs)
+        return programs
 
 
 def _read(process: Process) -> Delivered:

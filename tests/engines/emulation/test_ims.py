@@ -55,7 +55,7 @@ def test_a_program_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPa
 
 
 def generator(folder: Path) -> LoadGenerator:
-    process = Process((), HostRef("h", 1), 1, folder / "out", folder / "err")
+    process = Process(HostRef("h", 1), (), folder / "out", folder / "err", {}, pid=1)
     return LoadGenerator("uac", process, folder / "s.csv", 1, folder / "t.csv", began_s=100.0)
 
 

@@ -20,7 +20,7 @@ from engines.emulation.measure.verdict import (
     stalled_and_waiting,
 )
 from model.flows import PlannedFlow
-from model.machine import BEARINGS
+from model.machine import LATE_SHARES
 from model.reasons import COMPLETION, GOODPUT, SATURATED, Fault
 from model.result import FlowRow
 from model.spec import LinkSpec
@@ -109,13 +109,13 @@ def test_lateness_is_measured_against_the_delay_of_a_full_queue(sized: bool) -> 
     """A metric is doubted beyond its own limit; the point is suspect when it is measured for that metric."""
     rows = [dataclasses.replace(flow(), size_bytes=70_000 if sized else 0)]
     main = COMPLETION if sized else GOODPUT
-    for metric, bearing in BEARINGS.items():
-        for share, doubted in ((0.99 * bearing.late_share, False), (1.01 * bearing.late_share, True)):
+    for metric, limit in LATE_SHARES.items():
+        for share, doubted in ((0.99 * limit, False), (1.01 * limit, True)):
             late_us = share * GOOD.queue_us
             reasons, cautions = judge(dataclasses.replace(GOOD, flows=rows, late_p99_us=late_us))
             doubts = {name for reason in (*reasons, *cautions) for name in reason.doubts}
             assert (metric in doubts) == doubted
-            assert bool(reasons) == (share > BEARINGS[main].late_share)
+            assert bool(reasons) == (share > LATE_SHARES[main])
 
 
 @pytest.mark.parametrize(

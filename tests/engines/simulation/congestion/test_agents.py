@@ -99,14 +99,14 @@ def test_a_window_of_two_packets_grows_again(name: str) -> None:
 
 def test_further_timeouts_leave_renos_threshold() -> None:
     """RFC 5681, section 3.1: several in one outage do not reduce it to two packets."""
-    loaded = load("ccp:reno")
-    flow = Flow(0, 1448, 100 * 1448, ("a", "b"), 0, loaded.programs)
-    loaded.algorithm.on_create(flow)
+    algorithm, programs = load("ccp:reno")
+    flow = Flow(0, 1448, 100 * 1448, ("a", "b"), 0, programs)
+    algorithm.on_create(flow)
     fields = {"acked": 0, "lost": 0, "marked": 0, "rtt_us": 20_000, "inflight": 0}
     for second in (1, 2, 4):
-        loaded.algorithm.on_report(flow, Report.of(second * 1_000_000, {**fields, "timeout": 1}))
+        algorithm.on_report(flow, Report.of(second * 1_000_000, {**fields, "timeout": 1}))
         assert flow.state.ssthresh == 50 * 1448
-    loaded.algorithm.on_report(flow, Report.of(5_000_000, {**fields, "timeout": 1, "acked": 1448}))
+    algorithm.on_report(flow, Report.of(5_000_000, {**fields, "timeout": 1, "acked": 1448}))
     assert flow.state.ssthresh == 2 * 1448
 
 

@@ -87,9 +87,8 @@ class Agents:
     """CUBIC in the agent, driven by reports as the datapath makes them."""
 
     def __init__(self, cwnd: float) -> None:
-        loaded = load("ccp:cubic")
-        self._algorithm = loaded.algorithm
-        self._flow = Flow(0, MSS, round(cwnd * MSS), ("a", "b"), 0, loaded.programs)
+        self._algorithm, programs = load("ccp:cubic")
+        self._flow = Flow(0, MSS, round(cwnd * MSS), ("a", "b"), 0, programs)
         self._algorithm.on_create(self._flow)
 
     @property
