@@ -6,91 +6,9 @@ time.
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-
-class Policy(Protocol):
-    """Judges one function by its signals of the last second."""
-
-    def overloaded(self, function: FunctionSignals) -> bool: ...
-
-    def idle(self, function: FunctionSignals) -> bool:
-        """Return whether the other instances could carry what one of them carries now."""
-
-
-@dataclass(frozen=True)
-class Static:
-    """Never scales."""
-
-    def overloaded(self, function: FunctionSignals) -> bool:
-        del function
-        return False
-
-    def idle(self, function: FunctionSignals) -> bool:
-        del function
-        return False
-
-
-@dataclass(frozen=True)
-class QueueThreshold:
-    """Scales up when a receive buffer is fuller than `high` or refuses messages.
-
-    A queue is nearly empty until a function is nearly overloaded, so an empty queue does not show that one
-    instance fewer would suffice. The others must also be less than `spare` busy after they take over.
-    """
-
-    high: float = 0.2
-    low: float = 0.02
-    spare: float = 0.7
-
-    def overloaded(self, function: FunctionSignals) -> bool:
-        return function.queue > self.high or function.drops > 0
-
-    def idle(self, function: FunctionSignals) -> bool:
-        fits = _by_others(function, function.busy) < self.spare
-        return function.queue < self.low and not function.drops and fits
-
-
-@dataclass(frozen=True)
-class CpuThreshold:
-    """Scales up when active instances use more than `high` of a CPU on average.
-
-    It does not detect an S-CSCF whose workers all wait for user data, because these use no CPU.
-    """
-
-    high: float = 0.8
-    low: float = 0.4
-
-    def overloaded(self, function: FunctionSignals) -> bool:
-        return function.cpu > self.high
-
-    def idle(self, function: FunctionSignals) -> bool:
-        return _by_others(function, function.cpu) < self.low
-
-
-@dataclass(frozen=True)
-class LatencyThreshold:
-    """Scales up when calls take longer than `high_ms` to set up, the function with the fullest buffer only.
-
-    Setup time is that of the whole path, so the buffers determine which function to scale.
-    """
-
-    high_ms: float = 150.0
-    waiting: float = 0.05
-    spare: float = 0.7
-
-    def overloaded(self, function: FunctionSignals) -> bool:
-        slow = function.setup_ms is None or function.setup_ms > self.high_ms
-        return slow and function.queue > self.waiting
-
-    def idle(self, function: FunctionSignals) -> bool:
-        fast = function.setup_ms is not None and function.setup_ms < self.high_ms / 2
-        fits = _by_others(function, function.busy) < self.spare
-        return fast and function.queue < self.waiting and fits
 
 
 def _by_others(function: FunctionSignals, each: float) -> float:
@@ -99,24 +17,63 @@ def _by_others(function: FunctionSignals, each: float) -> float:
     return each * active / (active - 1) if active > 1 else math.inf
 
 
-POLICIES: dict[str, Policy] = {
-    "static": Static(),
-    "queue": QueueThreshold(),
-    "cpu": CpuThreshold(),
-    "latency": LatencyThreshold(),
+Judgement = Callable[["FunctionSignals"], bool]
+
+
+@dataclass(frozen=True)
+class ScalingPolicy:
+    """Judges one function by its signals of the last second: whether it is overloaded, and whether it is
+    idle, that is, whether the other instances could carry what one of them carries now."""
+
+    overloaded: Judgement
+    idle: Judgement
+
+
+SPARE = 0.7
+"""How busy the others may be after they take over."""
+FULL, EMPTY = 0.2, 0.02
+"""Shares of a receive buffer for the policy `queue`. A queue is nearly empty until a function is nearly
+overloaded, so an empty queue alone does not show that one instance fewer would suffice."""
+CPU_HIGH, CPU_LOW = 0.8, 0.4
+"""Shares of a CPU for the policy `cpu`. It does not detect an S-CSCF whose workers all wait for user data,
+because these use no CPU."""
+SLOW_MS, WAITING = 150.0, 0.05
+"""Time to set up a call, and share of a receive buffer, for the policy `latency`. Setup time is that of the
+whole path, so the buffers determine which function to scale."""
+
+
+def _is_slow(function: FunctionSignals) -> bool:
+    slow = function.setup_ms is None or function.setup_ms > SLOW_MS
+    return slow and function.queue > WAITING
+
+
+def _is_fast(function: FunctionSignals) -> bool:
+    fast = function.setup_ms is not None and function.setup_ms < SLOW_MS / 2
+    return fast and function.queue < WAITING and _by_others(function, function.busy) < SPARE
+
+
+POLICIES: dict[str, ScalingPolicy] = {
+    "static": ScalingPolicy(lambda _: False, lambda _: False),
+    "queue": ScalingPolicy(
+        lambda function: function.queue > FULL or function.drops > 0,
+        lambda function: (
+            function.queue < EMPTY and not function.drops and _by_others(function, function.busy) < SPARE
+        ),
+    ),
+    "cpu": ScalingPolicy(
+        lambda function: function.cpu > CPU_HIGH,
+        lambda function: _by_others(function, function.cpu) < CPU_LOW,
+    ),
+    "latency": ScalingPolicy(_is_slow, _is_fast),
 }
 
 
+NONE, ADD, DRAIN = "none", "add", "drain"
+"""Steps of a scaler."""
 SETTLE_S = 3
 """Seconds after a step without another, so that its effect shows first."""
 IDLE_S = 20
 """Seconds in a row in which an instance must be idle before one is drained."""
-
-
-class ScalingStep(enum.Enum):
-    NONE = "none"
-    ADD = "add"
-    DRAIN = "drain"
 
 
 @dataclass
@@ -127,28 +84,28 @@ class Scaler:
     seconds in a row. Draining instances keep their dialogs until these end, and the caller ends them then.
     """
 
-    policy: Policy
+    policy: ScalingPolicy
     most: int
     react_s: int = 1
     _overloaded_s: int = 0
     _idle_s: int = 0
     _settled_s: int = SETTLE_S
 
-    def tick(self, function: FunctionSignals) -> ScalingStep:
+    def tick(self, function: FunctionSignals) -> str:
         """Return the step to take now; called once a second."""
         active = len(function.active)
         self._settled_s += 1
         self._overloaded_s = self._overloaded_s + 1 if self.policy.overloaded(function) else 0
         self._idle_s = self._idle_s + 1 if self.policy.idle(function) else 0
         if self._settled_s <= SETTLE_S:
-            return ScalingStep.NONE
+            return NONE
         if self._overloaded_s >= self.react_s and active < self.most:
-            return self._stepped(ScalingStep.ADD)
+            return self._stepped(ADD)
         if self._idle_s >= IDLE_S and active > 1:
-            return self._stepped(ScalingStep.DRAIN)
-        return ScalingStep.NONE
+            return self._stepped(DRAIN)
+        return NONE
 
-    def _stepped(self, step: ScalingStep) -> ScalingStep:
+    def _stepped(self, step: str) -> str:
         self._overloaded_s = self._idle_s = self._settled_s = 0
         return step
 

@@ -144,12 +144,6 @@ class LinkTrace:
     def period_ps(self) -> int:
         return len(self.per_ms) * PS_PER_MS
 
-    def second_mbps(self) -> npt.NDArray[np.float64]:
-        """Return the capacity of each whole second in Mb/s."""
-        whole = len(self.per_ms) // 1000 * 1000
-        frames = self.per_ms[:whole].reshape(-1, 1000).sum(axis=1).astype(np.float64)
-        return np.asarray(frames * (FRAME_BITS / 1e6), np.float64)
-
 
 def link_kind(link: LinkSpec) -> str:
     """Return which of LINK_KINDS the links between switches are."""

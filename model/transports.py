@@ -7,28 +7,18 @@ is the paper's "uncoupled TCP".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from model.congestion import BASELINE, CONGESTION_CONTROLS, UNKNOWN_LOOK, in_force
+from model.congestion import BASELINE, CONGESTION_CONTROLS, CongestionControl, in_force
 
 TCP, SCATTER = "tcp", "scatter"
 """Names of algorithms beside those of congestion controls; the second is also a routing policy."""
 USUAL_ROUTING = "hashed"
 
 
-@dataclass(frozen=True)
-class Algorithm:
-    """How legends and tables name an algorithm, and how charts draw it."""
-
-    label: str
-    colour: str
-    marker: str
-
-
-ALGORITHMS: Mapping[str, Algorithm] = {
-    TCP: Algorithm("TCP", "#D55E00", "s"),
-    SCATTER: Algorithm("PacketScatter", "#E69F00", "D"),
-    **{name: Algorithm(cc.label, cc.colour, cc.marker) for name, cc in CONGESTION_CONTROLS.items()},
+ALGORITHMS: Mapping[str, CongestionControl] = {
+    TCP: CongestionControl("plain TCP", "TCP", "#D55E00", "s"),
+    SCATTER: CongestionControl("plain TCP, each packet on its own path", "PacketScatter", "#E69F00", "D"),
+    **CONGESTION_CONTROLS,
 }
 """In the order in which charts and tables show them."""
 
@@ -44,9 +34,9 @@ def algorithm(cc: str, subflows: int, routing: str = USUAL_ROUTING) -> str:
     return SCATTER if routing == SCATTER else TCP
 
 
-def look(name: str) -> Algorithm:
+def look(name: str) -> CongestionControl:
     """Return how to name and draw an algorithm; one of another kernel keeps its name."""
-    return ALGORITHMS.get(name, Algorithm(name, *UNKNOWN_LOOK))
+    return ALGORITHMS.get(name, CongestionControl(name, name))
 
 
 def title(name: str) -> str:

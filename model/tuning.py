@@ -16,13 +16,12 @@ docs/experiments/subflow-idle.md lists the measurements.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from fabric.plan import FRAME_BITS
 from model.flows import PlannedFlow
-from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
+from model.spec import LinkSpec, RunSpec, TransportSpec
 from topos.topology import Topology
 from workloads import matrices
 
@@ -139,11 +138,6 @@ def words_of(spec: RunSpec) -> str:
     """Return the name of the tuning of real or simulated hosts; simulated ones: `send buffer 792`."""
     parts = [f"{name} {value}" for field, name in _BUFFERS.items() if (value := getattr(spec.stack, field))]
     return ", ".join(parts) or words(spec.transport)
-
-
-def untuned(stack: StackSpec) -> StackSpec:
-    """Return the same simulated hosts without the tunings that `words_of` names."""
-    return dataclasses.replace(stack, send_buffer=0, receive_buffer=0)
 
 
 def _short(value: str) -> str:

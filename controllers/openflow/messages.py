@@ -155,7 +155,7 @@ class PortCounter:
 
 
 @dataclass(frozen=True)
-class Counters:
+class CounterReply:
     """The answer to a request for the counters of all rules, or of all ports."""
 
     number: int
@@ -171,7 +171,7 @@ class Refusal:
     what: str
 
 
-Report = Hello | Features | Ports | PacketIn | Removed | Confirmed | Echo | Counters | Refusal
+Report = Hello | Features | Ports | PacketIn | Removed | Confirmed | Echo | CounterReply | Refusal
 
 
 ETHERTYPE_IPV4 = 0x0800

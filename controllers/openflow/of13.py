@@ -23,7 +23,7 @@ from controllers.openflow.messages import (
     Barrier,
     Clear,
     Confirmed,
-    Counters,
+    CounterReply,
     DropChoice,
     Echo,
     Features,
@@ -281,27 +281,27 @@ class Codec:
         match = _match_of(message.match)
         return Removed(match, message.priority) if match else None
 
-    def _rule_counts(self, message: Any) -> Counters:
+    def _rule_counts(self, message: Any) -> CounterReply:
         counts = []
         for entry in message.body:
             match = _match_of(entry.match)
             if match is not None:
                 packets, octets = self._counted(entry)
                 counts.append(RuleCount(match, entry.priority, packets, octets))
-        return Counters(message.xid, tuple(counts), self._is_last(message))
+        return CounterReply(message.xid, tuple(counts), self._is_last(message))
 
     def _counted(self, entry: Any) -> tuple[int, int]:
         if self.version >= OPENFLOW_15:
             return entry.stats["packet_count"], entry.stats["byte_count"]
         return entry.packet_count, entry.byte_count
 
-    def _port_counts(self, message: Any) -> Counters:
+    def _port_counts(self, message: Any) -> CounterReply:
         counts = [
             PortCounter(each.port_no, each.tx_bytes, each.tx_packets, each.tx_dropped)
             for each in message.body
             if each.port_no <= self._of.OFPP_MAX
         ]
-        return Counters(message.xid, tuple(counts), self._is_last(message))
+        return CounterReply(message.xid, tuple(counts), self._is_last(message))
 
     def _is_last(self, message: Any) -> bool:
         return not message.flags & self._of.OFPMPF_REPLY_MORE

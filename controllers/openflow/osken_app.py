@@ -26,7 +26,7 @@ from controllers.openflow.config import ControllerConfig, Mode, parse_address, r
 from controllers.openflow.control import flow_of, parts_of
 from controllers.openflow.messages import (
     Confirmed,
-    Counters,
+    CounterReply,
     Echo,
     Features,
     Hello,
@@ -167,7 +167,7 @@ class SwitchChannel:
             self.ports.update(report.up)
             if report.last:
                 owner.ports_changed(self)
-        elif isinstance(report, Counters):
+        elif isinstance(report, CounterReply):
             self._answered(report)
         elif isinstance(report, Refusal) and report.number in self._answers:
             answer = self._answers[report.number][0]
@@ -178,7 +178,7 @@ class SwitchChannel:
         else:
             owner.reported(self, report)
 
-    def _answered(self, report: Counters) -> None:
+    def _answered(self, report: CounterReply) -> None:
         if report.number not in self._answers:
             return
         answer, rows = self._answers[report.number]

@@ -8,11 +8,11 @@ net/mptcp/pm_userspace.c; needs Linux >= 5.19.
 `MptcpWatcher` follows the connections of many hosts through kernel events, with one thread and one epoll: one
 generic netlink socket per host, in that host's namespace.
 
-`SignalPathManager` is for kernels (5.6 to 5.18) with only the in-kernel path manager. Every server announces
-its own address with N-1 further ports (`signal` endpoints), and the peer's kernel joins one subflow to each.
-Differences to PathManager: at most 8 further subflows; the kernel chooses client ports, so ECMP choices
-differ between runs; all MPTCP connections get subflows, even iperf3's control connection; failures are not
-retried. Source: net/mptcp/pm_netlink.c (pm_kernel.c since 6.16), MPTCP_PM_ADDR_MAX.
+`signal_path_manager` is for kernels (5.6 to 5.18) with only the in-kernel path manager. Every server
+announces its own address with N-1 further ports (`signal` endpoints), and the peer's kernel joins one
+subflow to each. Differences to PathManager: at most 8 further subflows; the kernel chooses client ports, so
+ECMP choices differ between runs; all MPTCP connections get subflows, even iperf3's control connection;
+failures are not retried. Source: net/mptcp/pm_netlink.c (pm_kernel.c since 6.16), MPTCP_PM_ADDR_MAX.
 """
 
 from __future__ import annotations
@@ -470,8 +470,15 @@ def _other_port(port: int) -> int:
 MAX_EXTRA_SUBFLOWS = 8
 
 
-class SignalPathManager(MptcpWatcher):
-    """Replaces PathManager if `support()` returns IN_KERNEL.
+def signal_path_manager(
+    hosts: Sequence[HostRef],
+    subflows: int,
+    accept: Accept,
+    servers: Mapping[HostRef, str],
+    first_port: int = 9001,
+) -> MptcpWatcher:
+    """Let the kernel join subflows, and return the watcher of connections: where `support()` returns
+    IN_KERNEL there is no PathManager.
 
     `servers` maps hosts that accept connections to their IPv4 address. Ports `first_port` ..
     `first_port + subflows - 2` must be free there. A host that is client and server also announces on the
@@ -481,32 +488,23 @@ class SignalPathManager(MptcpWatcher):
     Raises UsageError above 9 subflows, HostUnfitError without MPTCP, RunError if the kernel refuses an
     endpoint.
     """
-
-    def __init__(
-        self,
-        hosts: Sequence[HostRef],
-        subflows: int,
-        accept: Accept,
-        servers: Mapping[HostRef, str],
-        first_port: int = 9001,
-    ) -> None:
-        extra = subflows - 1
-        if not 0 <= extra <= MAX_EXTRA_SUBFLOWS:
-            raise UsageError(
-                f"{subflows} subflows: without userspace path management (Linux >= 5.19) only "
-                f"1 to {MAX_EXTRA_SUBFLOWS + 1} are possible; choose fewer --subflows"
-            )
-        set_sysctls(hosts, _sysctls())
-        family = netlink.resolve_family(mptcp_genl.FAMILY_NAME)
-        if family is None:
-            raise HostUnfitError(mptcp_genl.support().advice or "this kernel has no mptcp_pm netlink family")
-        super().__init__(hosts, subflows, accept)
-        try:
-            ports = range(first_port, first_port + extra)
-            configure_signal(family, hosts, servers, ports)
-        except BaseException:
-            self.close()
-            raise
+    extra = subflows - 1
+    if not 0 <= extra <= MAX_EXTRA_SUBFLOWS:
+        raise UsageError(
+            f"{subflows} subflows: without userspace path management (Linux >= 5.19) only "
+            f"1 to {MAX_EXTRA_SUBFLOWS + 1} are possible; choose fewer --subflows"
+        )
+    set_sysctls(hosts, _sysctls())
+    family = netlink.resolve_family(mptcp_genl.FAMILY_NAME)
+    if family is None:
+        raise HostUnfitError(mptcp_genl.support().advice or "this kernel has no mptcp_pm netlink family")
+    watcher = MptcpWatcher(hosts, subflows, accept)
+    try:
+        configure_signal(family, hosts, servers, range(first_port, first_port + extra))
+    except BaseException:
+        watcher.close()
+        raise
+    return watcher
 
 
 def configure_signal(

@@ -37,7 +37,7 @@ from engines.emulation.path_manager import (
     MptcpConnection,
     MptcpWatcher,
     PathManager,
-    SignalPathManager,
+    signal_path_manager,
 )
 from engines.emulation.sandbox.inside import NOBODY, Caller, Inside
 from engines.emulation.traffic.driver import TrafficDriver, default_cc, is_data, paths_of_each
@@ -153,7 +153,7 @@ class EmulatedPoint:
             return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s, late))
         self._report({"note": "in-kernel MPTCP path manager only: subflows' paths differ between runs"})
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
-        return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
+        return stack.enter_context(signal_path_manager(refs, subflows, is_data, servers))
 
     def _traffic(self, hosts: dict[str, HostRef], programs: RankPrograms) -> TrafficDriver:
         write_bytes = self._spec.transport.write_bytes

@@ -160,14 +160,14 @@ def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[
     rounds.
     """
     began, ports = time.monotonic(), len(network.capacity)
-    demand = _Demand(network)
+    demand, step = _demand(network)
     # The first prices are those of links that all subflows on them share evenly.
     evenly = network.there.load(np.ones(len(network.there)), ports) / network.capacity
     prices = evenly * evenly
     least, acks = np.zeros_like(prices), np.zeros_like(prices)
     for rounds in range(1, MAX_ROUNDS + 1):
         loss = network.there.sums(prices)
-        rates = demand.rates(loss)
+        rates = demand(loss)
         if rounds % ACKS_EVERY == 0:
             acks = network.ack_loads(rates)
         fill = (network.data_loads(rates) + acks) / network.capacity
@@ -181,7 +181,7 @@ def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[
             if time.monotonic() - began > deadline_s:
                 break
             least = NOTHING * lowest
-        change = 1 + demand.step * (np.clip(fill, 0.5, 2.0) - 1)
+        change = 1 + step * (np.clip(fill, 0.5, 2.0) - 1)
         prices = np.maximum(prices * change, least)
     raise RunError(
         f"computing the equilibrium of {', '.join(sorted(set(network.cc)))}: no convergence within {rounds} "
@@ -189,26 +189,26 @@ def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[
     )
 
 
-class _Demand:
-    """Rates of all subflows, each group by its own algorithm."""
+def _demand(network: FluidNetwork) -> tuple[Callable[[Floats], Floats], float]:
+    """Return the function from the losses of all paths to the rates of all subflows, each group by its own
+    law, and the smallest of their steps."""
+    names = np.array(network.cc)
+    groups = []
+    for name in sorted(set(network.cc)):
+        chosen = np.flatnonzero(names == name)
+        _, connection = np.unique(network.connection[chosen], return_inverse=True)
+        groups.append((RATE_LAWS[name], chosen, connection, firsts(connection)))
 
-    def __init__(self, network: FluidNetwork) -> None:
-        names = np.array(network.cc)
-        self._groups = []
-        for name in sorted(set(network.cc)):
-            chosen = np.flatnonzero(names == name)
-            _, connection = np.unique(network.connection[chosen], return_inverse=True)
-            self._groups.append((RATE_LAWS[name], chosen, connection, firsts(connection)))
-        self.step = min(algorithm.step for algorithm, *_ in self._groups)
+    def rates(loss: Floats) -> Floats:
+        if len(groups) == 1:
+            law, _, connection, first = groups[0]
+            return law.rates(Paths(loss, connection, first))
+        found = np.empty_like(loss)
+        for law, chosen, connection, first in groups:
+            found[chosen] = law.rates(Paths(loss[chosen], connection, first))
+        return found
 
-    def rates(self, loss: Floats) -> Floats:
-        if len(self._groups) == 1:
-            algorithm, _, connection, first = self._groups[0]
-            return algorithm.rates(Paths(loss, connection, first))
-        rates = np.empty_like(loss)
-        for algorithm, chosen, connection, first in self._groups:
-            rates[chosen] = algorithm.rates(Paths(loss[chosen], connection, first))
-        return rates
+    return rates, min(law.step for law, *_ in groups)
 
 
 MAX_FILLINGS = 50

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from common.errors import UsageError
-from controllers.ims_scaling import POLICIES, FunctionSignals, InstanceSignals, Scaler, ScalingStep
+from controllers.ims_scaling import ADD, NONE, POLICIES, FunctionSignals, InstanceSignals, Scaler
 from model.reasons import NO_DATA, Reason
 from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Status, Table
 from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec
@@ -164,10 +164,10 @@ def _control(system: System, scalers: dict[str, Scaler], found: Measurement) -> 
     before, now = found.readings[-2:]
     for role, scaler in scalers.items():
         step = scaler.tick(signals(role, before, now))
-        if step is ScalingStep.NONE:
+        if step == NONE:
             continue
-        (system.add if step is ScalingStep.ADD else system.drain)(role)
-        found.steps.append((now.t_s, role, step.value))
+        (system.add if step == ADD else system.drain)(role)
+        found.steps.append((now.t_s, role, step))
 
 
 def signals(role: str, before: ImsReading, now: ImsReading) -> FunctionSignals:

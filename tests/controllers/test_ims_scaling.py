@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from controllers.ims_scaling import (
+    ADD,
+    DRAIN,
     IDLE_S,
+    NONE,
     POLICIES,
     SETTLE_S,
     FunctionSignals,
     InstanceSignals,
-    Policy,
     Scaler,
-    ScalingStep,
+    ScalingPolicy,
 )
 
 
@@ -50,31 +52,31 @@ def test_an_instance_is_spared_only_if_the_others_carry_its_load() -> None:
     assert queue.idle(function(3, busy=0.4)) and not queue.idle(function(3, busy=0.4, queue=0.1))
 
 
-def ticks(policy: Policy, function: FunctionSignals, seconds: int, **scaler: int) -> list[ScalingStep]:
+def ticks(policy: ScalingPolicy, function: FunctionSignals, seconds: int, **scaler: int) -> list[str]:
     of = Scaler(policy, **{"most": 3, **scaler})
     return [of.tick(function) for _ in range(seconds)]
 
 
 def test_an_overloaded_function_grows_until_its_most() -> None:
     steps = ticks(POLICIES["queue"], FULL_P, 8)
-    assert steps[0] is ScalingStep.ADD
-    assert steps[1 : 1 + SETTLE_S] == [ScalingStep.NONE] * SETTLE_S
-    assert steps[1 + SETTLE_S] is ScalingStep.ADD
-    assert set(ticks(POLICIES["queue"], FULL_P, 20, most=1)) == {ScalingStep.NONE}
+    assert steps[0] == ADD
+    assert steps[1 : 1 + SETTLE_S] == [NONE] * SETTLE_S
+    assert steps[1 + SETTLE_S] == ADD
+    assert set(ticks(POLICIES["queue"], FULL_P, 20, most=1)) == {NONE}
 
 
 def test_a_late_controller_waits_for_seconds_in_a_row() -> None:
     assert ticks(POLICIES["queue"], FULL_P, 6, react_s=5) == [
-        *[ScalingStep.NONE] * 4,
-        ScalingStep.ADD,
-        ScalingStep.NONE,
+        *[NONE] * 4,
+        ADD,
+        NONE,
     ]
     scaler = Scaler(POLICIES["queue"], 3, react_s=3)
     mixed = [scaler.tick(one) for one in (FULL_P, FULL_P, function(), FULL_P, FULL_P)]
-    assert set(mixed) == {ScalingStep.NONE}
+    assert set(mixed) == {NONE}
 
 
 def test_an_idle_function_shrinks_slowly_and_keeps_one() -> None:
     steps = ticks(POLICIES["queue"], function(2, busy=0.1), IDLE_S + 1)
-    assert steps.index(ScalingStep.DRAIN) == IDLE_S - 1 and steps.count(ScalingStep.DRAIN) == 1
-    assert set(ticks(POLICIES["queue"], function(1, busy=0.0), 3 * IDLE_S)) == {ScalingStep.NONE}
+    assert steps.index(DRAIN) == IDLE_S - 1 and steps.count(DRAIN) == 1
+    assert set(ticks(POLICIES["queue"], function(1, busy=0.0), 3 * IDLE_S)) == {NONE}

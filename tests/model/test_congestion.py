@@ -50,4 +50,5 @@ def test_every_algorithm_has_a_title_and_looks_of_its_own() -> None:
     looks = [transports.look(name) for name in transports.ALGORITHMS]
     assert set(CONGESTION_CONTROLS) < set(transports.ALGORITHMS)
     assert len({look.label for look in looks}) == len({look.marker for look in looks}) == len(looks)
-    assert transports.look("vegas") == transports.Algorithm("vegas", *UNKNOWN_LOOK)
+    unknown = transports.look("vegas")
+    assert (unknown.label, unknown.colour, unknown.marker) == ("vegas", *UNKNOWN_LOOK)

@@ -52,11 +52,8 @@ class Registered:
 
     def counts(self) -> CongestionCounts:
         """Return the counters of all algorithms, summed."""
-        return sum((self.counts_of(name) for name in self._objects), CongestionCounts())
-
-    def counts_of(self, name: str) -> CongestionCounts:
-        """Return the counters of one algorithm, by refabric's name."""
-        return CongestionCounts(*self._objects[name].counters(3))
+        each = (CongestionCounts(*loaded.counters(3)) for loaded in self._objects.values())
+        return sum(each, CongestionCounts())
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.responsive.loop import NS_PER_S, Loop
 from controllers.scheduler import Network
-from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
+from engines.emulation.measure.socket_table import SocketReadings, SocketTable
 from engines.emulation.path_manager import PathManager
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.schedulers import Driver, loop_metrics
@@ -216,7 +216,7 @@ class KernelConnections:
         moved = (usual.sport - MIN_PORT + PORT_STEP * self._reopened[i, number]) % (MAX_PORT - MIN_PORT)
         return dataclasses.replace(usual, sport=MIN_PORT + moved)
 
-    def _octets(self, seen: SubflowReadings) -> npt.NDArray[np.int64]:
+    def _octets(self, seen: SocketReadings) -> npt.NDArray[np.int64]:
         """Return the bytes acknowledged so far of each flow, those of subflows that were closed included."""
         payload = np.maximum(seen.bytes_acked - SYN, 0)
         self._acked |= zip(

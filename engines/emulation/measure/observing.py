@@ -21,7 +21,7 @@ from engines.emulation.kernel import proc
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.kernel.proc import CpuSample, CpuSampler
 from engines.emulation.measure.path_pings import PingReadings
-from engines.emulation.measure.socket_table import Ints, SocketTable, SubflowReadings
+from engines.emulation.measure.socket_table import Ints, SocketReadings, SocketTable
 from engines.emulation.traffic.driver import TrafficDriver
 from model.result import Instant, Windows
 
@@ -63,8 +63,8 @@ class Totals:
     opened_s: float
     closed: PlaneReading
     closed_s: float
-    before: SubflowReadings
-    after: SubflowReadings
+    before: SocketReadings
+    after: SocketReadings
     softnet_dropped: int
     kernel: Mapping[str, int]
     """TCP and MPTCP counters of all hosts (proc.py)."""
@@ -85,7 +85,7 @@ class Readings:
 
     samples: Sequence[Sample]
     opened_at: int
-    sockets: Sequence[SubflowReadings]
+    sockets: Sequence[SocketReadings]
     totals: Totals
     queues: QueueSamples | None
     pings: PingReadings | None
@@ -133,7 +133,7 @@ class Sampler:
     ) -> None:
         """`congestion` returns the counters of congestion controls; every `sockets_s` sockets are read."""
         self.samples: list[Sample] = []
-        self.sockets: list[SubflowReadings] = []
+        self.sockets: list[SocketReadings] = []
         self.opened_at = 0  # the first sample of the window
         self._traffic = traffic
         self._dataplane = dataplane

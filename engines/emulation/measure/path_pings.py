@@ -28,7 +28,7 @@ from controllers.routing import tables_of
 from engines.emulation.kernel.mptcp_genl import EventKind, MptcpEvent
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 from engines.emulation.kernel.proc import reserve_fds
-from engines.emulation.measure.socket_table import SubflowReadings
+from engines.emulation.measure.socket_table import SocketReadings
 from engines.emulation.traffic.driver import subflow_paths
 from fabric._core import Pinger
 from model.flows import AddressPair, PlannedFlow
@@ -92,7 +92,7 @@ def probes_for(
     spec: RunSpec,
     topology: Topology,
     flows: Sequence[PlannedFlow],
-    seen: SubflowReadings | None = None,
+    seen: SocketReadings | None = None,
     most: int = MAX_PROBES,
 ) -> list[Probe]:
     """Return one probe per subflow of every flow.
@@ -140,7 +140,7 @@ def _planned(topology: Topology, flows: Iterable[PlannedFlow]) -> Iterator[tuple
             yield flow.flow, subflow, at
 
 
-def _found(flows: Iterable[PlannedFlow], seen: SubflowReadings) -> Iterator[tuple[int, int, AddressPair]]:
+def _found(flows: Iterable[PlannedFlow], seen: SocketReadings) -> Iterator[tuple[int, int, AddressPair]]:
     wanted = {flow.flow for flow in flows}
     columns = (seen.flow, seen.subflow, seen.laddr, seen.lport, seen.raddr, seen.rport)
     for flow, subflow, laddr, lport, raddr, rport in zip(*(c.tolist() for c in columns), strict=True):

@@ -36,7 +36,7 @@ _SAME = (
     *("delivered_pkts", "unacked_pkts", "notsent_bytes", "busy_us", "rwnd_limited_us", "cc"),
     *("laddr", "lport", "raddr", "rport"),
 )
-"""Columns of SubflowReadings that are fields of fabric._core.SOCKET_RECORD."""
+"""Columns of SocketReadings that are fields of fabric._core.SOCKET_RECORD."""
 EPHEMERAL = 32768
 """First ephemeral port of the kernel; our data connections use lower local ports."""
 MPTCP_FLAGS = 0b1101
@@ -50,7 +50,7 @@ STATES = sum(
 
 
 @dataclass(frozen=True, eq=False)
-class SubflowReadings:
+class SocketReadings:
     """The subflows found, one entry each, sorted by (flow, subflow).
 
     `t_s` is CLOCK_MONOTONIC in the middle of the reading, which took `took_s`. Subflow 0 is the initial one.
@@ -102,25 +102,25 @@ class SubflowReadings:
         """Return the segments that each flow has retransmitted so far, on the subflows found."""
         return np.bincount(self.flow, self.retransmits, flows).astype(np.int64)
 
-    def retransmits_since(self, earlier: SubflowReadings, flows: int) -> Ints:
+    def retransmits_since(self, earlier: SocketReadings, flows: int) -> Ints:
         """Return the segments that each flow retransmitted between two readings.
 
         New subflows count from 0; what a subflow that ended meanwhile retransmitted is unknown.
         """
         return self._counted_since(earlier, "retransmits", flows)
 
-    def acked_since(self, earlier: SubflowReadings, flows: int) -> Ints:
+    def acked_since(self, earlier: SocketReadings, flows: int) -> Ints:
         """Return the bytes of each flow acknowledged between two readings; see `retransmits_since`."""
         return self._counted_since(earlier, "bytes_acked", flows)
 
-    def _counted_since(self, earlier: SubflowReadings, name: str, flows: int) -> Ints:
+    def _counted_since(self, earlier: SocketReadings, name: str, flows: int) -> Ints:
         now, then = getattr(self, name), getattr(earlier, name)
         known = dict(zip(_identities(earlier), then.tolist(), strict=True))
         before = np.array([known.get(who, 0) for who in _identities(self)], np.int64)
         counted = np.maximum(now - before, 0)
         return np.bincount(self.flow, weights=counted, minlength=flows).astype(np.int64)
 
-    def idle_pct_since(self, earlier: SubflowReadings) -> npt.NDArray[np.float64]:
+    def idle_pct_since(self, earlier: SocketReadings) -> npt.NDArray[np.float64]:
         """Return the idle share of every subflow in both readings: time with nothing unsent and nothing
         unacknowledged, in percent of the time between them."""
         known = dict(zip(_identities(earlier), earlier.busy_us.tolist(), strict=True))
@@ -170,7 +170,7 @@ class SocketTable:
     def close(self) -> None:
         self._dump = None
 
-    def read(self) -> SubflowReadings:
+    def read(self) -> SocketReadings:
         """Read all subflows now. Raises RunError that names the host if the kernel refuses."""
         if self._dump is None:
             raise RunError("reading sockets: the socket table is closed")
@@ -320,7 +320,7 @@ def _lookup(ascending: Ints, wanted: Ints) -> Ints:
 
 def subflow_readings(
     t_s: float, took_s: float, flow: Ints, subflow: Ints, found: npt.NDArray[np.void], names: tuple[str, ...]
-) -> SubflowReadings:
+) -> SocketReadings:
     """Return the columns as rows of one array: in a guest, many small arrays are many pieces of memory that
     the machine maps one by one, and it maps no more than vm.max_map_count."""
     rows = np.empty((3 + len(_SAME), len(found)), np.int64)
@@ -328,7 +328,7 @@ def subflow_readings(
     for row, name in zip(rows[3:], _SAME, strict=True):
         row[:] = found[name]
     same: dict[str, Any] = dict(zip(_SAME, rows[3:], strict=True))
-    return SubflowReadings(
+    return SocketReadings(
         t_s,
         took_s,
         flow=rows[0],
@@ -340,6 +340,6 @@ def subflow_readings(
     )
 
 
-def _identities(readings: SubflowReadings) -> list[tuple[int, int, int]]:
+def _identities(readings: SocketReadings) -> list[tuple[int, int, int]]:
     columns = (readings.flow, readings.lport, readings.rport)
     return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -18,7 +18,7 @@ from engines.core_setup import times_alone_s
 from engines.emulation.dataplanes.dataplane import FABRIC, PlaneReading
 from engines.emulation.measure.observing import Readings, Sample
 from engines.emulation.measure.path_pings import PingReadings
-from engines.emulation.measure.socket_table import SubflowReadings
+from engines.emulation.measure.socket_table import SocketReadings
 from engines.emulation.measure.verdict import CpuLoad, Evidence, judge, only_stalled, stall_error
 from engines.emulation.traffic.driver import Delivered, flow_name
 from engines.kernel_hosts import on_the_wire
@@ -382,8 +382,8 @@ def _received(flow: PlannedFlow, i: int, joined: npt.NDArray[np.int64], readings
 
 
 def retransmits(
-    before: SubflowReadings,
-    after: SubflowReadings,
+    before: SocketReadings,
+    after: SocketReadings,
     in_all: Sequence[int | None],
     ended_within: Sequence[bool | None],
 ) -> list[int]:
@@ -416,7 +416,7 @@ def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[
     return np.where(finished, ever, within)
 
 
-def _congestion_controls(sockets: SubflowReadings, flows: Sequence[PlannedFlow]) -> list[str]:
+def _congestion_controls(sockets: SocketReadings, flows: Sequence[PlannedFlow]) -> list[str]:
     """Return the congestion controls of each flow's sockets; under an agent, the datapath's name."""
     count = len(flows)
     found: list[set[str]] = [set() for _ in range(count)]
@@ -546,7 +546,7 @@ def _queues_table(
     yield "queue_times", Table({"t_s": t_s})
 
 
-def _sockets_table(looks: Sequence[SubflowReadings], zero_s: float) -> Table:
+def _sockets_table(looks: Sequence[SocketReadings], zero_s: float) -> Table:
     t_s = [np.full(len(look), round(look.t_s - zero_s, 3)) for look in looks]
 
     def column(name: str) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ from controllers.openflow.messages import (
     Barrier,
     Clear,
     Confirmed,
-    Counters,
+    CounterReply,
     DropChoice,
     Echo,
     Features,
@@ -232,12 +232,12 @@ def test_what_open_vswitch_says_of_itself(version: int) -> None:
 @both
 def test_counters_of_open_vswitch(version: int) -> None:
     ports = _sent("port_counts", version)
-    assert isinstance(ports, Counters) and ports.last
+    assert isinstance(ports, CounterReply) and ports.last
     counters = [each for each in ports.rows if isinstance(each, PortCounter)]
     assert sorted(each.port for each in counters) == [1, 2, 3, 4]
     assert all(each.tx_octets > 42 * each.tx_packets > 0 for each in counters)
     rules = _sent("rule_counts", version)
-    assert isinstance(rules, Counters) and rules.last and rules.number >= 1 << 31
+    assert isinstance(rules, CounterReply) and rules.last and rules.number >= 1 << 31
     ping = Match("10.3.1.3", 32, "10.0.0.2", 1)
     [counted] = [rule for rule in rules.rows if isinstance(rule, RuleCount) and rule.match == ping]
     assert counted.octets == 98 * counted.packets

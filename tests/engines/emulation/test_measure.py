@@ -18,7 +18,7 @@ from engines.emulation.kernel.proc import CpuSample, CpuUse
 from engines.emulation.measure import summarise
 from engines.emulation.measure.observing import Readings, Sample
 from engines.emulation.measure.path_pings import PingReadings, Probe, decided, probes_for
-from engines.emulation.measure.socket_table import SubflowReadings
+from engines.emulation.measure.socket_table import SocketReadings
 from engines.emulation.measure.summarise import retransmits, sample_parts
 from engines.engine import Silent
 from engines.wire import ResultReader, messages
@@ -57,7 +57,7 @@ def sample(t_s: float) -> Sample:
     return Sample(t_s, [int(t_s)], idle, np.full(2, t_s), np.zeros(2, np.uint64), t_s - 1.0)
 
 
-def look(t_s: float, subflows: int) -> SubflowReadings:
+def look(t_s: float, subflows: int) -> SocketReadings:
     of_a_flow = table(np.full(subflows, round(t_s)), np.arange(subflows), cwnd_pkts=[round(t_s)] * subflows)
     return replace(of_a_flow, t_s=t_s)
 

@@ -16,9 +16,9 @@ from engines.emulation.kernel import netlink
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.measure import socket_table
 from engines.emulation.measure.socket_table import (
+    SocketReadings,
     SocketTable,
     SubflowIndex,
-    SubflowReadings,
     senders_request,
     subflow_readings,
 )
@@ -185,17 +185,17 @@ def test_ports_of_the_kernels_choice() -> None:
     ) == [(7, 3), (7, 2), (7, 1), (7, 0)]
 
 
-def table(flow: npt.ArrayLike, subflow: npt.ArrayLike, **columns: Any) -> SubflowReadings:
+def table(flow: npt.ArrayLike, subflow: npt.ArrayLike, **columns: Any) -> SocketReadings:
     """Return MPTCP's subflows under Reno, read at t_s = 0, with 0 in all other columns."""
     length = np.size(flow)
     given = {"flow": flow, "subflow": subflow, **columns}
-    names = SubflowReadings.__dataclass_fields__.keys() - {"t_s", "took_s", "cc_names"}
+    names = SocketReadings.__dataclass_fields__.keys() - {"t_s", "took_s", "cc_names"}
     values: dict[str, Any] = {name: np.array(given.get(name, np.zeros(length)), np.int64) for name in names}
     values["mptcp"] = np.ones(length, np.bool_)
-    return SubflowReadings(t_s=0.0, took_s=0.0, cc_names=("reno", "cubic"), **values)
+    return SocketReadings(t_s=0.0, took_s=0.0, cc_names=("reno", "cubic"), **values)
 
 
-def readings(*rows: tuple[int, int, int, int]) -> SubflowReadings:
+def readings(*rows: tuple[int, int, int, int]) -> SocketReadings:
     """From (flow, subflow, local port, retransmits); the first subflows are of plain TCP."""
     flow, subflow, lport, again = np.array(rows, np.int64).reshape(-1, 4).T
     return replace(table(flow, subflow, lport=lport, retransmits=again), mptcp=subflow > 0)

@@ -19,8 +19,8 @@ from common.errors import RunError
 from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns, sysctl_path
 from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler, TcpSocket
-from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
-from engines.emulation.path_manager import PathManager, SignalPathManager, ndiffports
+from engines.emulation.measure.socket_table import SocketReadings, SocketTable
+from engines.emulation.path_manager import PathManager, ndiffports, signal_path_manager
 from engines.emulation.traffic.driver import is_data
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
 from tests.support.two_hosts import Pair, eventually, open_socket, pairs, run_isolated
@@ -109,7 +109,7 @@ def cut_for(seconds: float, host: HostRef) -> Iterator[threading.Event]:
     thread.join()
 
 
-def agree(seen: SubflowReadings, i: int, sock: TcpSocket) -> bool:
+def agree(seen: SocketReadings, i: int, sock: TcpSocket) -> bool:
     """Return whether entry i of the table is this socket, with the same numbers."""
     ours = AddressPair(*_address(seen.laddr[i], seen.lport[i]), *_address(seen.raddr[i], seen.rport[i]))
     return ours == sock.path and (
@@ -226,7 +226,7 @@ def scenario_ports_of_the_kernels_choice() -> None:
     (pair,) = pairs(1)
     hosts, (flow,) = hosts_of([pair]), flows_of([pair])
     with (
-        SignalPathManager(hosts, 4, is_data, {pair.server: pair.server_ip}) as manager,
+        signal_path_manager(hosts, 4, is_data, {pair.server: pair.server_ip}) as manager,
         SocketTable(hosts, [flow], fixed_ports=False) as table,
         connected(pair, flow, IPPROTO_MPTCP) as ends,
     ):

@@ -16,7 +16,7 @@ import pytest
 from common.errors import UsageError
 from engines.emulation.kernel import mptcp_genl
 from engines.emulation.kernel.mptcp_genl import IPPROTO_MPTCP, MptcpEvent
-from engines.emulation.path_manager import PathManager, SignalPathManager
+from engines.emulation.path_manager import PathManager, signal_path_manager
 from model.flows import AddressPair
 from tests.support.two_hosts import Pair, eventually, open_socket, pairs, run_isolated
 
@@ -205,7 +205,7 @@ def scenario_signal_endpoints() -> None:
     for subflows, pair in zip((1, 2, 8, 9), pairs(4), strict=True):
         hosts = [pair.client, pair.server]
         with (
-            SignalPathManager(hosts, subflows, data_ports, {pair.server: pair.server_ip}) as manager,
+            signal_path_manager(hosts, subflows, data_ports, {pair.server: pair.server_ip}) as manager,
             listening(pair) as listener,
             conversation(pair, listener),
         ):
@@ -220,7 +220,7 @@ def scenario_both_ways() -> None:
     made = pairs(4)
     servers = {pair.client: pair.client_ip for pair in made} | {pair.server: pair.server_ip for pair in made}
     with (
-        SignalPathManager(list(servers), 8, data_ports, servers) as manager,
+        signal_path_manager(list(servers), 8, data_ports, servers) as manager,
         ExitStack() as stack,
     ):
         for pair in made:
@@ -255,4 +255,4 @@ def test_this_kernel_is_classified() -> None:
 
 def test_ten_subflows_are_refused() -> None:
     with pytest.raises(UsageError, match="1 to 9"):
-        SignalPathManager([], 10, lambda _s, _d: True, {})
+        signal_path_manager([], 10, lambda _s, _d: True, {})
