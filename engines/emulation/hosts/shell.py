@@ -25,7 +25,7 @@ from engines.emulation.hosts.hosts import HostOptions, restricted, sysctls_of
 from engines.emulation.kernel import mptcp_genl
 from engines.emulation.kernel.mptcp_genl import MptcpEvent, PathManagement
 from engines.emulation.kernel.namespaces import MS_BIND, HostRef, mount
-from engines.emulation.path_manager import MptcpWatcher, PathManager, SignalPathManager
+from engines.emulation.path_manager import MptcpWatcher, PathManager, signal_path_manager
 from engines.emulation.sandbox import client
 from engines.emulation.sandbox.client import emulation_lock
 from engines.emulation.sandbox.inside import Caller, Inside
@@ -130,7 +130,7 @@ def _subflows(
     if mptcp_genl.support().level is PathManagement.USERSPACE:
         return stack.enter_context(PathManager(hosts, subflows, any_ports, pairs))
     servers = {host: topology.nics_of(topology.index(host.name))[0].ip for host in hosts}
-    return stack.enter_context(SignalPathManager(hosts, subflows, any_ports, servers))
+    return stack.enter_context(signal_path_manager(hosts, subflows, any_ports, servers))
 
 
 def _name_hosts(topology: Topology) -> None:
