@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string_view.h>
 
+#include <algorithm>
 #include <string>
 
 #include "core/k_shortest.hpp"
@@ -369,6 +370,14 @@ NB_MODULE(_core, module) {
       .def_ro("by_rank", &fabric::QueueKind::by_rank)
       .def_ro("marks", &fabric::QueueKind::marks);
   module.def("queue_kinds", &fabric::queue_kinds);
+  module.def("check_queue", [](const std::string& name, const std::map<std::string, double>& settings) {
+    const auto kinds = fabric::queue_kinds();
+    const auto found = std::ranges::find(kinds, name, &fabric::QueueKind::name);
+    if (found == kinds.end()) throw std::invalid_argument("there is no queue '" + name + "'");
+    if (found != kinds.begin()) {
+      (void)fabric::discipline(static_cast<std::size_t>(found - kinds.begin()), {{name, settings}});
+    }
+  }, "name"_a, "settings"_a);
   module.def("disciplines", [] {
     std::vector<std::string> names;
     for (const fabric::QueueKind& kind : fabric::queue_kinds()) names.emplace_back(kind.name);

@@ -30,7 +30,7 @@ from common.errors import UsageError
 from common.text import did_you_mean
 from controllers import schedulers
 from controllers.routing import POLICIES, canonical
-from fabric._core import QueueSetting, TransportOptions, queue_kinds
+from fabric._core import QueueSetting, TransportOptions, check_queue, queue_kinds
 from fabric._core import schedulers as subflow_schedulers
 from model.congestion import BASELINE, CONGESTION_CONTROLS, is_known
 from workloads import matrices
@@ -193,6 +193,10 @@ def queue_text(given_text: str) -> str:
             which = "is given twice" if setting in given else "is no setting"
             raise UsageError(f"{what}: {setting!r} {which}; {name} has {_settings(name)}")
         given[setting] = _setting(f"{what}: {text.strip()}", known[setting], number)
+    try:
+        check_queue(name, given)
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}") from None
     unusual = {each: given[each] for each in known if given.get(each, known[each].usual) != known[each].usual}
     return f"{name}:{','.join(f'{each}={of!r}' for each, of in unusual.items())}" if unusual else name
 

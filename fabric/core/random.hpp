@@ -16,6 +16,9 @@ class Random {
 
   constexpr std::uint64_t next() { return scrambled(state_ += 0x9E3779B97F4A7C15U); }
 
+  // Uniform in [0, 1), in steps of 2^-53.
+  constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
   // Uniform in [0, n), with a bias below n / 2^32.
   constexpr std::uint32_t below(std::uint32_t n) {
     return static_cast<std::uint32_t>((next() >> 32) * n >> 32);

@@ -13,10 +13,15 @@
 #include <vector>
 
 #include "core/disciplines/codel.hpp"
+#include "core/disciplines/drr.hpp"
+#include "core/disciplines/fq_codel.hpp"
 #include "core/disciplines/in_order.hpp"
 #include "core/disciplines/pfabric.hpp"
 #include "core/disciplines/pfabric_bands.hpp"
+#include "core/disciplines/phantom.hpp"
+#include "core/disciplines/pie.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/red.hpp"
 #include "core/disciplines/strict_priority.hpp"
 
 namespace fabric {
@@ -24,9 +29,14 @@ namespace fabric {
 // clang-format off
 using Discipline = std::variant<
     CoDel,
+    Drr,
+    FqCoDel,
     InOrder,
     PFabric, PFabricDropping, PFabricScheduling,
     PFabricBands,
+    Phantom,
+    Pie,
+    Red,
     StrictPriority>;
 // clang-format on
 

@@ -96,6 +96,7 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"discipline": "codel:ecn=0.5"}, "must be a whole number"),
         ({"discipline": "codel:ecn=1,ecn=0"}, "'ecn' is given twice"),
         ({"discipline": "fifo:target_us=5"}, "fifo has none"),
+        ({"discipline": "red:min_pkts=20"}, "max_pkts above its min_pkts"),
         ({"event": ("c0-p0a0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("10:c0-a-b:0",)}, "SECONDS:NODE-NODE"),
         ({"event": ("10:c0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("1:c0-p0a0:x",)}, "for half the rate"),
         ({"sysctl": ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack=1")}, "give it once"),

@@ -1,0 +1,68 @@
+// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): flows, hashed to queues (stochastic fairness queueing:
+// McKenney, INFOCOM 1990), take turns and send `quantum` bytes each. A full port drops the latest packet of the longest
+// queue.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/disciplines/flow_queues.hpp"
+#include "core/disciplines/queue.hpp"
+#include "core/packet.hpp"
+#include "core/units.hpp"
+
+namespace fabric {
+
+class Drr {
+ public:
+  static constexpr std::string_view kName = "drr";
+  static constexpr bool kReadsFlow = true;
+  static constexpr std::array kSettings{kFlowQueues, kQuantum};
+
+  explicit Drr(const QueueSettings& settings)
+      : quantum_(settings.count("quantum_bytes")), queues_(settings.count("flows")) {}
+
+  [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
+    const std::uint32_t number = queues_.of(id, port);
+    FlowQueue& queue = queues_[number];
+    queue.packets.push_back(port.pool, id);
+    if (queue.listed) return true;
+    queue.deficit = quantum_;
+    active_.push_back(queues_, number);
+    return true;
+  }
+
+  [[nodiscard]] PacketId next(PortNow& port) {
+    while (!active_.empty()) {
+      const std::uint32_t number = active_.front();
+      FlowQueue& queue = queues_[number];
+      const PacketId first = queue.packets.front();
+      if (first != kNone && port.pool[first].size_bytes <= queue.deficit) {
+        queue.deficit -= port.pool[first].size_bytes;
+        (void)queue.packets.pop_front(port.pool);
+        if (queue.packets.empty()) active_.pop_front(queues_);
+        return first;
+      }
+      active_.pop_front(queues_);
+      if (first == kNone) continue;
+      queue.deficit += quantum_;
+      active_.push_back(queues_, number);
+    }
+    return kNone;
+  }
+
+  [[nodiscard]] bool make_room(PacketId /*newcomer*/, PortNow& port) {
+    PacketList& longest = queues_.longest().packets;
+    if (longest.empty()) return false;
+    port.push_out(longest.pop_back(port.pool));
+    return true;
+  }
+
+ private:
+  std::int64_t quantum_;
+  FlowQueues<FlowQueue> queues_;
+  Turns<FlowQueue> active_;
+};
+
+}  // namespace fabric

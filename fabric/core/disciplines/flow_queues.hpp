@@ -1,0 +1,78 @@
+// Queues of flows behind one port: packets are hashed to one of a fixed number of queues by their flow, and queues wait
+// for their turn in lists.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/disciplines/packet_list.hpp"
+#include "core/disciplines/queue.hpp"
+#include "core/hash.hpp"
+#include "core/packet.hpp"
+#include "core/units.hpp"
+
+namespace fabric {
+
+struct FlowQueue {
+  PacketList packets;
+  std::int64_t deficit = 0;     // bytes that it may still send in this round
+  std::uint32_t behind = kNone;  // the queue behind it in its list
+  bool listed = false;
+};
+
+// `Queue` is a FlowQueue.
+template <class Queue>
+class FlowQueues {
+ public:
+  explicit FlowQueues(std::uint32_t count) : queues_(count) {}
+
+  Queue& operator[](std::uint32_t number) { return queues_[number]; }
+
+  // The hash has a salt of its own at every port, drawn when the first packet comes.
+  [[nodiscard]] std::uint32_t of(PacketId id, PortNow& port) {
+    if (!salted_) salt_ = static_cast<std::uint32_t>(port.random.next());
+    salted_ = true;
+    return mix(port.pool.precedence(id).flow, salt_) % static_cast<std::uint32_t>(queues_.size());
+  }
+
+  // The queue that holds the most bytes.
+  [[nodiscard]] Queue& longest() {
+    return *std::ranges::max_element(queues_, {}, [](const Queue& queue) { return queue.packets.bytes(); });
+  }
+
+ private:
+  std::vector<Queue> queues_;
+  std::uint32_t salt_ = 0;
+  bool salted_ = false;
+};
+
+// A list of queues, by their numbers.
+template <class Queue>
+class Turns {
+ public:
+  [[nodiscard]] bool empty() const { return first_ == kNone; }
+  [[nodiscard]] std::uint32_t front() const { return first_; }
+
+  void push_back(FlowQueues<Queue>& queues, std::uint32_t number) {
+    queues[number].behind = kNone;
+    queues[number].listed = true;
+    (empty() ? first_ : queues[last_].behind) = number;
+    last_ = number;
+  }
+  void pop_front(FlowQueues<Queue>& queues) {
+    queues[first_].listed = false;
+    first_ = queues[first_].behind;
+  }
+
+ private:
+  std::uint32_t first_ = kNone;
+  std::uint32_t last_ = kNone;
+};
+
+inline constexpr QueueSetting kFlowQueues{"flows", "queues", 1, 65'536, 1'024, true, "queues that flows are hashed to"};
+inline constexpr QueueSetting kQuantum{"quantum_bytes", "bytes", 64, 1e6, 1'514, true,
+                                       "bytes that a queue sends in a round"};
+
+}  // namespace fabric
