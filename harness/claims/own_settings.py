@@ -25,7 +25,7 @@ from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
 from harness.metrics.where import SETTINGS, has
 from harness.options.fields import BY_PATH, SPEC_FIELDS, Hosts
-from harness.options.options import ENGINE, MAX_K, Defaults, UserOptions, resolve, sweeps_of
+from harness.options.options import ENGINE, MAX_K, Defaults, SweepOptions, UserOptions, resolve, sweeps_of
 from harness.plan.sweeps import fat_trees
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.spec import RunSpec, TopologySpec, typed
@@ -92,6 +92,9 @@ class _Own:
         self._values: dict[object, frozenset[Values]] = {}
         self._pinned: dict[str, bool] = {}
         self._overrides: dict[str, tuple[str, ...] | None] = {}
+        self._resolved: dict[object, list[SweepOptions]] = {}
+        self._variants: dict[str, list[tuple[UserOptions, Defaults]]] = {}
+        self._networks: dict[object, list[tuple[UserOptions, Defaults]]] = {}
 
     def overrides(self, spec: RunSpec) -> tuple[str, ...] | None:
         """Return the overrides in words; None if the figure has no points in this engine."""
@@ -130,7 +133,7 @@ class _Own:
 
     def _settings(self, spec: RunSpec, subflows: int) -> Values:
         if spec.engine not in self._pinned:
-            rates = [defaults.rate_mbps for _, defaults in _variants(self.figure, spec.engine)]
+            rates = [defaults.rate_mbps for _, defaults in self._variants_in(spec.engine)]
             self._pinned[spec.engine] = any(rate is not None for rate in rates)
         return _values(spec, subflows, self._pinned[spec.engine])
 
@@ -138,10 +141,11 @@ class _Own:
         """Return the settings of the own points on the point's network, of those with its workload, and of
         those that are TCP or MPTCP as it is, each as far as there are any."""
         network, workload, tcp = _network(spec.topology), workload_label(spec), spec.transport.subflows == 1
-        same = spec.engine, network, spec.link.rate_mbps, spec.warmup_s, spec.seconds, spec.seed
+        load = spec.workload.matrix, tuple(sorted(spec.workload.params.items()))
+        same = spec.engine, network, load, spec.link.rate_mbps, spec.warmup_s, spec.seconds, spec.seed
         if (same, workload, tcp) not in self._values:
             if same not in self._points:
-                self._points[same] = list(_own_points(self.figure, spec))
+                self._points[same] = list(self._own_points(spec))
             own = self._points[same]
             own = [each for each in own if _network(each.topology) == network] or own
             own = [each for each in own if workload_label(each) == workload] or own
@@ -150,21 +154,46 @@ class _Own:
             self._values[same, workload, tcp] = found
         return self._values[same, workload, tcp]
 
+    def _own_points(self, spec: RunSpec) -> Iterator[RunSpec]:
+        """Yield what the figure runs in the engine of `spec` without options, with its load if it is one of
+        the figure's, on its network, at its rate, for its duration and with its seed."""
+        for options in self._sweeps(spec):
+            own = spec.workload in options.workloads
+            chosen = dataclasses.replace(options, workloads=(spec.workload,)) if own else options
+            rate_of = _constant(options.rate_mbps or spec.link.rate_mbps)
+            yield from (s for s in self.figure.points(chosen, rate_of) if s.engine == spec.engine)
 
-def _own_points(figure: Figure, spec: RunSpec) -> Iterator[RunSpec]:
-    """Yield what the figure runs in the engine of `spec` without options, on its network, at its rate, for
-    its duration and with its seed. MPTCP may have fallen back to what a machine without LIA runs."""
-    for chosen, defaults in _variants(figure, spec.engine):
-        sized = dataclasses.replace(
-            chosen, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1,
-            **_network_options(figure, chosen, defaults, spec.topology),
-        )  # fmt: skip
-        beside_real = any(name in LINUX_HOSTS for name in chosen.engine or ())
-        falls_back = beside_real and (spec.engine in LINUX_HOSTS or chosen.engine == figure.defaults.engines)
-        for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
-            for options in sweeps_of(sized, defaults, cc):
-                rate_of = _constant(options.rate_mbps or spec.link.rate_mbps)
-                yield from (each for each in figure.points(options, rate_of) if each.engine == spec.engine)
+    def _sweeps(self, spec: RunSpec) -> list[SweepOptions]:
+        """Return the options of what the figure runs beside the point. MPTCP may have fallen back to what a
+        machine without LIA runs."""
+        key = spec.engine, _network(spec.topology), spec.warmup_s, spec.seconds, spec.seed
+        if key not in self._resolved:
+            found = self._resolved[key] = []
+            for chosen, defaults in self._variants_on(spec.engine, spec.topology):
+                sized = dataclasses.replace(
+                    chosen, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1
+                )
+                falls_back = not {*LINUX_HOSTS}.isdisjoint(chosen.engine or ()) and (
+                    spec.engine in LINUX_HOSTS or chosen.engine == self.figure.defaults.engines
+                )
+                for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
+                    found += sweeps_of(sized, defaults, cc)
+        return self._resolved[key]
+
+    def _variants_in(self, engine: str) -> list[tuple[UserOptions, Defaults]]:
+        if engine not in self._variants:
+            self._variants[engine] = _variants(self.figure, engine)
+        return self._variants[engine]
+
+    def _variants_on(self, engine: str, network: TopologySpec) -> list[tuple[UserOptions, Defaults]]:
+        """Return the variants with the option that chooses the network. To find its k takes a plan per k."""
+        key = engine, _network(network)
+        if key not in self._networks:
+            self._networks[key] = [
+                (dataclasses.replace(of, **_network_options(self.figure, of, defaults, network)), defaults)
+                for of, defaults in self._variants_in(engine)
+            ]
+        return self._networks[key]
 
 
 def _constant(mbps: float) -> RateOf:
