@@ -121,6 +121,7 @@ def test_pingall_and_iperf_through_the_shell() -> None:
     assert "bits/sec" in text
 
 
+@pytest.mark.machine
 def test_slips_at_the_prompt_are_named_and_the_network_stays(tmp_path: Path) -> None:
     script = tmp_path / "commands"
     script.write_text("# a comment\np0e0h0 echo from-the-file\nexit\np0e0h0 echo after-its-end\n")
@@ -144,6 +145,7 @@ def test_slips_at_the_prompt_are_named_and_the_network_stays(tmp_path: Path) -> 
     assert "after-its-end" not in seen and "not-reached" not in seen
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize(("topology", "interface"), [("ft,4", "p0e0h0-eth0"), ("dhft,4", "p0e0h0-eth1")])
 def test_an_interface_taken_down_and_up_has_its_routes_again(topology: str, interface: str) -> None:
     host = interface.partition("-")[0]
