@@ -22,7 +22,8 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-_KEPT = frozenset("\n\t")
+_SPACES = frozenset("\N{NO-BREAK SPACE}")
+_KEPT = frozenset("\n\t") | _SPACES
 _SUSPICIOUS = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|[bfrnt])|[\x7f-\xff]")
 """Bytes of a JSON text that may mean a character of another kind than printable ASCII."""
 
@@ -39,7 +40,7 @@ def printable(text: str, kept: frozenset[str] = _KEPT) -> str:
 
 def one_line(text: str) -> str:
     """Return `text` with line feeds and tabs escaped, too."""
-    return printable(text, frozenset())
+    return printable(text, _SPACES)
 
 
 def printable_json(value: Any, data: bytes) -> Any:

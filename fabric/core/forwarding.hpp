@@ -79,7 +79,7 @@ class ForwardingTable {
       for (const auto& member : group(node, attach)) out.push_back(member.port);
     }
     std::ranges::sort(out);
-    out.erase(std::ranges::unique(out).begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
   }
 

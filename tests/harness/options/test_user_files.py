@@ -318,5 +318,5 @@ def test_only_what_a_trace_holds_is_written() -> None:
     assert written([Flow("a", "b", 5, 1)]) == "1.0,a,b,5"
     with pytest.raises(UsageError, match="flow 1 from a"):
         written([Flow("a", "b", plain=True)])
-    with pytest.raises(UsageError, match="1 to 50000 flows"):
+    with pytest.raises(UsageError, match="1 to 200000 flows"):
         written([])

@@ -29,7 +29,7 @@ def commands() -> list[str]:
     return [each for command in typed for each in (command, *(["sh sleep 1"] if command[-1] == "&" else []))]
 
 
-@pytest.mark.unhurried
+@pytest.mark.machine
 @pytest.mark.parametrize("engine", ["mininet", pytest.param("linux", marks=NEEDS_KERNEL)])
 def test_subflows_take_over_from_those_on_a_link_that_is_cut(engine: str, tmp_path: Path) -> None:
     done = subprocess.run(
