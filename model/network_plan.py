@@ -21,11 +21,10 @@ from controllers.routing import DIGITS, POLICIES, hashed, parse, tables_of
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from model.links import downlink, link_trace, uplink
-from model.spec import QUEUES, LinkSpec, RunSpec, sub_seed
+from model.spec import IN_ORDER, QUEUES, LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
 NO_PORT = 0xFFFFFFFF
-IN_ORDER = "in-order"
 """The discipline of a FIFO whose departures follow a trace."""
 MAX_PACKETS = 1 << 20
 """Packets that the core can hold if queues are unbounded: 2 GB of frames."""

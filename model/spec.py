@@ -82,7 +82,9 @@ Settings = Mapping[str, Any]
 """Values of fields of a RunSpec, by path: `{"routing": "ecmp", "link.queue_pkts": 20}`."""
 RANGE, NAMES, CANONICAL, WORDS = "range", "names", "canonical", "words"
 """The keys of a field's range, its known names, its canonical form and its words in its metadata."""
-QUEUES = {kind.name: kind for kind in queue_kinds()}
+IN_ORDER = "in-order"
+"""The FIFO of a traced link, whose departures are not known on arrival. No option selects it."""
+QUEUES = {kind.name: kind for kind in queue_kinds() if kind.name != IN_ORDER}
 """The core's queues (fabric/core/disciplines/registry.hpp): their settings, and what hosts need for them."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
@@ -929,9 +931,11 @@ def check_marks(spec: RunSpec) -> None:
     cc = CONGESTION_CONTROLS.get(spec.transport.cc)
     if cc is None or not cc.ecn or spec.link.marks or spec.workload.matrix == "reference":
         return
+    name = spec.link.queue
+    by_queue = f"--discipline {name}:ecn=1 or " if any(s.name == "ecn" for s in QUEUES[name].settings) else ""
     raise UsageError(
         f"--cc {spec.transport.cc}: it reacts to marks, but no queue marks packets, so it would run as "
-        f"{BASELINE}: add --ecn PKTS, e.g. --ecn 20"
+        f"{BASELINE}: add {by_queue}--ecn PKTS, e.g. --ecn 20"
     )
 
 

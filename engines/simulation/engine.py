@@ -55,7 +55,7 @@ from model.noise import noisy
 from model.reasons import GOODPUT
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from model.schedulers import check_scheduler, opens_subflows, ticking_s
-from model.spec import FIFO, RunSpec
+from model.spec import FIFO, QUEUES, LinkSpec, RunSpec
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
 from workloads.matrices import FLOWS, IMS
@@ -232,6 +232,13 @@ _FLOWLETS, _STEERING = MB, 20
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
+def _flow_queues(link: LinkSpec) -> float:
+    """Return the bytes that a port holds for queues of flows, also for those without packets."""
+    kind = QUEUES[link.queue]
+    usual = next((each.usual for each in kind.settings if each.name == "flows"), 0.0)
+    return kind.flow_bytes * link.queue_settings.get("flows", usual)
+
+
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> float:
     """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
@@ -251,6 +258,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> fl
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)
         + _SUBFLOW * subflows
+        + ports * _flow_queues(spec.link)
         + (_FLOWLETS * len(topology.forwarders) if "gap_us" in parameters else 0)
         + packet * _packets(spec, topology, flows, counts)
     )
@@ -353,7 +361,7 @@ def _counts(recording: Recording) -> dict[str, float]:
 def _chosen_drops(spec: RunSpec, recording: Recording) -> dict[str, float]:
     """Return how many of the dropped packets made room for others, and how many left a queue with room; {} if
     the discipline never does that."""
-    if spec.link.discipline == FIFO:
+    if spec.link.discipline == FIFO and not spec.link.random_pkts:
         return {}
     opened, closed = recording.opened.ports, recording.closed.ports
     return {

@@ -117,7 +117,7 @@ struct Stack {
     }
     if (network.routes_each_packet()) [[unlikely]] {
       const std::uint32_t flow = segments[id].carries == Carries::datagram ? ~header.owner : header.owner;
-      network.route(id, from, to, mix(flow, from));  // the other direction is another flow
+      network.route(id, from, to, switch_seed(flow, from));  // the other direction is another flow
     } else {
       packet.take(path);
     }

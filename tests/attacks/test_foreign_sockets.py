@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.emulation.congestion.agent import Activity
+from engines.emulation.congestion.agent import OF_BPF
 from engines.emulation.congestion.registration import CongestionCounts, registered, registered_object
 from engines.emulation.machine import bpf_support
 from model.congestion import CONGESTION_CONTROLS, DATAPATH, kernel_name
@@ -173,7 +173,7 @@ def test_foreign_sockets_are_not_counted_get_another_control_and_hold_nothing(cc
             with attacker(name, "locked_route") as holder:
                 assert answer(holder) == {"locked_route": name}
             counted = control.counters(3)
-            activity = control.counters(len(Activity._fields), b"activities") if cc == DATAPATH else [0]
+            activity = control.counters(OF_BPF, b"activities") if cc == DATAPATH else [0]
             control.close()
             wait_until_gone(before)
     finally:

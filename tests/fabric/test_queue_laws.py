@@ -276,8 +276,8 @@ def test_pie_drops_what_it_could_mark_above_a_probability_of_a_tenth() -> None:
 
 
 def test_the_phantom_queue_marks_when_its_excess_over_the_drain_has_come_to_the_threshold() -> None:
-    """At 96 % of the rate each packet adds 1250 (1 - 95/96) bytes, on the first one's 1250."""
-    for load_pct, first in ((94, None), (96, 1 + math.ceil((3000 - BYTES) / (BYTES / 96)))):
+    """At 96 % of the rate each packet leaves 1250 (1 - 95/96) bytes to the one behind it."""
+    for load_pct, first in ((94, None), (96, 2 + math.floor(3000 / (BYTES / 96)))):
         load = Overload("phantom", {"mark_bytes": 3000.0})
         load.constant(load_pct / 100, 2, ecn=ECT)
         load.run(10**17)
@@ -285,6 +285,27 @@ def test_the_phantom_queue_marks_when_its_excess_over_the_drain_has_come_to_the_
         fields = [field for *_, field in sorted(load.ended)]
         marked = [place for place, field in enumerate(fields, 1) if field == CE]
         assert marked == (list(range(first, len(fields) + 1)) if first else [])
+
+
+def test_the_phantom_queue_marks_neither_a_lone_packet_nor_a_short_burst() -> None:
+    load = Overload("phantom", {})
+    load.constant(0.1, 2, ecn=ECT)
+    for _ in range(5):
+        load.send(3000, ecn=ECT)
+    load.run(10**17)
+    assert load.counter("marks") == 0
+
+
+def test_red_takes_packets_of_an_idle_port_again() -> None:
+    """Refused packets leave it idle, so its average falls on."""
+    load = Overload("red", {"gentle": 0.0, "weight": 0.1})
+    for _ in range(100):
+        load.send(0)
+    load.run(MS)
+    assert load.counter("early_drops") > 0
+    probes = [load.send(1000 + 2 * number) for number in range(2000)]
+    arrived = {packet for packet, _ in delivered(load)}
+    assert len(arrived.intersection(probes)) > 1900
 
 
 @pytest.mark.parametrize("name", ["codel", "fq_codel", "red"])

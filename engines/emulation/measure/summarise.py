@@ -258,7 +258,7 @@ def _metrics(
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
         **_over_carried(readings, rows),
-        **({} if spec.link.discipline == FIFO else chosen_drops),
+        **({} if spec.link.discipline == FIFO and not spec.link.random_pkts else chosen_drops),
         **readings.scheduler,
         **timings,
     }

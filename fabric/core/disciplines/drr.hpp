@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,7 @@ class Drr {
  public:
   static constexpr std::string_view kName = "drr";
   static constexpr bool kReadsFlow = true;
+  static constexpr std::size_t kFlowBytes = sizeof(FlowQueue);
   static constexpr std::array kSettings{kFlowQueues, kQuantum};
 
   explicit Drr(const QueueSettings& settings)
@@ -53,8 +55,9 @@ class Drr {
   }
 
   [[nodiscard]] bool make_room(PacketId /*newcomer*/, PortNow& port) {
-    PacketList& longest = queues_.longest().packets;
-    if (longest.empty()) return false;
+    auto* const found = active_.longest(queues_);
+    if (found == nullptr || found->packets.empty()) return false;
+    PacketList& longest = found->packets;
     port.push_out(longest.pop_back(port.pool));
     return true;
   }

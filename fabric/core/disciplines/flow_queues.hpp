@@ -2,7 +2,6 @@
 // for their turn in lists.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -37,11 +36,6 @@ class FlowQueues {
     return mix(port.pool.precedence(id).flow, salt_) % static_cast<std::uint32_t>(queues_.size());
   }
 
-  // The queue that holds the most bytes.
-  [[nodiscard]] Queue& longest() {
-    return *std::ranges::max_element(queues_, {}, [](const Queue& queue) { return queue.packets.bytes(); });
-  }
-
  private:
   std::vector<Queue> queues_;
   std::uint32_t salt_ = 0;
@@ -64,6 +58,14 @@ class Turns {
   void pop_front(FlowQueues<Queue>& queues) {
     queues[first_].listed = false;
     first_ = queues[first_].behind;
+  }
+  // Of `best`, which may be null, and the queues of the list: the one that holds the most bytes.
+  [[nodiscard]] Queue* longest(FlowQueues<Queue>& queues, Queue* best = nullptr) const {
+    for (std::uint32_t number = first_; number != kNone; number = queues[number].behind) {
+      Queue& queue = queues[number];
+      if (best == nullptr || queue.packets.bytes() > best->packets.bytes()) best = &queue;
+    }
+    return best;
   }
 
  private:

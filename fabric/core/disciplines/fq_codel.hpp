@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -15,9 +16,14 @@
 namespace fabric {
 
 class FqCoDel {
+  struct Queue : FlowQueue {
+    CoDelState codel;
+  };
+
  public:
   static constexpr std::string_view kName = "fq_codel";
   static constexpr bool kReadsFlow = true;
+  static constexpr std::size_t kFlowBytes = sizeof(Queue);
   static constexpr std::array kSettings{kFlowQueues, kQuantum, kCoDelTarget, kCoDelInterval, kMarkInstead};
 
   explicit FqCoDel(const QueueSettings& settings)
@@ -60,8 +66,9 @@ class FqCoDel {
 
   // Section 4.1: up to 64 packets or half of the bytes leave the head of the longest queue at once.
   [[nodiscard]] bool make_room(PacketId /*newcomer*/, PortNow& port) {
-    PacketList& longest = queues_.longest().packets;
-    if (longest.empty()) return false;
+    auto* const found = old_.longest(queues_, new_.longest(queues_));
+    if (found == nullptr || found->packets.empty()) return false;
+    PacketList& longest = found->packets;
     const std::uint64_t enough = longest.bytes() / 2;
     for (int left = kBatch; left > 0 && longest.bytes() > enough; --left) port.push_out(longest.pop_front(port.pool));
     return true;
@@ -69,10 +76,6 @@ class FqCoDel {
 
  private:
   static constexpr int kBatch = 64;
-
-  struct Queue : FlowQueue {
-    CoDelState codel;
-  };
 
   CoDelParameters parameters_;
   std::int64_t quantum_;

@@ -26,14 +26,20 @@ class Phantom {
       : drain_(settings["drain_pct"] / 100), mark_bytes_(settings["mark_bytes"]) {}
 
   [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
-    const double rate = drain_ * static_cast<double>(port.rate_bps) / 8 / static_cast<double>(kSecond);
-    bytes_ = std::max(0.0, bytes_ - rate * static_cast<double>(port.now - counted_)) + port.pool[id].size_bytes;
-    counted_ = port.now;
-    if (bytes_ > mark_bytes_) (void)port.mark(id);
     packets_.push_back(port.pool, id);
     return true;
   }
-  [[nodiscard]] PacketId next(PortNow& port) { return packets_.pop_front(port.pool); }
+  // A packet counts when it leaves, so that a burst that the link spreads out does not fill the phantom queue at once.
+  [[nodiscard]] PacketId next(PortNow& port) {
+    const PacketId id = packets_.pop_front(port.pool);
+    if (id == kNone) return kNone;
+    const double rate = drain_ * static_cast<double>(port.rate_bps) / 8 / static_cast<double>(kSecond);
+    bytes_ = std::max(0.0, bytes_ - rate * static_cast<double>(port.now - counted_));
+    counted_ = port.now;
+    if (bytes_ > mark_bytes_) (void)port.mark(id);
+    bytes_ += port.pool[id].size_bytes;
+    return id;
+  }
 
  private:
   double drain_;

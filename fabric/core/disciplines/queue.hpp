@@ -8,6 +8,7 @@
 //     bool make_room(PacketId newcomer, PortNow&);           // the port is full: pushes packets out; false: it has none
 //     static constexpr bool kReadsRank = true;               // every packet has a Precedence, and hosts write its rank
 //     static constexpr bool kReadsFlow = true;               // every packet has a Precedence, for its flow
+//     static constexpr std::size_t kFlowBytes = ...;         // it holds so many for each of its setting `flows`
 //     static constexpr bool kMarks = true;                   // it marks, and hosts are ECN-capable; or a setting `ecn`
 // The port's own limits, random drop and ECN threshold (admission.hpp) come first: `arrive` gets what has room. The
 // packet in transmission is no longer in the queue. A queue may use the `next_in_slot` of its packets, and reads in
@@ -90,7 +91,7 @@ class PortNow {
 
   [[nodiscard]] Time waited(PacketId id) const { return now - pool[id].due; }
 
-  // Drops a packet that the queue has just removed.
+  // Drops a packet that the queue has just removed; for a newcomer `arrive` returns false instead.
   void drop(PacketId id) { decisions_.dropped.push_back(id); }
   // Drops a packet that the queue has removed to make room for a newcomer.
   void push_out(PacketId id) { decisions_.pushed_out.push_back(id); }

@@ -40,6 +40,7 @@ class Red {
     average(port);
     if (adaptive_) adapt(port.now);
     if (!chosen(port) || (average_ < certain() && ecn_ && port.mark(id))) {
+      idle_since_ = kNever;
       packets_.push_back(port.pool, id);
       return true;
     }
@@ -55,13 +56,14 @@ class Red {
   static constexpr std::int64_t kIdleBits = 8 * 1000;  // of a packet that could have left while the port was idle
   static constexpr Time kAdaptEvery = kSecond / 2;
 
-  // Section 4 of 1993: over an idle time the average falls as if packets had found an empty queue.
+  // Section 4 of 1993: over an idle time the average falls as if packets had found an empty queue. The port stays idle
+  // until a packet is kept. A frame of a real host may be older than the beginning of the idle time.
   void average(const PortNow& port) {
     if (idle_since_ != kNever) {
-      const double packets = static_cast<double>(port.now - idle_since_) / static_cast<double>(kSecond) *
-                             static_cast<double>(port.rate_bps / kIdleBits);
-      average_ *= power(1 - weight_, static_cast<std::uint64_t>(std::min(packets, 1e15)));
-      idle_since_ = kNever;
+      const Time each = kIdleBits * kSecond / port.rate_bps;
+      const Time packets = std::max<Time>(0, port.now - idle_since_) / each;
+      average_ *= power(1 - weight_, static_cast<std::uint64_t>(packets));
+      idle_since_ += packets * each;
     }
     average_ += weight_ * (packets_.pkts() - average_);
   }

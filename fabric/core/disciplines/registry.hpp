@@ -46,6 +46,7 @@ struct QueueKind {
   std::span<const QueueSetting> settings;
   bool by_rank = false;
   bool marks = false;
+  std::size_t flow_bytes = 0;  // memory of a port for each of its setting `flows`
 };
 
 inline constexpr std::string_view kFifo = "fifo";
@@ -58,6 +59,7 @@ QueueKind kind() {
   if constexpr (requires { Queue::kSettings; }) of.settings = Queue::kSettings;
   if constexpr (requires { Queue::kReadsRank; }) of.by_rank = true;
   if constexpr (requires { Queue::kMarks; }) of.marks = true;
+  if constexpr (requires { Queue::kFlowBytes; }) of.flow_bytes = Queue::kFlowBytes;
   return of;
 }
 
