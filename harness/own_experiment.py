@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import operator
 import re
 import traceback
 from collections import Counter
@@ -21,16 +22,35 @@ import topos
 from analysis.quantities import Quantity
 from common.errors import RefabricError, UsageError
 from common.text import did_you_mean
+from engines.registry import ENGINES, SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics import metrics as of_tree
 from harness.metrics.metrics import TABLES, Metric, ShownIn
 from harness.metrics.published import Published, Relation, Source
 from harness.metrics.summary_csv import COLUMNS
 from harness.options import user_files
-from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
+from harness.options.fields import BY_PATH
+from harness.options.options import (
+    SETTABLE,
+    Defaults,
+    SweepOptions,
+    UserOptions,
+    field_meant,
+    resolve,
+)
 from harness.plan.sweeps import Points, Topologies, fat_trees, points_on
 from harness.results.point_results import PointResult
-from model.spec import RunSpec, Settings, TopologySpec, WorkloadSpec, sub_seed
+from model.spec import (
+    MAX_QUEUE_PKTS,
+    USUAL,
+    LinkEvent,
+    RunSpec,
+    Settings,
+    TopologySpec,
+    WorkloadSpec,
+    check_name,
+    sub_seed,
+)
 from plots.registry import CHARTS, Chart
 from topos import Topology, from_file
 from workloads.flow import Flow
@@ -50,17 +70,17 @@ def experiment(
     title: str,
     *,
     about: str = "",
-    network: Network | Sequence[Network | str] | None = None,
+    network: Network | str | Sequence[Network | str] | None = None,
     flows: Flows | None = None,
-    ks: tuple[int, ...] = (4,),
-    workloads: tuple[str, ...] = ("one_to_one",),
-    subflows: tuple[int, ...] = (1, 8),
+    ks: int | Sequence[int] = (4,),
+    workloads: str | Sequence[str] = ("one_to_one",),
+    subflows: int | Sequence[int] = (1, 8),
     curves: Sequence[Settings] = ({},),
     axes: Mapping[str, Sequence[Any]] | None = None,
     pins: Settings | None = None,
-    metrics: tuple[Metric, ...] = (),
-    charts: Sequence[str | Chart] = ("throughput", "rank"),
-    published: Sequence[Published] = (),
+    metrics: Metric | Sequence[Metric] = (),
+    charts: str | Chart | Sequence[str | Chart] = ("throughput", "rank"),
+    published: Published | Sequence[Published] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Return an experiment with one figure, whose points are stored in results/<name>.
@@ -69,16 +89,19 @@ def experiment(
     runs on FatTrees of sizes `ks`, which `--k` and `--topology` change; without `flows`
     it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. Each of the
     `curves` has values of fields of the spec by path, `{"link.ecn_pkts": 20}`; all curves have those of
-    `pins` and run with each value of each of the `axes`. `defaults` are further fields of `Defaults`, such as
-    `{"engines": ("simulator",)}`. Options of the command line override all of these but what a curve is
+    `pins` and run with each value of each of the `axes`. A value is as in the spec, or the text of its
+    option. `defaults` are further fields of `Defaults`, such as `{"engines": ("simulator",)}`, which is usual
+    if fields of the stack are set. Options of the command line override all of these but what a curve is
     about. Raises UsageError.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
+    charts = _each(charts)
     for each in charts:
         if isinstance(each, str) and each not in CHARTS:
             raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
-    networks = [] if network is None else [network] if callable(network) else list(network)
+    curves, settings = _checked(f"experiment {name}", curves, axes or {}, pins or {}, defaults or {})
+    networks = [] if network is None else _each(network)
     topologies = _own_networks(name, networks) if networks else fat_trees
     points = points_on(topologies, curves)
     figure = Figure(
@@ -86,22 +109,155 @@ def experiment(
         title=title,
         about=about or title,
         defaults=Defaults(
-            ks=ks,
-            workloads=workloads if flows is None else (TRACE,),
-            subflows=subflows,
-            pins=pins or {},
-            axes=axes or {},
-            **(defaults or {}),
+            ks=tuple(_each(ks)),
+            workloads=tuple(_each(workloads)) if flows is None else (TRACE,),
+            subflows=tuple(_each(subflows)),
+            **settings,
         ),
         topologies=topologies,
         points=points if flows is None else _with_flows(name, points, flows),
         charts=tuple(chart for chart in charts if isinstance(chart, str)),
         sized=network is None,
     )
-    rows = [_on_own(row, topologies, figure) for row in published]
+    rows = [_on_own(row, topologies, figure) for row in _each(published)]
     return with_additions(
-        figure.alone(), [*metrics, *(each for each in charts if isinstance(each, Chart)), *rows]
+        figure.alone(), [*_each(metrics), *(each for each in charts if isinstance(each, Chart)), *rows]
     )
+
+
+def _each(given: Any) -> list[Any]:
+    """Return the values of a list; a single value is a list of one."""
+    return [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+
+
+_FIELDS = tuple(
+    path
+    for name, part in vars(USUAL).items()
+    for path in (name, *(f"{name}.{inner}" for inner in getattr(part, "__dataclass_fields__", ())))
+)
+"""All fields of the spec, by path."""
+_ARGUMENTS = {
+    "topology": "network=[...]", "workload": "workloads=(...)", "transport.subflows": "subflows=(...)",
+    "transport.cc": 'defaults={"ccs": (...)}', "engine": 'defaults={"engines": (...)}',
+}  # fmt: skip
+"""What sets a field that is none of `pins` and `axes`."""
+_OF_GRID = {"rate_mbps": "link.rate_mbps", "seconds": "seconds", "warmup_s": "warmup_s"}
+"""Fields of `Defaults` that are fields of the spec."""
+_ROOMY = USUAL.changed({"link.queue_pkts": MAX_QUEUE_PKTS})
+"""A point whose queue holds what other fields ask for: a curve may not have its pin of the queue."""
+
+
+def _checked(
+    what: str, curves: object, axes: Mapping[str, Any], pins: Settings, defaults: Mapping[str, Any]
+) -> tuple[Sequence[Settings], dict[str, Any]]:
+    """Return the curves, and what `Defaults` get from the other arguments. Raises UsageError."""
+    if isinstance(curves, str | Mapping) or not isinstance(curves, Iterable):
+        raise UsageError(f'{what}: curves: give a list, [{{"routing": "ecmp"}}], not {curves!r}')
+    of_curves = [_settings(f"{what}: curves", curve, _FIELDS) for curve in curves]
+    if not of_curves:
+        raise UsageError(f"{what}: curves: give at least one curve, or leave it out")
+    pinned = _settings(f"{what}: pins", pins, SETTABLE)
+    by_axis, swept = dict[str, Any](), set[str]()
+    if not isinstance(axes, Mapping):
+        raise UsageError(f'{what}: axes: write {{"link.queue_pkts": (20, 50)}}, not {axes!r}')
+    for path, values in axes.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise UsageError(
+                f"{what}: axes: {path}: give a list of its values, e.g. (20, 50), not {values!r}"
+            )
+        found = [_settings(f"{what}: axes", {path: value}, SETTABLE) for value in values]
+        by_axis[path] = tuple(
+            {field.removeprefix("stack."): value for field, value in one.items()}
+            if path == "stack"
+            else one[path]
+            for one in found
+        )
+        fields = {field for one in found for field in one}
+        for both in sorted(fields & (swept | set(pinned))):
+            raise UsageError(f"{what}: axes: {both} is in {'axes' if both in swept else 'pins'} too")
+        for both in sorted(fields.intersection(*of_curves)):
+            raise UsageError(f"{what}: axes: {both}: all curves have a value of it; leave one of them out")
+        swept |= fields
+    more = _more(f"{what}: defaults", defaults)
+    for name, path in _OF_GRID.items():
+        if path in pinned and name in more:
+            raise UsageError(f"{what}: pins: {path} is in defaults too")
+        if path in pinned:
+            more[name] = pinned.pop(path)
+    given = [path for one in (swept, pinned, *of_curves) for path in one]
+    if any(path.startswith("stack.") for path in given) and "engine" not in given:
+        more.setdefault("engines", (SIMULATOR,))
+    return of_curves, {**more, "pins": pinned, "axes": by_axis}
+
+
+def _more(what: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return further fields of `Defaults`. Raises UsageError that begins with `what`."""
+    if not isinstance(defaults, Mapping):
+        raise UsageError(f'{what}: write {{"seconds": 2.0}}, not {defaults!r}')
+    arguments = inspect.signature(experiment).parameters
+    known = [each.name for each in dataclasses.fields(Defaults) if each.name not in arguments]
+    more = dict(defaults)
+    for name in more:
+        if name in arguments:
+            raise UsageError(f"{what}: {name}: it is an argument of its own, {name}=...")
+        if name not in known:
+            meant = did_you_mean(str(name), known, "?") or f"fields are: {', '.join(known)}"
+            raise UsageError(f"{what}: {name}: there is no such field; {meant}")
+    more |= {name: tuple(_each(more[name])) for name in ("engines", "ccs") if name in more}
+    for engine in more.get("engines", ()):
+        check_name(f"{what}: engine ", engine, ENGINES)
+    grid = {path: more[name] for name, path in _OF_GRID.items() if more.get(name) is not None}
+    _settings(what, grid, SETTABLE)
+    return more
+
+
+def _settings(what: str, given: object, known: Sequence[str]) -> dict[str, Any]:
+    """Return values of `known` fields of the spec by path, as a point has them; those of the stack are fields
+    of their own. Raises UsageError that begins with `what`."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f'{what}: write values of fields, {{"link.queue_pkts": 20}}, not {given!r}')
+    stack = given.get("stack")
+    if "stack" in given and not isinstance(stack, Mapping):
+        raise UsageError(f'{what}: stack: write its fields, {{"stack.min_rto_ms": 10.0}}, not {stack!r}')
+    each = {path: value for path, value in given.items() if path != "stack"}
+    each |= {f"stack.{field}": value for field, value in (stack or {}).items()}
+    for path in map(str, each):
+        argument = _ARGUMENTS.get(path) or _ARGUMENTS.get(path.partition(".")[0])
+        if argument and (path not in known or path.startswith(("topology", "workload"))):
+            raise UsageError(f"{what}: {path}: write {argument} instead")
+        if path not in known and path in _FIELDS:
+            raise UsageError(f'{what}: {path}: only a curve can set it: curves=[{{"{path}": ...}}]')
+        if path not in known:
+            raise UsageError(f"{what}: {path}: a point has no such field; {field_meant(path, known)}")
+    try:
+        values = {path: _value(path, value) for path, value in each.items()}
+        counts = values.get("transport.subflows", 1)
+        for count in counts if isinstance(counts, list | tuple) else [counts]:
+            _ROOMY.changed({**values, "transport.subflows": count})
+    except UsageError as error:
+        raise UsageError(f"{what}: {error}") from None
+    return values
+
+
+def _value(path: str, value: Any) -> Any:
+    """Return the value of one field, which may be the text of its option. Raises UsageError."""
+    option, usual = BY_PATH.get(path), operator.attrgetter(path)(USUAL)
+    if isinstance(value, Mapping) and isinstance(usual, Mapping):
+        value = [f"{name}={each}" for name, each in value.items()]
+    if option and option.multiple:
+        value = tuple(_each(value))
+        if all(isinstance(each, str) for each in value):
+            return option.parse(option.flag, value)
+    elif option and isinstance(value, str):
+        value = option.parse(option.flag, value)
+    if path == "engine":
+        check_name("engine ", value, ENGINES)
+    parts = value if path == "events" else [value]
+    kind = LinkEvent if path == "events" else type(usual)
+    if not isinstance(usual, int | float) and not all(isinstance(each, kind) for each in parts):
+        form = f"value as in {option.flag} {option.metavar}" if option else kind.__name__
+        raise UsageError(f"{path}: write a {form}, not {value!r}")
+    return value
 
 
 Addition = Metric | Chart | Published

@@ -73,6 +73,8 @@ NO_SAMPLING = SamplingSpec()
 UNSCHEDULED = SchedulerSpec()
 _STACK = "stack."
 _GRID_PATHS = {"link.rate_mbps": "rate", "seconds": "seconds", "warmup_s": "warmup"}
+SETTABLE = (*BY_PATH, *_GRID_PATHS, *(f"{_STACK}{name}" for name in STACK_FIELDS))
+"""The fields of the spec that an option sets, by path."""
 _OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
 
 
@@ -80,12 +82,18 @@ def _option_of(path: str) -> str:
     """Return the name of the option that sets the field at `path`. Raises UsageError if none does."""
     if path in BY_PATH or path in _GRID_PATHS:
         return BY_PATH[path].name if path in BY_PATH else _GRID_PATHS[path]
-    known = [*BY_PATH, *_GRID_PATHS, *(f"{_STACK}{name}" for name in STACK_FIELDS)]
-    if path in known:
+    if path in SETTABLE:
         return "stack"
-    raise UsageError(
-        f"{path}: no option sets such a field; {did_you_mean(path, known)}fields are: {', '.join(known)}"
-    )
+    raise UsageError(f"{path}: no option sets such a field; {field_meant(path, SETTABLE)}")
+
+
+def field_meant(path: str, known: Sequence[str]) -> str:
+    """Return `did you mean link.queue_pkts?`, with all known fields instead if none is close."""
+    option = BY_NAME[path].path if path in BY_NAME else ""
+    same = [each for each in known if each == option or each.rpartition(".")[2] == path]
+    if same:
+        return f"did you mean {' or '.join(same)}?"
+    return did_you_mean(path, known, "?") or f"fields are: {', '.join(known)}"
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,36 @@ BAD = [
     ("E = experiment('m', 't', metrics=(metric('jain', '', 'x', len),))\n", "refabric has a column of this"),
     ("E = experiment('m', 't', subflows=(0,))\n", "subflows"),
     ("E = experiment('m', 't', pins={'link.queue': 1})\n", "did you mean link.queue_pkts"),
-    ("E = experiment('m', 't', axes={'link.queue_pkts': 20})\n", "axis link.queue_pkts: give a list"),
+    ("E = experiment('m', 't', axes={'link.queue_pkts': 20})\n", "axes: link.queue_pkts: give a list"),
     ("E = experiment('m', 't', curves=[{'cc': 'reno'}])\n", "cc: a point has no such field"),
 ]
+NO_FIELD = "a point has no such field"
+BAD_SETTINGS = [
+    ("curves={'routing': 'ecmp'}", "curves: give a list"),
+    ("curves=['ecmp']", "curves: write values of fields"),
+    ("curves=[]", "curves: give at least one curve, or leave it out"),
+    ("curves=[{'stack': 3}]", 'curves: stack: write its fields, {"stack.min_rto_ms"'),
+    ("curves=[{'link.queue_pkts': True}]", "curves: link.queue_pkts of True: must be a number"),
+    ("curves=[{'topology': 'ls,4'}]", "curves: topology: write network="),
+    ("curves=[{'engine': 'simulater'}]", "curves: engine simulater: unknown; did you mean simulator"),
+    ("curves=[{'scheduler': 3}]", "curves: scheduler: write a value as in --scheduler NAME"),
+    ("pins=['link.queue_pkts']", "pins: write values of fields"),
+    ("pins={'stack.min_rto': 10}", f"pins: stack.min_rto: {NO_FIELD}; did you mean stack.min_rto_ms or"),
+    ("pins={'stack': {'min_rto': 3}}", f"pins: stack.min_rto: {NO_FIELD}; did you mean stack.min_rto_ms or"),
+    ("pins={'queue': 3}", f"pins: queue: {NO_FIELD}; did you mean link.queue_pkts?"),
+    ("pins={'transport.join_after_ms': 3}", "pins: transport.join_after_ms: only a curve can set it"),
+    ("pins={'scheduler': 'first_fir'}", "pins: --scheduler first_fir: unknown; did you mean first_fit"),
+    ("axes={'stack': ('a',)}", "axes: stack: write its fields"),
+    ("axes={'events': ('x',)}", "axes: --event x: write SECONDS:NODE-NODE"),
+    ("axes=['link.queue_pkts']", "axes: write {"),
+    ("axes={'link.queue_pkts': (2, 3)}, pins={'link.queue_pkts': 4}", "axes: link.queue_pkts is in pins too"),
+    ("axes={'routing': ('ecmp', 'hashed')}, curves=[{'routing': 'ecmp'}]", "axes: routing: all curves have"),
+    ("defaults={'warmup': 1}", "defaults: warmup: there is no such field; did you mean warmup_s?"),
+    ("defaults={'ks': (4,)}", "defaults: ks: it is an argument of its own"),
+    ("defaults={'seconds': 'x'}", "defaults: seconds of 'x': must be a number"),
+    ("defaults={'seconds': 2}, pins={'seconds': 3}", "pins: seconds is in defaults too"),
+]
+BAD += [(f"E = experiment('m', 't', {each})\n", f"experiment m: {words}") for each, words in BAD_SETTINGS]
 BAD_FLOWS = [
     ("h.x", "its flows: mine.py, line 2: Attr"),
     ("[Flow('a', 'b')]", "no host a"),
@@ -115,6 +142,24 @@ def test_an_error_is_one_line_and_nothing_starts(text: str, words: str) -> None:
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert not Path("results").exists()
+
+
+def test_an_experiment_that_sets_the_stack_runs_in_the_simulator() -> None:
+    write("""E = experiment("m", "t", subflows=1, charts="rank", workloads="stride:4",
+                   pins={"stack.min_rto_ms": 10.0, "seconds": 1.0, "warmup_s": 0.5, "link.rate_mbps": 20},
+                   curves=[{"scheduler": "first_fit:50"}, {"stack": {"initial_window": 4}}])
+""")
+    done = run("run", "mine.py")
+    assert done.exit_code == 0, done.output
+    specs = [point.spec for point in refabric.load("results/m", experiment="./mine.py").measured]
+    shown = {(spec.scheduler.name, spec.scheduler.interval_ms, spec.stack.initial_window) for spec in specs}
+    assert shown == {("first_fit", 50, 10), ("none", 0, 4)}
+    assert {(s.engine, s.stack.min_rto_ms, s.seconds, s.link.rate_mbps) for s in specs} == {
+        ("simulator", 10, 1, 20)
+    }
+    assert run("report", "mine.py").exit_code == 0
+    refused = run("plan", "mine.py", "--engine", "mininet")
+    assert refused.exit_code == 2 and "choose --engine simulator" in refused.stderr
 
 
 def test_an_error_of_a_metric_names_it() -> None:
