@@ -196,7 +196,8 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
         values[key or parameter.name] = int(value) if value.isdecimal() and len(value) < _DIGITS else -1
     for parameter in parameters:
         if not parameter.admits(values[parameter.name]):
-            raise UsageError(f"--routing {text}: {parameter.name} must be {parameter.accepts}")
+            whole = parameter.accepts.replace("a number", "a whole number")
+            raise UsageError(f"--routing {text}: {parameter.name} must be {whole}")
     return name, {key: value for key, value in values.items() if value is not None}
 
 
@@ -241,8 +242,8 @@ def check_routing(policy: str, topology: Topology) -> None:
         )
     if name == CONGA and not _two_tiers(topology):
         raise UsageError(
-            f"routing '{policy}' is for leaves that are joined by one spine, which topology {topology.kind} "
-            "has not: choose --topology leaf_spine, or another --routing"
+            f"routing '{policy}' needs two tiers, every leaf linked to every spine, and topology "
+            f"{topology.kind} has others: choose --topology ls,4, or another --routing"
         )
     if policy == DIGITS and topology.kind != bcube.KIND:
         raise UsageError(

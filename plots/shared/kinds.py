@@ -21,6 +21,8 @@ from matplotlib.patches import Patch
 from harness.results.point_results import PointResult
 from model import transports
 from model.result import Status
+from model.spec import FIFO
+from model.words import words_at
 from plots.data import MIN_SEEDS_FOR_INTERVAL, TRANSPORT, Panel, good, interval_pct
 from plots.shared import style
 
@@ -266,7 +268,7 @@ def by_transport(panel: Panel) -> list[list[PointResult]]:
 
 
 def transport_label(point: PointResult) -> str:
-    """Return `TCP, drop-tail`, `TCP DCTCP, ECN`."""
+    """Return `TCP, drop-tail`, `TCP DCTCP, ECN`, `TCP, codel queues`."""
     return transport_look(point).label
 
 
@@ -279,4 +281,6 @@ def transport_look(point: PointResult) -> Look:
         red, green, blue = ((1 + part) / 2 for part in to_rgb(colour))
         colour = to_hex((red, green, blue))
     title = transports.transport(point.cc, point.subflows, point.spec.routing)
-    return Look(f"{title}, {'ECN' if ecn else 'drop-tail'}", colour, "").doubted(point.suspect)
+    own = words_at(point.spec, "link.discipline") if point.spec.link.discipline != FIFO else ""
+    queues = ", ".join(filter(None, ["ECN" if ecn else "" if own else "drop-tail", own]))
+    return Look(f"{title}, {queues}", colour, "").doubted(point.suspect)

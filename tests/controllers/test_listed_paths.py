@@ -128,6 +128,8 @@ def test_schedulers_choose_among_the_listed_paths() -> None:
 
 
 def test_a_list_too_long_to_keep_is_refused_before_it_is_made() -> None:
+    with pytest.raises(UsageError, match="k must be a whole number from 1"):
+        check_routing("ksp:1.5", build("ft", {"k": 4}))
     with pytest.raises(UsageError, match="limit: choose a smaller network"):
         check_routing("ksp:64", build("ft", {"k": 32}))
     check_routing("ksp:8", build("ft", {"k": 32}))

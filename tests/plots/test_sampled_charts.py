@@ -280,6 +280,12 @@ def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None
     assert "s\N{RIGHTWARDS ARROW}h1" in text, "the port that sends most, and no host's own"
 
 
+def test_a_queue_with_a_discipline_is_not_called_drop_tail(tmp_path: Path) -> None:
+    codel = dataclasses.replace(ALL[0], spec=ALL[0].spec.changed({"link.discipline": "codel"}))
+    (path,) = CHARTS["bottleneck"].draw(Inputs([codel], tmp_path))
+    assert "TCP, codel queues" in words_of(path) and "drop-tail" not in words_of(path)
+
+
 def test_only_the_measured_window_counts() -> None:
     of = queue_lengths.queue(ALL[0])
     assert of is not None
