@@ -63,7 +63,7 @@ VARIATIONS = 0.02, 0.1
 CHECKS = 2, 6
 HEDERAS = SchedulerSpec("annealing", 100.0), SchedulerSpec("first_fit", 10.0)
 OF_ALL: tuple[Settings, ...] = (
-    *({"link.queue_pkts": pkts, "link.nic_queue_pkts": pkts} for pkts in QUEUES_PKTS),
+    *({"link.queue_pkts": pkts} for pkts in QUEUES_PKTS),
     *({"link.delay_us": us} for us in DELAYS_US),
     *({"stack.min_rto_ms": ms} for ms in MIN_RTOS_MS),
     *({"stack.delayed_ack_ms": ms} for ms in DELAYED_ACKS_MS),

@@ -78,7 +78,8 @@ def _point(
     limit unless the curve has another one."""
     values = {
         "topology": topology, "workload": workload, "seed": seed, "link.rate_mbps": rate_mbps,
-        "link.nic_queue_pkts": base.link.queue_pkts, **curve, _CC: cc, _SUBFLOWS: subflows,
+        "link.nic_queue_pkts": curve.get("link.queue_pkts", base.link.queue_pkts), **curve,
+        _CC: cc, _SUBFLOWS: subflows,
     }  # fmt: skip
     if _SYSCTLS in curve:
         values[_SYSCTLS] = {**base.transport.sysctls, **curve[_SYSCTLS]}
