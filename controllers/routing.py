@@ -135,6 +135,7 @@ class Policy:
     parameters: tuple[Parameter, ...] = ()
     paths: Callable[..., Callable[[int, int], Sequence[WeightedPath]]] | None = None
     reorders: bool = False
+    about: str = ""
 
     def form(self, name: str) -> str:
         """Return how the policy is written: `digits`, `ksp:K`."""
@@ -154,19 +155,31 @@ _CELL_KB = Parameter("cell_kb", 1, 1_000_000, default=64)
 
 CONGA, DIGITS, WCMP = "conga", "digits", "wcmp"
 POLICIES: dict[str, Policy] = {
-    "hashed": Policy(hashed),
-    "ecmp": Policy(ecmp),
-    WCMP: Policy(wcmp),
-    "ksp": Policy(hashed, (Parameter("k", 1, 64, default=8),), k_shortest),
+    "hashed": Policy(hashed, about="one hash of a flow picks one of the shortest paths"),
+    "ecmp": Policy(ecmp, about="every switch hashes flows to next hops"),
+    WCMP: Policy(wcmp, about="ecmp in proportion to what a next hop can carry to the destination"),
+    "ksp": Policy(
+        hashed,
+        (Parameter("k", 1, 64, default=8),),
+        k_shortest,
+        about="one hash of a flow picks one of the K shortest paths",
+    ),
     # PacketScatter in Raiciu et al., SIGCOMM 2011: a random path for every packet
-    "scatter": Policy(None, reorders=True),
-    "valiant": Policy(valiant),
-    "spanning-tree": Policy(spanning_tree),
-    DIGITS: Policy(digits),
-    "letflow": Policy(None, (_GAP_US,)),
-    "drill": Policy(None, _DRILL, reorders=True),
-    CONGA: Policy(None, (_GAP_US, _TAU_US)),
-    "presto": Policy(None, (_CELL_KB,), reorders=True),
+    "scatter": Policy(None, reorders=True, about="every packet takes a random shortest path"),
+    "valiant": Policy(valiant, about="by way of a random switch that has hosts"),
+    "spanning-tree": Policy(spanning_tree, about="the first path, for all flows"),
+    DIGITS: Policy(digits, about="BCube's own routing, digit by digit"),
+    "letflow": Policy(None, (_GAP_US,), about="every flowlet takes a random next hop"),
+    "drill": Policy(
+        None,
+        _DRILL,
+        reorders=True,
+        about="every packet takes the shortest of D random queues and M remembered ones",
+    ),
+    CONGA: Policy(
+        None, (_GAP_US, _TAU_US), about="every flowlet takes the least congested path of a leaf-spine"
+    ),
+    "presto": Policy(None, (_CELL_KB,), reorders=True, about="every cell of so many kB takes the next path"),
 }
 
 

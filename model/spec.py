@@ -193,7 +193,7 @@ def queue_text(given_text: str) -> str:
         setting, _, number = (part.strip() for part in text.partition("="))
         if setting not in known or setting in given:
             which = "is given twice" if setting in given else "is no setting"
-            raise UsageError(f"{what}: {setting!r} {which}; {name} has {_settings(name)}")
+            raise UsageError(f"{what}: {setting!r} {which}; {name} has {queue_settings(name) or 'none'}")
         given[setting] = _setting(f"{what}: {text.strip()}", known[setting], number)
     try:
         check_queue(name, given)
@@ -203,15 +203,10 @@ def queue_text(given_text: str) -> str:
     return f"{name}:{','.join(f'{each}={of!r}' for each, of in unusual.items())}" if unusual else name
 
 
-def queue_forms() -> str:
-    """Return the known queues with their usual settings: `fifo, codel:target_us=5000,interval_us=100000`."""
-    usual = {kind: [f"{of.name}={exact_digits(of.usual)}" for of in QUEUES[kind].settings] for kind in QUEUES}
-    return ", ".join(f"{name}:{','.join(settings)}" if settings else name for name, settings in usual.items())
-
-
-def _settings(name: str) -> str:
+def queue_settings(name: str) -> str:
+    """Return the settings of a queue with their usual values: `target_us=5000 (acceptable time in ...)`."""
     words = [f"{each.name}={exact_digits(each.usual)} ({each.words})" for each in QUEUES[name].settings]
-    return ", ".join(words) or "none"
+    return ", ".join(words)
 
 
 def _setting(what: str, of: QueueSetting, text: str) -> float:

@@ -37,6 +37,7 @@ from model.spec import (
     LINUX,
     MODES,
     OWN,
+    QUEUES,
     SCHEDULERS,
     TRAFFIC,
     USUAL,
@@ -45,7 +46,6 @@ from model.spec import (
     StackSpec,
     check_name,
     is_own,
-    queue_forms,
     typed,
 )
 from model.transports import SCATTER
@@ -327,7 +327,8 @@ _FIELDS: tuple[SpecField, ...] = (
     ),
     SpecField(
         "discipline", "NAME[:SETTING=NUMBER,...]",
-        f"Let this discipline choose what each switch port drops, marks and sends next: {queue_forms()}. "
+        f"Let this discipline choose what each switch port drops, marks and sends next: {_names(QUEUES)} "
+        "(`refabric list` has their settings). "
         f"Open vSwitch has {USUAL.link.discipline} only. [default: {USUAL.link.discipline} or the "
         "figure's]",
         parsers.of_field("link.discipline"),

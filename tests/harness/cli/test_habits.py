@@ -72,7 +72,17 @@ def test_the_list_has_every_experiment_and_each_kind_of_choice() -> None:
     every = json.loads(refabric("list", "--json").stdout)
     assert set(EXPERIMENTS) <= set(every["experiments"])
     done = refabric("list")
-    for name in (*EXPERIMENTS, "fat_tree", "one_to_one", "reno", "first_fit", "mininet", "paper"):
+    for name in (
+        *EXPERIMENTS,
+        "fat_tree",
+        "one_to_one",
+        "reno",
+        "first_fit",
+        "mininet",
+        "paper",
+        "ksp:K",
+        "codel",
+    ):
         assert name in done.stdout, name
 
 
