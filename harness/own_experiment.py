@@ -31,10 +31,12 @@ from harness.metrics.summary_csv import COLUMNS
 from harness.options import user_files
 from harness.options.fields import BY_PATH
 from harness.options.options import (
+    PINNED_BY_NAME,
     SETTABLE,
     Defaults,
     SweepOptions,
     UserOptions,
+    check_axis,
     field_meant,
     resolve,
 )
@@ -141,8 +143,6 @@ _ARGUMENTS = {
     "transport.cc": 'defaults={"ccs": (...)}', "engine": 'defaults={"engines": (...)}',
 }  # fmt: skip
 """What sets a field that is none of `pins` and `axes`."""
-_OF_GRID = {"rate_mbps": "link.rate_mbps", "seconds": "seconds", "warmup_s": "warmup_s"}
-"""Fields of `Defaults` that are fields of the spec."""
 _ROOMY = USUAL.changed({"link.queue_pkts": MAX_QUEUE_PKTS})
 """A point whose queue holds what other fields ask for: a curve may not have its pin of the queue."""
 
@@ -161,10 +161,7 @@ def _checked(
     if not isinstance(axes, Mapping):
         raise UsageError(f'{what}: axes: write {{"link.queue_pkts": (20, 50)}}, not {axes!r}')
     for path, values in axes.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise UsageError(
-                f"{what}: axes: {path}: give a list of its values, e.g. (20, 50), not {values!r}"
-            )
+        check_axis(f"{what}: axes: {path}", values)
         found = [_settings(f"{what}: axes", {path: value}, SETTABLE) for value in values]
         by_axis[path] = tuple(
             {field.removeprefix("stack."): value for field, value in one.items()}
@@ -179,11 +176,9 @@ def _checked(
             raise UsageError(f"{what}: axes: {both}: all curves have a value of it; leave one of them out")
         swept |= fields
     more = _more(f"{what}: defaults", defaults)
-    for name, path in _OF_GRID.items():
+    for name, path in PINNED_BY_NAME.items():
         if path in pinned and name in more:
             raise UsageError(f"{what}: pins: {path} is in defaults too")
-        if path in pinned:
-            more[name] = pinned.pop(path)
     given = [path for one in (swept, pinned, *of_curves) for path in one]
     if any(path.startswith("stack.") for path in given) and "engine" not in given:
         more.setdefault("engines", (SIMULATOR,))
@@ -206,7 +201,7 @@ def _more(what: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
     more |= {name: tuple(_each(more[name])) for name in ("engines", "ccs") if name in more}
     for engine in more.get("engines", ()):
         check_name(f"{what}: engine ", engine, ENGINES)
-    grid = {path: more[name] for name, path in _OF_GRID.items() if more.get(name) is not None}
+    grid = {path: more[name] for name, path in PINNED_BY_NAME.items() if more.get(name) is not None}
     _settings(what, grid, SETTABLE)
     return more
 

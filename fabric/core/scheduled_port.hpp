@@ -1,6 +1,6 @@
-// A port whose queue (disciplines/queue.hpp) chooses the next packet when the one before has left. A hop through it costs two events: the
-// end of the transmission and the arrival at the far end. At equal times a departure comes before an arrival, as in a
-// FIFO. Rate, delay, admission and counters are those of its Port.
+// A port whose queue (disciplines/queue.hpp) chooses the next packet when the one before has left. A hop through it
+// costs two events: the end of the transmission and the arrival at the far end. At equal times a departure comes before
+// an arrival, as in a FIFO. Rate, delay, admission and counters are those of its Port.
 #pragma once
 
 #include <algorithm>

@@ -90,7 +90,6 @@ class _Own:
         self.figure = figure
         self._points: dict[object, list[RunSpec]] = {}
         self._values: dict[object, frozenset[Values]] = {}
-        self._pinned: dict[str, bool] = {}
         self._overrides: dict[str, tuple[str, ...] | None] = {}
         self._resolved: dict[object, list[SweepOptions]] = {}
         self._variants: dict[str, list[tuple[UserOptions, Defaults]]] = {}
@@ -132,10 +131,9 @@ class _Own:
         return min(differing, key=lambda found: (len(found), found), default=None)
 
     def _settings(self, spec: RunSpec, subflows: int) -> Values:
-        if spec.engine not in self._pinned:
-            rates = [defaults.rate_mbps for _, defaults in self._variants_in(spec.engine)]
-            self._pinned[spec.engine] = any(rate is not None for rate in rates)
-        return _values(spec, subflows, self._pinned[spec.engine])
+        variants = self._variants_in(spec.engine)
+        pinned_rate = any(defaults.rate_mbps is not None for _, defaults in variants)
+        return _values(spec, subflows, pinned_rate)
 
     def _own(self, spec: RunSpec) -> frozenset[Values]:
         """Return the settings of the own points on the point's network, of those with its workload, and of

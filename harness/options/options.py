@@ -73,6 +73,8 @@ NO_SAMPLING = SamplingSpec()
 UNSCHEDULED = SchedulerSpec()
 _STACK = "stack."
 _GRID_PATHS = {"link.rate_mbps": "rate", "seconds": "seconds", "warmup_s": "warmup"}
+PINNED_BY_NAME = {"rate_mbps": "link.rate_mbps", "seconds": "seconds", "warmup_s": "warmup_s"}
+"""Fields of `Defaults` that pin a field of the spec, with its path."""
 SETTABLE = (*BY_PATH, *_GRID_PATHS, *(f"{_STACK}{name}" for name in STACK_FIELDS))
 """The fields of the spec that an option sets, by path."""
 _OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
@@ -85,6 +87,12 @@ def _option_of(path: str) -> str:
     if path in SETTABLE:
         return "stack"
     raise UsageError(f"{path}: no option sets such a field; {field_meant(path, SETTABLE)}")
+
+
+def check_axis(what: str, values: object) -> None:
+    """Raise UsageError that begins with `what` for what is no list of values."""
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise UsageError(f"{what}: give a list of its values, e.g. (20, 50), not {values!r}")
 
 
 def field_meant(path: str, known: Sequence[str]) -> str:
@@ -223,17 +231,22 @@ class Defaults:
     nothing in a shorter window."""
 
     def __post_init__(self) -> None:
-        stack = {path: path.removeprefix(_STACK) for path in self.pins if path.startswith(_STACK)}
-        if stack:
-            rest = {path: value for path, value in self.pins.items() if path not in stack}
-            fields = {name: self.pins[path] for path, name in stack.items()}
-            rest["stack"] = {**rest.get("stack", {}), **fields}
-            object.__setattr__(self, "pins", rest)
+        by_name = {name: path for name, path in PINNED_BY_NAME.items() if path in self.pins}
+        of_stack = {path.removeprefix(_STACK): path for path in self.pins if path.startswith(_STACK)}
+        moved = {*by_name.values(), *of_stack.values()}
+        pins = {path: value for path, value in self.pins.items() if path not in moved}
+        if of_stack:
+            fields = {name: self.pins[path] for name, path in of_stack.items()}
+            pins["stack"] = {**pins.get("stack", {}), **fields}
+        for name, path in by_name.items():
+            if getattr(self, name) is not None:
+                raise UsageError(f"{path}: it is pinned twice, in pins and as {name}")
+            object.__setattr__(self, name, self.pins[path])
+        object.__setattr__(self, "pins", pins)
         for path in (*self.pins, *self.axes):
             _option_of(path)
         for path, values in self.axes.items():
-            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                raise UsageError(f"axis {path}: give a list of its values, e.g. (20, 50), not {values!r}")
+            check_axis(f"axis {path}", values)
 
     @property
     def stack(self) -> Mapping[str, Any]:

@@ -26,12 +26,7 @@ class Drr {
       : quantum_(settings.count("quantum_bytes")), queues_(settings.count("flows")) {}
 
   [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
-    const std::uint32_t number = queues_.of(id, port);
-    FlowQueue& queue = queues_[number];
-    queue.packets.push_back(port.pool, id);
-    if (queue.listed) return true;
-    queue.deficit = quantum_;
-    active_.push_back(queues_, number);
+    active_.take(queues_, id, port, quantum_);
     return true;
   }
 

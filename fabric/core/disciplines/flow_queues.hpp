@@ -55,6 +55,15 @@ class Turns {
     (empty() ? first_ : queues[last_].behind) = number;
     last_ = number;
   }
+  // Puts the packet into the queue of its flow, which joins this list with `deficit` bytes if it is in none.
+  void take(FlowQueues<Queue>& queues, PacketId id, PortNow& port, std::int64_t deficit) {
+    const std::uint32_t number = queues.of(id, port);
+    Queue& queue = queues[number];
+    queue.packets.push_back(port.pool, id);
+    if (queue.listed) return;
+    queue.deficit = deficit;
+    push_back(queues, number);
+  }
   void pop_front(FlowQueues<Queue>& queues) {
     queues[first_].listed = false;
     first_ = queues[first_].behind;

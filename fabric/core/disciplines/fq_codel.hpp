@@ -31,12 +31,7 @@ class FqCoDel {
 
   // Section 4.1.
   [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
-    const std::uint32_t number = queues_.of(id, port);
-    Queue& queue = queues_[number];
-    queue.packets.push_back(port.pool, id);
-    if (queue.listed) return true;
-    queue.deficit = quantum_;
-    new_.push_back(queues_, number);
+    new_.take(queues_, id, port, quantum_);
     return true;
   }
 

@@ -72,3 +72,10 @@ def test_a_figures_axes_are_multiplied_and_the_users_value_replaces_one() -> Non
 def test_a_field_that_no_option_sets_is_no_pin_and_no_axis(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         FIGURE.but(**fields)
+
+
+def test_rate_and_seconds_can_be_pinned_by_path_as_other_fields() -> None:
+    pinned = FIGURE.but(pins={"link.rate_mbps": 20.0, "seconds": 2.0, "warmup_s": 0.5})
+    assert pinned == FIGURE.but(rate_mbps=20.0, seconds=2.0, warmup_s=0.5)
+    with pytest.raises(UsageError, match="seconds: it is pinned twice"):
+        FIGURE.but(seconds=2.0, pins={"seconds": 3.0})
