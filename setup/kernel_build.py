@@ -377,8 +377,12 @@ def read_trial(said: str) -> Trial:
     release = re.search(r"^RELEASE (\S+)", said, re.MULTILINE)
     controls = re.search(r"^CONTROLS (.+)", said, re.MULTILINE)
     if release is None or controls is None:
-        last = " | ".join(said.strip().splitlines()[-6:])
-        raise CommandError(f"booting the built kernel: it did not come up on this machine: {last}")
+        lines = said.strip().splitlines()
+        panic = next((at for at, line in enumerate(lines) if "Kernel panic" in line), None)
+        told = lines[-6:] if panic is None else lines[max(panic - 4, 0) : panic + 1]
+        raise CommandError(
+            f"booting the built kernel: it did not come up on this machine: {' | '.join(told)}"
+        )
     return Trial(release[1], tuple(controls[1].split()))
 
 

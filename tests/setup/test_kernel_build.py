@@ -214,3 +214,12 @@ def test_the_report_of_a_guest_is_read() -> None:
 def test_a_guest_that_does_not_come_up_shows_its_last_lines() -> None:
     with pytest.raises(CommandError, match=r"did not come up .*ptrace: Operation not permitted"):
         building.read_trial("Checking ptrace...\nptrace: Operation not permitted")
+
+
+def test_a_guest_that_panics_shows_why_and_not_the_trace() -> None:
+    why = "userspace - ptrace set fp regs failed, errno = 14"
+    trace = [f"[<{address:08x}>] ? show_stack+0x0/0xc0" for address in range(20)]
+    said = ["Run init as init process", why, "Kernel panic - not syncing: Attempted to kill init!", *trace]
+    with pytest.raises(CommandError, match=rf"did not come up .*{why}.*Kernel panic") as caught:
+        building.read_trial("\n".join(said))
+    assert "show_stack" not in str(caught.value)

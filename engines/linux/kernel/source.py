@@ -451,5 +451,40 @@ page that the process has anyway (stub_data). The vDSO advances the clock there 
 kernel (256 ns), as long as no event is reached. The kernel takes over the time when the process stops.
 """
 
-EDITS: tuple[Edit, ...] = (*_TCP, *_DETERMINISM, *_FLOATING_POINT, *_CLOCK)
+_LARGE = "the registers of CPUs with AMX take 11 kB; ptrace(2) takes back all of them or none"
+_REGISTERS = "arch/x86/um/os-Linux/registers.c"
+_TRANSFER = """		iov.iov_base = fp_regs;
+		iov.iov_len = FP_SIZE * sizeof(unsigned long);
+		if (ptrace(PTRACE_{}ETREGSET, pid, NT_X86_XSTATE, &iov) < 0)
+			return -errno;
+"""
+_TRANSFER_ALL = """		iov.iov_base = machine_fp;
+		iov.iov_len = sizeof(machine_fp);
+		if (ptrace(PTRACE_{}ETREGSET, pid, NT_X86_XSTATE, &iov) < 0)
+			return -errno;
+"""
+_COPY = "\t\tmemcpy({}, FP_SIZE * sizeof(unsigned long));\n"
+_MACHINE_FP = """/*
+ * All floating-point registers as the machine's kernel has them. Beyond FP_SIZE they are 0: the tiles of AMX,
+ * for which no process of a guest gets the permission. One buffer is enough, because there is one CPU.
+ */
+static char machine_fp[16384] __attribute__((aligned(64)));
+
+"""
+
+_ANY_CPU = (
+    before(_REGISTERS, _LARGE, "static int have_xstate_support;\n", _MACHINE_FP),
+    after(_REGISTERS, _LARGE, "#include <linux/elf.h>\n", "#include <string.h>\n"),
+    Edit(
+        _REGISTERS, _LARGE, _TRANSFER.format("G"),
+        _TRANSFER_ALL.format("G") + _COPY.format("fp_regs, machine_fp"),
+    ),
+    Edit(
+        _REGISTERS, _LARGE, _TRANSFER.format("S"),
+        _COPY.format("machine_fp, fp_regs") + _TRANSFER_ALL.format("S"),
+    ),
+)  # fmt: skip
+"""Changes with which guests run on CPUs with registers that User-Mode Linux of 6.12 does not know."""
+
+EDITS: tuple[Edit, ...] = (*_TCP, *_DETERMINISM, *_FLOATING_POINT, *_ANY_CPU, *_CLOCK)
 """In the order in which they are applied."""
