@@ -25,18 +25,27 @@ from ccp.algorithm import Algorithm, Command
 from ccp.names import is_agents
 from common.errors import RunError, UsageError
 from controllers.hashing import PROTO_TCP, PROTO_UDP, mix
-from controllers.routing import DIGITS, POLICIES, check_routing, hashed, parallel_path, parse, tables_of
+from controllers.routing import (
+    DIGITS,
+    POLICIES,
+    check_routing,
+    hashed,
+    parallel_path,
+    parse,
+    per_packet,
+    tables_of,
+)
 from fabric._core import Agent as CoreAgent
 from fabric._core import (
     AgentCommand,
     Datagrams,
-    Flow,
     Noise,
     Simulation,
     TransportOptions,
     congestion_controls,
     flow_hash,
 )
+from fabric._core import Flow as CoreFlow
 from fabric.plan import PS_PER_US, NetworkPlan
 from fabric.readings import AgentEventTuple
 from model.congestion import BASELINE, CONGESTION_CONTROLS, core_name
@@ -46,9 +55,25 @@ from model.noise import noisy
 from model.reasons import AGENT, Reason
 from model.result import NO_VALUE
 from model.schedulers import opens_subflows
-from model.spec import ELASTIC, MAX_RTO_MS, OF_ALL, OF_FABRIC, PORT, USUAL, RunSpec, check_marks, sub_seed
+from model.spec import (
+    ELASTIC,
+    MAX_RTO_MS,
+    NO_SCHEDULER,
+    OF_ALL,
+    OF_FABRIC,
+    PORT,
+    TCP,
+    TRANSPORTS,
+    USUAL,
+    RunSpec,
+    check_marks,
+    check_trimming,
+    given_settings,
+    sub_seed,
+)
 from topos import bcube
 from topos.topology import Topology, parts_of
+from workloads.flow import Flow
 
 if TYPE_CHECKING:
     from ccp.programs import Programs
@@ -86,12 +111,40 @@ def check_spec(spec: RunSpec) -> None:
             "changed; choose acks=routed"
         )
     check_marks(spec)
+    check_trimming(spec)
+
+
+def check_transport(spec: RunSpec, topology: Topology, flows: Iterable[Flow]) -> None:
+    """Raise UsageError for what a transport other than TCP does not have."""
+    name = spec.transport.protocol.partition(":")[0]
+    if name == TCP:
+        return
+    if any(flow.plain or flow.subflows > 1 or flow.rate_mbps for flow in flows):
+        raise UsageError(
+            f"--transport {name}: all flows of a network have one transport, and this workload also has TCP, "
+            "MPTCP or constant rates: choose another"
+        )
+    if topology.hosts_forward:
+        raise UsageError(
+            f"--transport {name}: hosts of {topology.kind} forward packets: choose another topology"
+        )
+    if parse(spec.routing)[0] not in AT_SOURCE and not per_packet(spec.routing):
+        raise UsageError(
+            f"--transport {name}: its senders use all paths in turn, so --routing {spec.routing} has no "
+            f"effect: leave it out"
+        )
+    if spec.scheduler.name != NO_SCHEDULER:
+        raise UsageError(f"--transport {name}: no scheduler can place its flows: leave --scheduler out")
+    if not spec.stack.replacement or spec.stack.acks == "at_once":
+        raise UsageError(
+            f"--transport {name}: replacement=off and acks=at_once are settings of TCP: leave them out"
+        )
 
 
 def check_ccs(ccs: Iterable[str]) -> None:
     """Raise UsageError for a congestion control that simulated hosts do not have."""
     have = congestion_controls()
-    for cc in sorted({core_name(cc) for cc in ccs} - set(have)):
+    for cc in sorted({core_name(cc) for cc in ccs} - {*have, *TRANSPORTS}):
         raise UsageError(f"the simulator has no congestion control '{cc}': choose from: {', '.join(have)}")
 
 
@@ -122,6 +175,8 @@ def transport_options(spec: RunSpec) -> TransportOptions:
     own = {name: value for name, value in in_core_units(stack).items() if name not in NOT_THE_CORES}
     transport = in_core_units(spec.transport)
     values = own | {
+        "transport": spec.transport.protocol.partition(":")[0],
+        "transport_settings": given_settings(spec.transport.protocol),
         "initial_rto_ps": PS_PER_S,
         "max_rto_ps": round(MAX_RTO_MS * PS_PER_MS),
         "ecn": _marks(spec),
@@ -149,11 +204,11 @@ transport_options(USUAL)
 """Made on import, so that a field that only one of StackSpec and TransportOptions has is an error at once."""
 
 
-def core_flows(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[Flow]:
+def core_flows(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[CoreFlow]:
     """Return the flows in order, without those of constant rate; the sub-seed `start` spreads starts."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     rng = random.Random(sub_seed(spec.seed, "start"))
-    out: list[Flow] = []
+    out: list[CoreFlow] = []
     for flow in flows:
         if flow.rate_mbps:
             continue
@@ -161,9 +216,9 @@ def core_flows(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) 
         start_ps = round((flow.start_s * 1000 + spread_ms) * PS_PER_MS)
         subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
         out.append(
-            Flow(
+            CoreFlow(
                 subflows=subflows,
-                cc=core_name(flow.cc),
+                cc=BASELINE if flow.cc in TRANSPORTS else core_name(flow.cc),
                 size_bytes=flow.size_bytes,
                 start_ps=start_ps,
                 after=flow.after,

@@ -17,7 +17,7 @@ from model.flows import PlannedFlow, check_ports, planned_flows
 from model.links import check_events
 from model.network_plan import by_rank, check_trace
 from model.schedulers import check_scheduler, scheduled, scheduler_words
-from model.spec import PORT, RunSpec, StackSpec
+from model.spec import PORT, RunSpec, StackSpec, check_tcp
 from model.words import stack_words
 from topos.topology import Topology
 
@@ -47,6 +47,7 @@ _QUEUE_ROW, _SOCKET_ROW, _PING_ROW = 24, 96, 40
 
 def check_spec(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
     """Raise UsageError, in one line, for a spec that no Linux hosts can run."""
+    check_tcp(spec)
     check_hosts(topology)
     check_events(spec, topology)
     check_trace(spec, topology)

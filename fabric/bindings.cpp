@@ -369,6 +369,7 @@ NB_MODULE(_core, module) {
       })
       .def_ro("by_rank", &fabric::QueueKind::by_rank)
       .def_ro("marks", &fabric::QueueKind::marks)
+      .def_ro("trims", &fabric::QueueKind::trims)
       .def_ro("flow_bytes", &fabric::QueueKind::flow_bytes);
   module.def("queue_kinds", &fabric::queue_kinds);
   module.def("check_queue", [](const std::string& name, const std::map<std::string, double>& settings) {

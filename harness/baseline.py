@@ -12,11 +12,12 @@ import math
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model import tuning
-from model.congestion import in_force
+from model.congestion import BASELINE, in_force
 from model.flows import drawn_flows
 from model.spec import (
     ELASTIC,
     FIFO,
+    TCP,
     NoiseSpec,
     RunSpec,
     SamplingSpec,
@@ -59,7 +60,12 @@ def baseline_of(spec: RunSpec) -> RunSpec:
         topology=dataclasses.replace(spec.topology, params=params),
         workload=WorkloadSpec(MATRIX),
         routing=USUAL_ROUTING,
-        transport=dataclasses.replace(spec.transport, subflows=1, cc=in_force(spec.transport.cc, 1)),
+        transport=dataclasses.replace(
+            spec.transport,
+            subflows=1,
+            cc=in_force(spec.transport.cc, 1) if spec.transport.protocol == TCP else BASELINE,
+            protocol=TCP,
+        ),
         warmup_s=min(spec.warmup_s, MAX_WARMUP_S),
         seconds=min(spec.seconds, MAX_SECONDS),
         seed=1,

@@ -12,7 +12,7 @@ from harness.baseline import is_baseline
 from model import arms, transports, tuning
 from model.congestion import described
 from model.schedulers import scheduler_title
-from model.spec import RunSpec, SchedulerSpec, TopologySpec
+from model.spec import TCP, RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
 from model.words import unusual, varied, words_at
 from topos import TOPOLOGIES, size_words
@@ -79,6 +79,12 @@ def short(subflows: int) -> str:
     return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
+def transport_name(spec: RunSpec) -> str:
+    """Return `TCP`, `MPTCP 4`, or the title of another transport."""
+    of = spec.transport
+    return short(of.subflows) if of.protocol == TCP else transports.title(of.name)
+
+
 def transport(spec: RunSpec) -> str:
     """Return `TCP`, `PacketScatter`, `MPTCP 8 LIA, joining after 100 kB`, `TCP, first fit every 100 ms`."""
     name = transports.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
@@ -90,7 +96,7 @@ def names(specs: Sequence[RunSpec]) -> list[str]:
     """Return a name for each: `MPTCP 8`, or `MPTCP 8 LIA` where they differ in more than subflows. Plain TCP
     that runs once beside each coupled algorithm is then `TCP (beside lia)`."""
     if not mixed(specs):
-        return [short(spec.transport.subflows) for spec in specs]
+        return [transport_name(spec) for spec in specs]
     transports_of = [transport(spec) for spec in specs]
     ccs: dict[str, set[str]] = {}
     for name, spec in zip(transports_of, specs, strict=True):

@@ -16,7 +16,7 @@ from typing import Any
 from common.errors import UsageError
 from model.congestion import BASELINE, in_force
 from model.result import UDP
-from model.spec import RunSpec, sub_seed
+from model.spec import TCP, TRANSPORTS, RunSpec, sub_seed
 from topos.topology import Topology
 from workloads.flow import Flow, Traffic
 from workloads.matrices import FLOWS, build, kind_of
@@ -71,7 +71,9 @@ class PlannedFlow:
     def transport(self) -> str:
         if self.rate_mbps:
             return UDP
-        return "mptcp" if self.mptcp else "tcp"
+        if self.cc in TRANSPORTS:
+            return self.cc
+        return "mptcp" if self.mptcp else TCP
 
     @property
     def mptcp(self) -> bool:

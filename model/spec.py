@@ -20,7 +20,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,10 +30,13 @@ from common.errors import UsageError
 from common.text import did_you_mean
 from controllers import schedulers
 from controllers.routing import POLICIES, canonical
-from fabric._core import QueueSetting, TransportOptions, check_queue, queue_kinds
+from fabric._core import QueueSetting, TransportOptions, check_queue, queue_kinds, transport_kinds
 from fabric._core import schedulers as subflow_schedulers
-from model.congestion import BASELINE, CONGESTION_CONTROLS, is_known
+from model.congestion import BASELINE, CONGESTION_CONTROLS, in_force, is_known
 from workloads import matrices
+
+if TYPE_CHECKING:
+    from fabric._core import QueueKind, TransportKind
 
 MAX_SUBFLOWS = 32
 MAX_PARTS = 64
@@ -86,6 +89,9 @@ IN_ORDER = "in-order"
 """The FIFO of a traced link, whose departures are not known on arrival. No option selects it."""
 QUEUES = {kind.name: kind for kind in queue_kinds() if kind.name != IN_ORDER}
 """The core's queues (fabric/core/disciplines/registry.hpp): their settings, and what hosts need for them."""
+TCP = "tcp"
+TRANSPORTS = {kind.name: kind for kind in transport_kinds()}
+"""The core's transports (fabric/simulation/transports.hpp) and their settings. Real hosts have TCP alone."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9
@@ -185,27 +191,49 @@ def value_words(value: Any) -> str:
 def queue_text(given_text: str) -> str:
     """Return the text of a queue and its unusual settings, in the order of their declaration:
     `codel:target_us=1000,ecn=1`. Raises UsageError, which lists the known names."""
-    what = f"--discipline {given_text}"
+    name, given, text = _read_settings("--discipline ", given_text, QUEUES)
+    try:
+        check_queue(name, given)
+    except ValueError as error:
+        raise UsageError(f"--discipline {given_text}: {error}") from None
+    return text
+
+
+def transport_text(given_text: str) -> str:
+    """Return the text of a transport and its unusual settings: `ndp:window_pkts=23`. Raises UsageError."""
+    return _read_settings("--transport ", given_text, TRANSPORTS)[2]
+
+
+def _read_settings(
+    before: str, given_text: str, kinds: Mapping[str, QueueKind | TransportKind]
+) -> tuple[str, dict[str, float], str]:
+    """Return the name, the given settings, and the name with those that are unusual."""
+    what = f"{before}{given_text}"
     name, colon, rest = given_text.partition(":")
-    check_name("--discipline ", name, QUEUES)
-    known, given = {each.name: each for each in QUEUES[name].settings}, dict[str, float]()
+    check_name(before, name, kinds)
+    known, given = {each.name: each for each in kinds[name].settings}, dict[str, float]()
     for text in rest.split(",") if colon else ():
         setting, _, number = (part.strip() for part in text.partition("="))
         if setting not in known or setting in given:
             which = "is given twice" if setting in given else "is no setting"
-            raise UsageError(f"{what}: {setting!r} {which}; {name} has {queue_settings(name) or 'none'}")
+            has = usual_settings(kinds[name]) or "none"
+            raise UsageError(f"{what}: {setting!r} {which}; {name} has {has}")
         given[setting] = _setting(f"{what}: {text.strip()}", known[setting], number)
-    try:
-        check_queue(name, given)
-    except ValueError as error:
-        raise UsageError(f"{what}: {error}") from None
     unusual = {each: given[each] for each in known if given.get(each, known[each].usual) != known[each].usual}
-    return f"{name}:{','.join(f'{each}={of!r}' for each, of in unusual.items())}" if unusual else name
+    settings = ",".join(f"{each}={value!r}" for each, value in unusual.items())
+    return name, given, f"{name}:{settings}" if settings else name
 
 
-def queue_settings(name: str) -> str:
-    """Return the settings of a queue with their usual values: `target_us=5000 (acceptable time in ...)`."""
-    words = [f"{each.name}={exact_digits(each.usual)} ({each.words})" for each in QUEUES[name].settings]
+def given_settings(text: str) -> dict[str, float]:
+    """Return the settings in the canonical text of a queue or a transport."""
+    texts = filter(None, text.partition(":")[2].split(","))
+    return {name: float(number) for name, _, number in (each.partition("=") for each in texts)}
+
+
+def usual_settings(kind: QueueKind | TransportKind) -> str:
+    """Return the settings of a queue or a transport with their usual values: `target_us=5000 (acceptable time
+    in ...)`."""
+    words = [f"{each.name}={exact_digits(each.usual)} ({each.words})" for each in kind.settings]
     return ", ".join(words)
 
 
@@ -363,8 +391,7 @@ class LinkSpec:
     @property
     def queue_settings(self) -> dict[str, float]:
         """The unusual settings of the queue."""
-        texts = filter(None, self.discipline.partition(":")[2].split(","))
-        return {name: float(number) for name, _, number in (text.partition("=") for text in texts)}
+        return given_settings(self.discipline)
 
     @property
     def marks(self) -> bool:
@@ -379,7 +406,9 @@ class LinkSpec:
 
 @dataclass(frozen=True)
 class TransportSpec:
-    """Transport of the end hosts. `subflows == 1` is plain TCP; 2 to 32 is MPTCP.
+    """Transport of the end hosts. `protocol` is a name of TRANSPORTS and its unusual settings
+    (`transport_text`). Under TCP, `subflows == 1` is plain TCP; 2 to 32 is MPTCP. Another transport has no
+    subflows, and its own congestion control: `cc` is its name.
 
     `cc` is a name of model/congestion.py; plain TCP runs reno if that is a coupled algorithm. `sysctls` (name
     with dots -> value) are written in every host's namespace, after those that the run itself needs. Senders
@@ -398,10 +427,17 @@ class TransportSpec:
     join_after_ms: float = field(default=0.0, metadata=_TIME_MS)
     join_after_bytes: int = field(default=0, metadata=within(0, 1 << 50, "bytes"))
     algorithm: str = ""
+    protocol: str = field(
+        default=TCP,
+        metadata=among(TRANSPORTS, "--transport ")
+        | written(transport_text)
+        | called(lambda text: text.partition(":")[2]),
+    )
 
     def __post_init__(self) -> None:
         _check_fields(self, "transport.")
-        if not is_known(self.cc):
+        self._check_protocol()
+        if self.protocol == TCP and not is_known(self.cc):
             check_name("--cc ", self.cc, CONGESTION_CONTROLS)
         for name, value in self.sysctls.items():
             if not _SYSCTL.fullmatch(name) or not value.strip():
@@ -415,6 +451,19 @@ class TransportSpec:
         elif not self.cc.endswith(SUFFIX):
             object.__setattr__(self, "algorithm", "")
 
+    def _check_protocol(self) -> None:
+        name = self.protocol.partition(":")[0]
+        if name == TCP:
+            return
+        if self.subflows > 1:
+            raise UsageError(f"--transport {name}: its flows have no subflows: choose --subflows 1")
+        if self.cc != name and in_force(self.cc, 1) != BASELINE:
+            raise UsageError(
+                f"--transport {name}: it has its own congestion control, so --cc {self.cc} has no effect: "
+                "leave it out"
+            )
+        object.__setattr__(self, "cc", name)
+
     @property
     def algorithm_text(self) -> str:
         """The user's file; empty without one. Raises UsageError if the spec does not hold it."""
@@ -427,7 +476,8 @@ class TransportSpec:
 
     @property
     def name(self) -> str:
-        return "tcp" if self.subflows == 1 else "mptcp"
+        name = self.protocol.partition(":")[0]
+        return "mptcp" if name == TCP and self.subflows > 1 else name
 
     @property
     def joins_late(self) -> bool:
@@ -932,6 +982,46 @@ def check_marks(spec: RunSpec) -> None:
         f"--cc {spec.transport.cc}: it reacts to marks, but no queue marks packets, so it would run as "
         f"{BASELINE}: add {by_queue}--ecn PKTS, e.g. --ecn 20"
     )
+
+
+def check_trimming(spec: RunSpec) -> None:
+    """Raise UsageError for queues that trim packets without a transport that can tell, and the reverse.
+
+    Engines call it, for the reason that `check_marks` gives.
+    """
+    link, name = spec.link, spec.transport.name
+    transport, queue = TRANSPORTS[name if name in TRANSPORTS else TCP], QUEUES[link.queue]
+    by_transport = " or ".join(each for each, kind in TRANSPORTS.items() if kind.trims)
+    by_queue = " or ".join(each for each, kind in QUEUES.items() if kind.trims)
+    if transport.trims and not queue.trims:
+        raise UsageError(
+            f"--transport {name}: it needs switches that trim packets: add --discipline {by_queue} --queue 0"
+        )
+    if queue.trims and not transport.trims:
+        raise UsageError(
+            f"--discipline {link.queue}: hosts with {name} cannot tell a trimmed packet: add --transport "
+            f"{by_transport}"
+        )
+    if not queue.trims:
+        return
+    if link.queue_bytes or link.queue_pkts:
+        raise UsageError(
+            f"--discipline {link.queue}: it has limits of its own, for packets and for headers: add --queue 0"
+        )
+    settings = {each.name: each.usual for each in queue.settings} | link.queue_settings
+    if spec.stack.ack_bytes > settings["header_bytes"]:
+        raise UsageError(
+            f"--discipline {link.queue}: it would trim acknowledgements of {spec.stack.ack_bytes} bytes: "
+            f"choose header_bytes={spec.stack.ack_bytes} or more"
+        )
+
+
+def check_tcp(spec: RunSpec) -> None:
+    """Raise UsageError for a transport that only flows between simulated hosts have, and for its queues."""
+    name = spec.transport.name
+    if spec.transport.protocol != TCP:
+        raise UsageError(f"--transport {name}: only simulated hosts have it: choose --engine simulator")
+    check_trimming(spec)
 
 
 def sub_seed(seed: int, name: str) -> int:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from model.congestion import BASELINE, CONGESTION_CONTROLS, CongestionControl, in_force
 
-TCP, SCATTER = "tcp", "scatter"
-"""Names of algorithms beside those of congestion controls; the second is also a routing policy."""
+TCP, SCATTER, NDP = "tcp", "scatter", "ndp"
+"""Names of algorithms beside those of congestion controls; the second is also a routing policy. Transports
+other than TCP have their own name."""
 USUAL_ROUTING = "hashed"
 
 
@@ -19,6 +20,13 @@ ALGORITHMS: Mapping[str, CongestionControl] = {
     TCP: CongestionControl("plain TCP", "TCP", "#D55E00", "s"),
     SCATTER: CongestionControl("plain TCP, each packet on its own path", "PacketScatter", "#E69F00", "D"),
     **CONGESTION_CONTROLS,
+    NDP: CongestionControl(
+        "NDP (Handley et al., SIGCOMM 2017): the receiver asks for each packet",
+        "NDP",
+        "#0B7A75",
+        "$N$",
+        emulated=False,
+    ),
 }
 """In the order in which charts and tables show them."""
 
@@ -52,7 +60,7 @@ def rank(name: str) -> int:
 def transport(cc: str, subflows: int, routing: str = USUAL_ROUTING) -> str:
     """Return `TCP`, `PacketScatter`, `TCP DCTCP`, `MPTCP 8 LIA`, `MPTCP 8 LIA, ecmp routing`."""
     name = algorithm(cc, subflows, routing)
-    if name in {TCP, SCATTER}:
+    if name in {TCP, SCATTER, NDP}:
         words = title(name)
     else:
         words = f"{'TCP' if subflows == 1 else f'MPTCP {subflows}'} {title(name)}"

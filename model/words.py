@@ -84,9 +84,10 @@ RELATIONS: Mapping[str, Callable[[RunSpec], str]] = {
 _ORDER = (
     "routing", "link.delay_us", "link.host_delay_us", "link.queue_bytes", "link.nic_queue_pkts", "traffic",
     "link.loss", "link.trace", "link.ecn_pkts", "link.random_pkts", "link.discipline", "link.host_queue",
-    "events", "transport.write_bytes", "transport.join_after_ms", "transport.sysctls", "openflow.controller",
-    "openflow.mode", "openflow.datapath", "scheduler", "noise", "clock", "agent.delay_us", "agent.jitter_us",
-    "agent.report_us", "parts", "stack", "topology.params", "workload.params",
+    "events", "transport.protocol", "transport.write_bytes", "transport.join_after_ms", "transport.sysctls",
+    "openflow.controller", "openflow.mode", "openflow.datapath", "scheduler", "noise", "clock",
+    "agent.delay_us", "agent.jitter_us", "agent.report_us", "parts", "stack",
+    "topology.params", "workload.params",
 )  # fmt: skip
 """The order of the words. Fields that are not listed come last."""
 _SHOWN = (*_ORDER, *(path for path in WORDS if path not in _ORDER))
@@ -129,8 +130,8 @@ def words_at(spec: RunSpec, path: str) -> str:
     value = operator.attrgetter(path)(spec)
     if path in _PLAIN:
         return _PLAIN[path](value)
-    if path in WORDS and (value or isinstance(value, float)):
-        return WORDS[path](value)
+    if path in WORDS and (value or isinstance(value, float)) and (words := WORDS[path](value)):
+        return words
     return f"{path.rpartition('.')[2]}={typed(value)}"
 
 

@@ -29,7 +29,7 @@ from model.network_plan import port_names, port_rates_bps
 from model.noise import noisy
 from model.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from model.schedulers import scheduled
-from model.spec import ELASTIC, FIFO, PORT, RunSpec, StackSpec
+from model.spec import ELASTIC, FIFO, PORT, RunSpec, StackSpec, check_tcp
 from model.words import beyond
 from topos.topology import Topology
 from workloads.flow import Flow
@@ -84,6 +84,7 @@ class FlowLevelEngine(OnePointPerCpu):
         """Raise UsageError for a spec that the model does not cover."""
         topology = spec.network()
         check_spec(spec)
+        check_tcp(spec)
         flows = drawn_flows(spec, topology)
         ccs = congestion_controls(spec, flows) if self._model.ccs else frozenset()
         check_ccs(ccs)

@@ -24,7 +24,7 @@ from model.links import check_events
 from model.machine import demand
 from model.network_plan import port_rates_bps
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, RunResult, Status, Table
-from model.spec import RunSpec
+from model.spec import RunSpec, check_tcp
 from topos.topology import Topology
 
 NAME = "ideal"
@@ -42,6 +42,7 @@ class IdealEngine(OnePointPerCpu):
         """Raise UsageError for a network with inner limits, or flows that have no size."""
         topology = spec.network()
         check_spec(spec)
+        check_tcp(spec)
         check_events(spec, topology)
         _check_network(topology)
         if spec.link.trace:

@@ -18,7 +18,7 @@ from common.errors import UsageError
 from controllers.ims_scaling import ADD, NONE, POLICIES, FunctionSignals, InstanceSignals, Scaler
 from model.reasons import NO_DATA, Reason
 from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Status, Table
-from model.spec import AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec
+from model.spec import TCP, AgentSpec, NoiseSpec, RunSpec, SchedulerSpec, StackSpec, TransportSpec
 from topos.topology import Topology
 from workloads import sip
 from workloads.matrices import build
@@ -36,12 +36,14 @@ def checked(spec: RunSpec, topology: Topology) -> SipSettings:
             f"workload {sip.MATRIX}: calls are counted each second: give whole seconds with --warmup and "
             f"--seconds, at least {MIN_S} with --seconds"
         )
+    usual = TransportSpec(cc=spec.transport.cc, protocol=spec.transport.protocol)
     given = [
+        *(["--transport"] if spec.transport.protocol != TCP else []),
         *(["--subflows"] if spec.transport.subflows != 1 else []),
         *(["--scheduler"] if spec.scheduler != SchedulerSpec() else []),
         *(["--stack"] if spec.stack != StackSpec() else []),
         *(["--stalls"] if spec.noise != NoiseSpec() else []),
-        *(["--write or --sysctl"] if spec.transport != TransportSpec(cc=spec.transport.cc) else []),
+        *(["--write or --sysctl"] if spec.transport != usual else []),
         *(["--agent-delay"] if spec.agent != AgentSpec() else []),
         *(["--parts"] if spec.parts > 1 else []),
     ]

@@ -34,6 +34,7 @@ from engines.core_setup import (
     check_ccs,
     check_paths,
     check_spec,
+    check_transport,
     elastic,
     ideal_times_s,
     plan_of,
@@ -55,7 +56,7 @@ from model.noise import noisy
 from model.reasons import GOODPUT
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from model.schedulers import check_scheduler, opens_subflows, ticking_s
-from model.spec import FIFO, QUEUES, LinkSpec, RunSpec
+from model.spec import FIFO, QUEUES, TCP, LinkSpec, RunSpec
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
 from workloads.matrices import FLOWS, IMS
@@ -71,6 +72,7 @@ def check(spec: RunSpec) -> None:
     topology = spec.network()
     check_spec(spec)
     flows = drawn_flows(spec, topology)
+    check_transport(spec, topology, flows)
     check_ccs(congestion_controls(spec, flows))
     check_agent(spec)
     check_parts(spec, topology, flows)
@@ -190,6 +192,7 @@ def _undivided(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> dict
         "link events": bool(spec.events),
         "random loss": lossy(link, topology),
         "CPUs that stall": noisy(spec),
+        f"the transport {spec.transport.name}": spec.transport.protocol != TCP,
         "agents": DATAPATH in map(core_name, congestion_controls(spec, flows)),
         "subflows on demand": opens_subflows(spec),
         "acknowledgements at once (acks=at_once)": spec.stack.acks == "at_once",

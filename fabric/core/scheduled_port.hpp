@@ -106,6 +106,7 @@ class ScheduledPort {
     Packet& packet = pool[id];
     if (!port.admits(packet)) return false;
     packet.due = at.now;
+    const std::uint16_t bytes = packet.size_bytes;  // the queue may trim it
     if (!std::visit([&](auto& queue) { return queue.arrive(id, at); }, discipline_)) {
       ++port.drops_;
       ++port.early_drops_;
@@ -113,8 +114,8 @@ class ScheduledPort {
     }
     port.take(packet);
     ++port.queued_;
-    port.accepted_bytes_ += packet.size_bytes;
-    port.waiting_bytes_ += packet.size_bytes;
+    port.accepted_bytes_ += bytes;
+    port.waiting_bytes_ += bytes;
     packet.epoch = port.epoch_;
     return true;
   }
@@ -123,6 +124,8 @@ class ScheduledPort {
   template <class Drop>
   void settle(PacketPool& pool, Port& port, Drop drop) {
     port.marks_ += std::exchange(decisions_.marks, 0);
+    port.accepted_bytes_ -= decisions_.trimmed_bytes;
+    port.waiting_bytes_ -= std::exchange(decisions_.trimmed_bytes, 0);
     if (decisions_.dropped.empty() && decisions_.pushed_out.empty()) [[likely]] return;
     port.early_drops_ += decisions_.dropped.size();
     port.pushed_out_ += decisions_.pushed_out.size();

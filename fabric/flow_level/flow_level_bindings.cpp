@@ -21,9 +21,10 @@ std::span<const T> span_of(const Column<T>& column) {
 // What all subflows' data crosses, and their acknowledgements.
 std::pair<Crossings, Crossings> crossings_of(const Simulation& simulation) {
   std::pair<Crossings, Crossings> out;
-  for (const Subflow& subflow : simulation.tcp().subflows()) {
-    out.first.add(subflow.forward.span());
-    out.second.add(subflow.back.span());
+  for (std::uint32_t i = 0; i < simulation.transport().subflows(); ++i) {
+    const SubflowRoute route = simulation.route(i);
+    out.first.add(route.forward.span());
+    out.second.add(route.back.span());
   }
   return out;
 }

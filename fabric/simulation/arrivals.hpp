@@ -17,6 +17,12 @@ class Arrivals {
   // The number of segments beyond the first missing one.
   [[nodiscard]] std::uint32_t held() const { return held_; }
 
+  [[nodiscard]] bool contains(Seq seq) const {
+    const auto ahead = static_cast<std::int32_t>(seq - next_);
+    if (ahead <= 0) return ahead < 0;
+    return static_cast<std::size_t>(ahead) < words_.size() * 64 && has(seq);
+  }
+
   // Returns false for a duplicate.
   bool add(Seq seq) {
     const auto ahead = static_cast<std::int32_t>(seq - next_);

@@ -186,8 +186,6 @@ struct alignas(64) Connection {
   const CongestionControl* control = nullptr;
   std::uint64_t size_bytes = 0;  // 0: no end
   Seq segments = kNone;          // kNone: no end
-  std::uint32_t then = kNone;  // the connection that waits for this one
-  Time start = 0;
   Time started = kNever;
   std::uint16_t payload_bytes = 0;  // of a full segment
   bool open = false;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "core/packet.hpp"
@@ -20,9 +22,14 @@ enum class Connections : std::uint8_t { fresh, persistent };
 // connection that are not acknowledged yet, or those sent so far, for when sizes are not known.
 enum class Rank : std::uint8_t { remaining, sent };
 
+struct TransportKind;
+extern const TransportKind kTcp;  // tcp.hpp
+
 // Fields that mean the same as one of a spec's StackSpec have its name; times are in ps. Python sets all of them
 // (engines/core_setup.py), whatever their defaults are here.
 struct TransportOptions {
+  const TransportKind* transport = &kTcp;
+  std::map<std::string, double> transport_settings;  // those that are not the usual ones
   std::uint16_t payload_bytes = 1448;  // of a full segment
   std::uint16_t header_bytes = 66;     // Ethernet, IP, TCP with timestamps
   std::uint16_t ack_bytes = 66;

@@ -7,8 +7,12 @@ namespace fabric {
 
 Partition::Partition(Tables& tables, Network part, const std::vector<FlowConfig>& flows, std::size_t number,
                      const std::optional<NoiseConfig>& noise, std::optional<AgentConfig> agent)
-    : stack_(tables.options, tables.contents, std::move(part), number, noise, tables.datagrams.size()),
-      datagrams_(stack_, tables.datagrams, number), tcp_(stack_, tables.tcp, flows, number, std::move(agent)) {}
+    : stack_(tables.options, tables.contents, std::move(part), number, noise, tables.datagrams.size(), tables.order),
+      datagrams_(stack_, tables.datagrams, number),
+      transport_(tables.transport->of_partition(stack_, std::move(agent))), order_(tables.order),
+      by_start_(by_start(flows, stack_.network.partitions(), number)) {
+  if (!by_start_.empty()) stack_.timers.schedule(Alarm::start, kNone, order_[by_start_.front()].start);
+}
 
 void Partition::run_until(Time limit) {
   if (stack_.clock.noise()) {
@@ -22,13 +26,35 @@ void Partition::alarm(PacketId id, Time due) {
   const std::uint32_t owner = stack_.network.pool()[id].owner;
   const Alarm what = Timers::alarm_of(stack_.network.pool()[id]);
   stack_.network.pool().release(id);
-  if (what == Alarm::datagram) return datagrams_.send(owner, due);
-  tcp_.alarm(what, owner, id, due);
+  switch (what) {
+    case Alarm::start:
+      return start_due(due);
+    case Alarm::follow:
+      return transport_->start(owner, due);
+    case Alarm::nic:
+      return transport_->may_send(owner, due);
+    case Alarm::datagram:
+      return datagrams_.send(owner, due);
+    default:
+      return transport_->expired(what, owner, id, due);
+  }
+}
+
+void Partition::start_due(Time now) {
+  for (; started_ != by_start_.size(); ++started_) {
+    const std::uint32_t number = by_start_[started_];
+    const Time start_at = order_[number].start;
+    if (start_at > now) {
+      stack_.timers.schedule(Alarm::start, kNone, start_at);
+      return;
+    }
+    transport_->start(number, now);
+  }
 }
 
 void Partition::deliver(PacketId id, Time due) {
   if (stack_.segments[id].carries == Carries::datagram) return datagrams_.received(id);
-  tcp_.receive(id, due);
+  transport_->received(id, due);
 }
 
 // ---- On a machine that stalls. Between stalls a simulation runs as usual, so a machine that never stalls costs nothing.

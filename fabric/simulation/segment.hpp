@@ -18,7 +18,7 @@ struct SackBlock {
   Seq end = 0;
 };
 
-enum class Carries : std::uint8_t { data, acknowledgement, syn, syn_acknowledgement, datagram, probe };
+enum class Carries : std::uint8_t { data, acknowledgement, syn, syn_acknowledgement, datagram, probe, nack, pull };
 
 using SackBlocks = std::array<SackBlock, 3>;
 

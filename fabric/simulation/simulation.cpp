@@ -7,22 +7,6 @@
 
 namespace fabric {
 
-namespace {
-
-// The size of the smallest packet that any of these hosts sends.
-std::uint32_t fewest_bytes(const Tables& tables) {
-  const TransportOptions& options = tables.options;
-  std::uint32_t fewest = std::min<std::uint32_t>(options.ack_bytes, options.payload_bytes + options.header_bytes);
-  if (options.probe_after != 0) fewest = std::min(fewest, options.header_bytes + 1U);
-  for (const Connection& connection : tables.tcp.connections()) {
-    const std::uint32_t last = connection.size_bytes == 0 ? connection.payload_bytes : connection.payload_of(connection.segments - 1);
-    fewest = std::min(fewest, options.header_bytes + last);
-  }
-  return fewest;
-}
-
-}  // namespace
-
 Simulation::Simulation(NetworkConfig network, const TransportOptions& options, const std::vector<FlowConfig>& flows,
                        const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise,
                        std::optional<AgentConfig> agent, std::uint32_t threads) {
@@ -44,21 +28,21 @@ void Simulation::divide(const Network& whole, const std::vector<FlowConfig>& flo
   if (tables_->options.acks == Acks::at_once) throw std::invalid_argument("acknowledgements at once need an undivided network");
   if (whole.routes_each_packet()) throw std::invalid_argument("a path for every packet needs an undivided network");
   if (std::ranges::any_of(whole.ports(), &Port::may_lose)) throw std::invalid_argument("random loss needs an undivided network");
-  const Time look_ahead = partitions.look_ahead(whole.ports(), fewest_bytes(*tables_));
+  const Time look_ahead = partitions.look_ahead(whole.ports(), tables_->transport->fewest_bytes());
   if (look_ahead <= 0) throw std::invalid_argument("packets reach other partitions at once: the network needs delay");
   for (std::size_t i = 0; i < partitions.count(); ++i) {
     partitions_.push_back(std::make_unique<Partition>(*tables_, Network(whole, i), flows, i));
   }
-  check_followers();
+  check_followers(whole, flows);
   const auto most = static_cast<std::uint32_t>(partitions.count());
   windows_.emplace(partitions_, std::min(look_ahead, kSecond), std::min(threads, most));
 }
 
 // The end of a flow is known at its source.
-void Simulation::check_followers() const {
-  for (std::uint32_t i = 0; i < tcp().connections().size(); ++i) {
-    const std::uint32_t then = tcp().connections()[i].then;
-    if (then == kNone || tcp().partition_of(i) == tcp().partition_of(then)) continue;
+void Simulation::check_followers(const Network& whole, const std::vector<FlowConfig>& flows) const {
+  const Partitions& partitions = whole.partitions();
+  for (const FlowConfig& flow : flows) {
+    if (flow.after == kNone || partition_of(flow, partitions) == partition_of(flows[flow.after], partitions)) continue;
     throw std::invalid_argument("a flow waits for one from a host of another partition");
   }
 }
@@ -68,7 +52,7 @@ void Simulation::only_undivided(const char* what) const {
 }
 
 void Simulation::set_path(std::uint32_t number, const Path& there, const Path& back) {
-  const Subflow& subflow = this->subflow(number);
+  const SubflowRoute subflow = route(number);
   if (there.empty() || back.empty()) throw std::invalid_argument("a path passes no link");
   for (const Path* path : {&there, &back}) {
     for (const PortId port : path->span()) {
@@ -79,11 +63,11 @@ void Simulation::set_path(std::uint32_t number, const Path& there, const Path& b
   const bool joined = partitions.joined(partitions.of_nic(subflow.source), there.span()) &&
                       partitions.joined(partitions.of_nic(subflow.destination), back.span());
   if (!joined) throw std::invalid_argument("a path passes links that do not follow one another");
-  partitions_.front()->tcp().set_path(number, there, back);
+  partitions_.front()->transport().set_path(number, there, back);
 }
 
 void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::uint32_t back) {
-  const Subflow& subflow = this->subflow(number);
+  const SubflowRoute subflow = route(number);
   const Router& router = network().router();
   set_path(number, router.path_of_rank(subflow.source, subflow.destination, there),
            router.path_of_rank(subflow.destination, subflow.source, back));
@@ -92,16 +76,15 @@ void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::
 bool Simulation::open_subflow(std::uint32_t number) {
   if (!options().on_demand) throw std::invalid_argument("subflows do not join on demand here");
   only_undivided("subflows on demand");
-  (void)subflow(number);
-  return partitions_.front()->tcp().open_subflow(number, now_);
+  (void)route(number);
+  return partitions_.front()->transport().open_subflow(number, now_);
 }
 
 bool Simulation::close_subflow(std::uint32_t number) {
   if (!options().on_demand) throw std::invalid_argument("subflows do not leave on demand here");
   only_undivided("subflows on demand");
-  const bool by_agent = tcp().connections()[subflow(number).connection].control->by_agent;
-  if (by_agent) throw std::invalid_argument("subflows under an agent stay");
-  return partitions_.front()->tcp().close_subflow(number, now_);
+  (void)route(number);
+  return partitions_.front()->transport().close_subflow(number, now_);
 }
 
 void Simulation::set_port_up(PortId port, bool up, Time now) {
@@ -124,9 +107,9 @@ void Simulation::run_until(Time limit) {
   now_ = limit;
 }
 
-const Subflow& Simulation::subflow(std::uint32_t number) const {
-  if (number >= tcp().subflows().size()) throw std::out_of_range("there is no such subflow");
-  return tcp().subflows()[number];
+SubflowRoute Simulation::route(std::uint32_t subflow) const {
+  if (subflow >= transport().subflows()) throw std::out_of_range("there is no such subflow");
+  return transport().route(subflow);
 }
 
 Totals Simulation::totals() const {

@@ -44,10 +44,12 @@ class Simulation {
   // Ports and routes, which all partitions share.
   [[nodiscard]] Network& network() { return partitions_.front()->network(); }
   [[nodiscard]] const TransportOptions& options() const { return tables_->options; }
-  // Connections and subflows, which all partitions share; the agent is of an undivided network.
-  [[nodiscard]] const Tcp& tcp() const { return partitions_.front()->tcp(); }
-  // Throws std::out_of_range if there is none of this number.
-  [[nodiscard]] const Subflow& subflow(std::uint32_t number) const;
+  // Flows and subflows, which all partitions share.
+  [[nodiscard]] const TransportState& transport() const { return *tables_->transport; }
+  // nullptr where no flow is under an agent; there is one of an undivided network only.
+  [[nodiscard]] const Agents* agents() const { return partitions_.front()->transport().agents(); }
+  // Throws std::out_of_range if there is no subflow of this number.
+  [[nodiscard]] SubflowRoute route(std::uint32_t subflow) const;
   [[nodiscard]] const std::vector<DatagramSource>& datagrams() const { return tables_->datagrams; }
   // Empty where the machine never stalls.
   [[nodiscard]] const std::optional<MachineNoise>& noise() const { return partitions_.front()->stack().clock.noise(); }
@@ -59,7 +61,7 @@ class Simulation {
 
  private:
   void divide(const Network& whole, const std::vector<FlowConfig>& flows, std::uint32_t threads);
-  void check_followers() const;
+  void check_followers(const Network& whole, const std::vector<FlowConfig>& flows) const;
   void only_undivided(const char* what) const;
 
   std::optional<Tables> tables_;

@@ -8,9 +8,11 @@
 #include <string_view>
 
 #include "bindings.hpp"
+#include "simulation/ccp/datapath.hpp"
 #include "simulation/congestion/registry.hpp"
 #include "simulation/schedulers.hpp"
 #include "simulation/simulation.hpp"
+#include "simulation/transports.hpp"
 
 namespace fabric {
 
@@ -82,7 +84,7 @@ AgentConfig agent_of(const std::vector<nb::bytes>& programs, Time delay, Time ji
 }
 
 nb::dict agent_readings(const Simulation& self) {
-  const Agents* const agents = self.tcp().agents();
+  const Agents* const agents = self.agents();
   const AgentCounters counters = agents ? agents->counters : AgentCounters{};
   nb::dict out;
   out["acknowledgements"] = counters.acknowledgements;
@@ -95,7 +97,7 @@ nb::dict agent_readings(const Simulation& self) {
 
 template <auto... Members>
 void def_fields(nb::class_<TransportOptions>& bound) {
-  static_assert(sizeof...(Members) + 1 == field_count<TransportOptions>(), "all but the scheduler, which is chosen by name");
+  static_assert(sizeof...(Members) + 2 == field_count<TransportOptions>(), "all but transport and scheduler, which are chosen by name");
   (bound.def_rw(member_name<Members>().data(), Members), ...);
 }
 
@@ -108,7 +110,7 @@ void bind_options(nb::module_& module) {
   nb::class_<Options> bound(module, "TransportOptions");
   bound.def(nb::init<>());
   def_fields<
-      &Options::payload_bytes, &Options::header_bytes, &Options::ack_bytes, &Options::mptcp_bytes,
+      &Options::transport_settings, &Options::payload_bytes, &Options::header_bytes, &Options::ack_bytes, &Options::mptcp_bytes,
       &Options::mptcp_ack_bytes, &Options::initial_window, &Options::ssthresh, &Options::initial_rto_ps,
       &Options::min_rto_ps, &Options::max_rto_ps, &Options::first_rto_ps, &Options::timer_scan_ps,
       &Options::delayed_ack_ps, &Options::processing_frames, &Options::processing_seed, &Options::fixed_rto,
@@ -117,6 +119,9 @@ void bind_options(nb::module_& module) {
       &Options::handshake, &Options::dup_threshold, &Options::join_after_ps, &Options::join_after_bytes,
       &Options::on_demand, &Options::nic_queue_pkts, &Options::send_buffer, &Options::receive_buffer,
       &Options::subflow_buffer>(bound);
+  bound.def_prop_rw(
+      "transport", [](const Options& self) { return self.transport->name; },
+      [](Options& self, std::string_view name) { self.transport = &transport_kind(name); });
   bound.def_prop_rw(
       "scheduler", [](const Options& self) { return self.scheduler->name; },
       [](Options& self, std::string_view name) { self.scheduler = &scheduler(name); });
@@ -136,9 +141,10 @@ auto path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
     for (const PortId port : path.span()) sum += self.network().ports()[port].delay_of(size_bytes, now);
     return sum;
   };
-  for (const Subflow& subflow : self.tcp().subflows()) {
-    out.push_back(of(subflow.forward));
-    round_trip.push_back(out.back() + of(subflow.back));
+  for (std::uint32_t i = 0; i < self.transport().subflows(); ++i) {
+    const SubflowRoute route = self.route(i);
+    out.push_back(of(route.forward));
+    round_trip.push_back(out.back() + of(route.back));
   }
   return std::pair(to_array(std::move(out)), to_array(std::move(round_trip)));
 }
@@ -147,10 +153,11 @@ nb::dict flow_readings(const Simulation& self) {
   std::vector<std::uint64_t> delivered;
   std::vector<Time> started;
   std::vector<Time> completed;
-  for (const Connection& connection : self.tcp().connections()) {
-    delivered.push_back(connection.delivered_bytes());
-    started.push_back(connection.started);
-    completed.push_back(connection.completed);
+  for (std::uint32_t i = 0; i < self.transport().flows(); ++i) {
+    const FlowProgress flow = self.transport().flow(i);
+    delivered.push_back(flow.delivered_bytes);
+    started.push_back(flow.started);
+    completed.push_back(flow.completed);
   }
   for (const DatagramSource& source : self.datagrams()) {
     delivered.push_back(std::uint64_t{source.received} * self.options().payload_bytes);
@@ -189,27 +196,22 @@ nb::dict noise_readings(const Simulation& self) {
   return out;
 }
 
-nb::dict subflow_readings(Simulation& self) {
-  const Tcp& tcp = self.tcp();
-  const std::vector<std::uint32_t> numbers = numbers_to(tcp.subflows().size());
-  const auto sender = [&](std::uint32_t i) -> const SenderState& { return tcp.subflows()[i].sender; };
-  const Time now = self.now();
+nb::dict subflow_readings(const Simulation& self) {
+  std::vector<SubflowReading> of;
+  for (std::uint32_t i = 0; i < self.transport().subflows(); ++i) of.push_back(self.transport().subflow(i, self.now()));
   nb::dict out;
-  out["window_pkts"] = column_of(numbers, [&](std::uint32_t i) { return tcp.window_pkts(i); });
-  out["srtt_ps"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).rtt.srtt; });
-  out["rttvar_ps"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).rtt.variance; });
-  out["retransmits"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).retransmits; });
-  out["timeouts"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).timeouts; });
-  out["acked_pkts"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).board.una() - sender(i).abandoned; });
-  out["acked_bytes"] = column_of(numbers, [&](std::uint32_t i) {
-    const Subflow& subflow = tcp.subflows()[i];
-    return std::uint64_t{subflow.sender.board.una() - subflow.sender.abandoned} * tcp.connections()[subflow.connection].payload_bytes;
-  });
-  out["unacked_pkts"] = column_of(numbers, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
-  out["notsent_bytes"] = column_of(numbers, [&](std::uint32_t i) { return tcp.unsent_bytes(i); });
-  out["busy_ps"] = column_of(numbers, [&](std::uint32_t i) { return tcp.busy(i, now); });
-  out["rwnd_limited_ps"] = column_of(numbers, [&](std::uint32_t i) { return tcp.rwnd_limited(i, now); });
-  out["established"] = column_of(numbers, [&](std::uint32_t i) { return std::uint8_t{sender(i).established}; });
+  out["window_pkts"] = column_of(of, &SubflowReading::window_pkts);
+  out["srtt_ps"] = column_of(of, &SubflowReading::srtt);
+  out["rttvar_ps"] = column_of(of, &SubflowReading::rtt_variance);
+  out["retransmits"] = column_of(of, &SubflowReading::retransmits);
+  out["timeouts"] = column_of(of, &SubflowReading::timeouts);
+  out["acked_pkts"] = column_of(of, &SubflowReading::acked_pkts);
+  out["acked_bytes"] = column_of(of, &SubflowReading::acked_bytes);
+  out["unacked_pkts"] = column_of(of, &SubflowReading::unacked_pkts);
+  out["notsent_bytes"] = column_of(of, &SubflowReading::unsent_bytes);
+  out["busy_ps"] = column_of(of, &SubflowReading::busy);
+  out["rwnd_limited_ps"] = column_of(of, &SubflowReading::rwnd_limited);
+  out["established"] = column_of(of, [](const SubflowReading& each) { return std::uint8_t{each.established}; });
   return out;
 }
 
@@ -217,7 +219,7 @@ std::vector<PortId> listed(const Path& path) { return {path.span().begin(), path
 
 // Shortest paths there and back.
 std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32_t number) {
-  const Subflow& subflow = self.subflow(number);
+  const SubflowRoute subflow = self.route(number);
   const Router& router = self.network().router();
   return {router.paths(subflow.source, subflow.destination), router.paths(subflow.destination, subflow.source)};
 }
@@ -280,6 +282,17 @@ void bind_simulation(nb::module_& module) {
 #else
   module.attr("COMPILER") = "g++ " __VERSION__;
 #endif
+  nb::class_<TransportKind>(module, "TransportKind")
+      .def_ro("name", &TransportKind::name)
+      .def_prop_ro("settings", [](const TransportKind& self) {
+        return std::vector<QueueSetting>(self.settings.begin(), self.settings.end());
+      })
+      .def_ro("trims", &TransportKind::trims);
+  module.def("transport_kinds", [] {
+    std::vector<TransportKind> kinds;
+    for (const TransportKind* each : kTransports) kinds.push_back(*each);
+    return kinds;
+  });
   bind_options(module);
   bind_configuration(module);
   nb::class_<Simulation>(module, "Simulation")
@@ -307,9 +320,9 @@ void bind_simulation(nb::module_& module) {
       .def("noise", noise_readings, nb::sig("def noise(self) -> fabric.readings.NoiseReadings"))
       .def("agent", agent_readings, nb::sig("def agent(self) -> fabric.readings.AgentReadings"))
       .def("subflows", subflow_readings, nb::sig("def subflows(self) -> fabric.readings.SubflowReadings"))
-      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflow(subflow).forward); },
+      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.route(subflow).forward); },
            "subflow"_a)
-      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflow(subflow).back); },
+      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.route(subflow).back); },
            "subflow"_a)
       .def("path_count", path_count, "subflow"_a)
       .def("set_path",

@@ -12,6 +12,7 @@
 #include "core/memory.hpp"
 #include "core/network.hpp"
 #include "core/random.hpp"
+#include "simulation/flow_order.hpp"
 #include "simulation/machine_noise.hpp"
 #include "simulation/options.hpp"
 #include "simulation/segment.hpp"
@@ -86,10 +87,10 @@ struct PacketHeader {
 
 struct Stack {
   Stack(const TransportOptions& transport, PacketContents& contents, Network part, std::size_t partition,
-        const std::optional<NoiseConfig>& noise, std::size_t datagram_sources)
+        const std::optional<NoiseConfig>& noise, std::size_t datagram_sources, std::span<const FlowBegin> flow_begins)
       : options(transport), network(std::move(part)), timers(network), clock(noise),
         segments(&contents.segments[0], contents.segments.capacity()),
-        blocks(&contents.blocks[0], contents.blocks.capacity()), lost_datagrams(datagram_sources),
+        blocks(&contents.blocks[0], contents.blocks.capacity()), lost_datagrams(datagram_sources), begins_(flow_begins),
         random_(options.processing_seed, static_cast<std::uint32_t>(partition)) {
     for (const Nic& nic : network.router().nics()) {
       const bool waits = nic.uplink != kNone && options.nic_queue_pkts != kNone;
@@ -123,6 +124,15 @@ struct Stack {
     }
     network.inject(id, processed(packet, now), *this);
   }
+
+  // All data of the flow is acknowledged: the one that waits for it follows.
+  void ended(std::uint32_t flow, Time now) {
+    const std::uint32_t then = begins_[flow].then;
+    if (then != kNone) timers.schedule(Alarm::follow, then, now + begins_[then].start);
+  }
+
+  // The transport may send when the packet in front of this queue of a host has left. There must be one.
+  void await_departure(PortId port) { timers.schedule(Alarm::nic, port, network.port(port).first_departure()); }
 
   // While one exists, hosts take no time for what they send.
   class Prompt {
@@ -165,6 +175,7 @@ struct Stack {
     return ready;
   }
 
+  std::span<const FlowBegin> begins_;
   Random random_;
   bool prompt_ = false;
 };

@@ -680,28 +680,22 @@ class Tcp::Endpoint {
 // ---- The state of all connections.
 
 TcpTables::TcpTables(const TransportOptions& options, Network& network, const std::vector<FlowConfig>& flows)
-    : waiting_(network.ports().size()) {
+    : options_(options), waiting_(network.ports().size()) {
   std::size_t subflows = 0;
   for (const FlowConfig& flow : flows) subflows += flow.subflows.size();
   connections_.reserve(flows.size());
   subflows_.reserve(subflows);
   paths_.resize(subflows);
   clocks_.resize(subflows);
-  for (const FlowConfig& flow : flows) add_flow(options, network, flow);
+  for (const FlowConfig& flow : flows) add_flow(network, flow);
   const auto by_time = [](const Connection& connection) { return connection.control->by_time; };
   if (std::ranges::any_of(connections_, by_time)) cubics_.resize(subflows);
   if (std::ranges::any_of(connections_, &Connection::multipath)) views_.resize(subflows);
 }
 
-void TcpTables::add_flow(const TransportOptions& options, Network& network, const FlowConfig& flow) {
+void TcpTables::add_flow(Network& network, const FlowConfig& flow) {
+  const TransportOptions& options = options_;
   const auto number = static_cast<std::uint32_t>(connections_.size());
-  if (flow.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
-  if (flow.after != kNone) {
-    if (flow.after >= number) throw std::invalid_argument("a flow waits for one that comes later");
-    Connection& awaited = connections_[flow.after];
-    if (awaited.then != kNone) throw std::invalid_argument("two flows wait for the same one");
-    awaited.then = number;
-  }
   const std::uint16_t mptcp_bytes = flow.subflows.size() > 1 ? options.mptcp_bytes : std::uint16_t{0};
   if (options.payload_bytes <= mptcp_bytes) throw std::invalid_argument("MPTCP's options leave no room for payload");
   Connection& connection = connections_.emplace_back();
@@ -715,14 +709,12 @@ void TcpTables::add_flow(const TransportOptions& options, Network& network, cons
     if (segments >= kNone / 2) throw std::invalid_argument("a flow has more than 2^31 segments");
     connection.segments = static_cast<Seq>(segments);
   }
-  connection.start = flow.start;
   connection.dscp = checked_dscp(flow.dscp);
   if (options.receive_buffer != 0) connection.window_end = options.receive_buffer;
-  for (const SubflowConfig& wanted : flow.subflows) add_subflow(options, network, wanted, number);
+  for (const SubflowConfig& wanted : flow.subflows) add_subflow(network, wanted, number);
 }
 
-void TcpTables::add_subflow(const TransportOptions& options, Network& network, const SubflowConfig& wanted,
-                            std::uint32_t connection) {
+void TcpTables::add_subflow(Network& network, const SubflowConfig& wanted, std::uint32_t connection) {
   Router& router = network.router();
   Subflow& subflow = subflows_.emplace_back();
   subflow.connection = connection;
@@ -735,29 +727,77 @@ void TcpTables::add_subflow(const TransportOptions& options, Network& network, c
   if (subflow.forward.empty() || subflow.back.empty()) {
     throw std::invalid_argument("no path joins the ends of a subflow");
   }
-  subflow.sender.rto = first_rto(options, network, subflow);
-  subflow.sender.ssthresh = options.ssthresh;
-  subflow.sender.dup_threshold = options.duplicates();
-  paths_[subflows_.size() - 1].window = options.initial_window;
+  subflow.sender.rto = first_rto(options_, network, subflow);
+  subflow.sender.ssthresh = options_.ssthresh;
+  subflow.sender.dup_threshold = options_.duplicates();
+  paths_[subflows_.size() - 1].window = options_.initial_window;
 }
+
+std::unique_ptr<Transport> TcpTables::of_partition(Stack& stack, std::optional<AgentConfig>&& agent) {
+  return std::make_unique<Tcp>(stack, *this, std::move(agent));
+}
+
+FlowProgress TcpTables::flow(std::uint32_t number) const {
+  const Connection& of = connections_[number];
+  return {of.delivered_bytes(), of.started, of.completed};
+}
+
+SubflowReading TcpTables::subflow(std::uint32_t number, Time now) const {
+  const Subflow& of = subflows_[number];
+  const SenderState& sender = of.sender;
+  const Connection& connection = connections_[of.connection];
+  const std::uint32_t acked_pkts = sender.board.una() - sender.abandoned;
+  return {.window_pkts = paths_[number].window,
+          .srtt = sender.rtt.srtt,
+          .rtt_variance = sender.rtt.variance,
+          .retransmits = sender.retransmits,
+          .timeouts = sender.timeouts,
+          .acked_pkts = acked_pkts,
+          .acked_bytes = std::uint64_t{acked_pkts} * connection.payload_bytes,
+          .unacked_pkts = sender.board.outstanding(),
+          .unsent_bytes = unsent_bytes(connection, sender, options_.send_buffer),
+          .busy = clocks_[number].busy_at(sender, now),
+          .rwnd_limited = clocks_[number].rwnd_limited_at(sender, now),
+          .established = sender.established};
+}
+
+SubflowRoute TcpTables::route(std::uint32_t subflow) const {
+  const Subflow& of = subflows_[subflow];
+  return {of.source, of.destination, of.forward, of.back};
+}
+
+std::uint32_t TcpTables::fewest_bytes() const {
+  std::uint32_t fewest = std::min<std::uint32_t>(options_.ack_bytes, options_.payload_bytes + options_.header_bytes);
+  if (options_.probe_after != 0) fewest = std::min(fewest, options_.header_bytes + 1U);
+  for (const Connection& each : connections_) {
+    const std::uint32_t last = each.size_bytes == 0 ? each.payload_bytes : each.payload_of(each.segments - 1);
+    fewest = std::min(fewest, options_.header_bytes + last);
+  }
+  return fewest;
+}
+
+namespace {
+
+std::unique_ptr<TransportState> make_tcp(const TransportOptions& options, Network& network,
+                                         const std::vector<FlowConfig>& flows) {
+  return std::make_unique<TcpTables>(options, network, flows);
+}
+
+}  // namespace
+
+const TransportKind kTcp{"tcp", {}, false, make_tcp};
 
 // ---- Events.
 
-Tcp::Tcp(Stack& stack, TcpTables& tables, const std::vector<FlowConfig>& flows, std::size_t partition,
-         std::optional<AgentConfig>&& agent)
+Tcp::Tcp(Stack& stack, TcpTables& tables, std::optional<AgentConfig>&& agent)
     : stack_(stack), connections_(tables.connections_), subflows_(tables.subflows_), paths_(tables.paths_),
       views_(tables.views_), clocks_(tables.clocks_), cubics_(tables.cubics_), waiting_(tables.waiting_) {
   if (agent) agents_ = std::make_unique<Agents>(std::move(*agent), subflows_.size());
   const bool needed = std::ranges::any_of(connections_, [](const Connection& each) { return each.control->by_agent; });
   if (needed && !agents_) throw std::invalid_argument("flows are under an agent, but there is none");
-  for (std::uint32_t number = 0; number < flows.size(); ++number) {
-    if (flows[number].after == kNone && partition_of(number) == partition) by_start_.push_back(number);
-  }
-  std::ranges::stable_sort(by_start_, {}, [&](std::uint32_t number) { return flows[number].start; });
-  if (!by_start_.empty()) stack_.timers.schedule(Alarm::start, kNone, flows[by_start_.front()].start);
 }
 
-void Tcp::receive(PacketId id, Time now) {
+void Tcp::received(PacketId id, Time now) {
   const std::uint32_t owner = stack_.network.pool()[id].owner;
   const Carries carries = stack_.segments[id].carries;
   if (carries == Carries::data) return Endpoint(*this, owner).arrived(id, now);
@@ -775,16 +815,10 @@ Acknowledgement Tcp::acknowledgement(PacketId id) const {
   return ack;
 }
 
-void Tcp::alarm(Alarm what, std::uint32_t owner, PacketId id, Time now) {
+void Tcp::expired(Alarm what, std::uint32_t owner, PacketId id, Time now) {
   switch (what) {
-    case Alarm::start:
-      return start_due(now);
-    case Alarm::follow:
-      return start(owner, now);
     case Alarm::join:
       return join(connections_[owner], now);
-    case Alarm::nic:
-      return serve_queue(owner, now);
     case Alarm::retransmission:
       if (!stack_.timers.expires(subflows_[owner].sender.retransmission, what, id, owner, now)) return;
       return Endpoint(*this, owner).timed_out(now);
@@ -796,7 +830,7 @@ void Tcp::alarm(Alarm what, std::uint32_t owner, PacketId id, Time now) {
     case Alarm::pacing:
       if (!stack_.timers.expires(agents_->rest[owner].pacing, what, id, owner, now)) return;
       return Endpoint(*this, owner).send_all(now);
-    case Alarm::datagram:
+    default:
       return;  // not TCP's
   }
 }
@@ -863,18 +897,6 @@ void Tcp::serve_agent(Time now) {
 }
 
 // ---- Connections.
-
-void Tcp::start_due(Time now) {
-  for (; started_ != by_start_.size(); ++started_) {
-    const std::uint32_t number = by_start_[started_];
-    const Time start_at = connections_[number].start;
-    if (start_at > now) {
-      stack_.timers.schedule(Alarm::start, kNone, start_at);
-      return;
-    }
-    start(number, now);
-  }
-}
 
 void Tcp::start(std::uint32_t number, Time now) {
   Connection& connection = connections_[number];
@@ -958,6 +980,7 @@ bool Tcp::open_subflow(std::uint32_t number, Time now) {
 bool Tcp::close_subflow(std::uint32_t number, Time now) {
   SenderState& sender = subflows_[number].sender;
   Connection& connection = connections_[subflows_[number].connection];
+  if (connection.control->by_agent) throw std::invalid_argument("subflows under an agent stay");
   const bool connecting = !sender.established && sender.retransmission.at != kNever;
   const bool there = sender.established || connecting;
   if (!connection.open || number == connection.first || !there) return false;
@@ -988,31 +1011,12 @@ void Tcp::close(Connection& connection, Time now) {
     endpoint.update_clocks(now);
   }
   if (stack_.options.connections == Connections::persistent) idle(connection).push_back(subflows_[connection.first].connection);
-  if (connection.then == kNone) return;
-  stack_.timers.schedule(Alarm::follow, connection.then, now + connections_[connection.then].start);
+  stack_.ended(subflows_[connection.first].connection, now);
 }
 
 void Tcp::set_path(std::uint32_t subflow, const Path& there, const Path& back) {
   subflows_[subflow].forward = there;
   subflows_[subflow].back = back;
-}
-
-std::size_t Tcp::partition_of(std::uint32_t connection) const {
-  const Partitions& partitions = stack_.network.partitions();
-  return partitions.several() ? partitions.of_nic(subflows_[connections_[connection].first].source) : 0;
-}
-
-Time Tcp::busy(std::uint32_t subflow, Time now) const {
-  return clocks_[subflow].busy_at(subflows_[subflow].sender, now);
-}
-
-Time Tcp::rwnd_limited(std::uint32_t subflow, Time now) const {
-  return clocks_[subflow].rwnd_limited_at(subflows_[subflow].sender, now);
-}
-
-std::uint64_t Tcp::unsent_bytes(std::uint32_t subflow) const {
-  const Subflow& of = subflows_[subflow];
-  return fabric::unsent_bytes(connections_[of.connection], of.sender, stack_.options.send_buffer);
 }
 
 // ---- Which subflow carries which data.
@@ -1135,17 +1139,17 @@ void Tcp::reinject(Connection& connection, std::uint32_t subflow, Time now) {
 // The subflow sends when there is room.
 void Tcp::wait_for_room(PortId port, std::uint32_t subflow) {
   if (subflows_[subflow].sender.waiting_for_nic) return;
-  if (waiting_[port].first == kNone) wake_at_next_departure(port);
+  if (waiting_[port].first == kNone) stack_.await_departure(port);
   append_waiting(port, subflow);
 }
 
 // A packet has left.
-void Tcp::serve_queue(PortId port, Time now) {
+void Tcp::may_send(PortId port, Time now) {
   const Stack::Prompt processed_while_waiting(stack_);
   while (waiting_[port].first != kNone) {
-    if (is_full(port, now)) return wake_at_next_departure(port);
+    if (is_full(port, now)) return stack_.await_departure(port);
     const std::uint32_t number = take_waiting(port);
-    // `wake_at_next_departure` is called above, so a sender with more to send joins the list without `wait_for_room`.
+    // `await_departure` is called above, so a sender with more to send joins the list without `wait_for_room`.
     if (Endpoint(*this, number).send_one(now, true)) append_waiting(port, number);
   }
 }
@@ -1189,10 +1193,6 @@ void Tcp::append_waiting(PortId port, std::uint32_t subflow) {
     subflows_[waiting.last].sender.next_waiting = subflow;
   }
   waiting.last = subflow;
-}
-
-void Tcp::wake_at_next_departure(PortId port) {
-  stack_.timers.schedule(Alarm::nic, port, stack_.network.port(port).first_departure());
 }
 
 }  // namespace fabric

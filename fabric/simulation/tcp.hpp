@@ -27,18 +27,25 @@
 #include "simulation/options.hpp"
 #include "simulation/schedulers.hpp"
 #include "simulation/stack.hpp"
+#include "simulation/transport.hpp"
 
 namespace fabric {
 
 // The state of all connections. Partitions share it: what a sender changes belongs to the partition of its host, and what
 // a receiver changes to that of the other host.
-class TcpTables {
+class TcpTables final : public TransportState {
  public:
   // Throws std::invalid_argument for flows that cannot exist.
   TcpTables(const TransportOptions& options, Network& network, const std::vector<FlowConfig>& flows);
 
-  [[nodiscard]] std::span<const Connection> connections() const { return connections_; }
-  [[nodiscard]] std::span<const Subflow> subflows() const { return subflows_; }
+  [[nodiscard]] std::unique_ptr<Transport> of_partition(Stack& stack, std::optional<AgentConfig>&& agent) override;
+  [[nodiscard]] std::uint32_t flows() const override { return static_cast<std::uint32_t>(connections_.size()); }
+  [[nodiscard]] std::uint32_t subflows() const override { return static_cast<std::uint32_t>(subflows_.size()); }
+  [[nodiscard]] FlowProgress flow(std::uint32_t number) const override;
+  // What the kernel reports about a socket (tcp_get_info, net/ipv4/tcp.c).
+  [[nodiscard]] SubflowReading subflow(std::uint32_t number, Time now) const override;
+  [[nodiscard]] SubflowRoute route(std::uint32_t subflow) const override;
+  [[nodiscard]] std::uint32_t fewest_bytes() const override;
 
  private:
   friend class Tcp;
@@ -46,10 +53,10 @@ class TcpTables {
   template <class T>
   using Table = std::vector<T, HugePages<T>>;
 
-  void add_flow(const TransportOptions& options, Network& network, const FlowConfig& flow);
-  void add_subflow(const TransportOptions& options, Network& network, const SubflowConfig& wanted,
-                   std::uint32_t connection);
+  void add_flow(Network& network, const FlowConfig& flow);
+  void add_subflow(Network& network, const SubflowConfig& wanted, std::uint32_t connection);
 
+  const TransportOptions& options_;
   Table<Connection> connections_;
   Table<Subflow> subflows_;
   Table<PathState> paths_;     // of each subflow
@@ -59,41 +66,24 @@ class TcpTables {
   std::vector<WaitingSenders> waiting_;  // for room in the queue of each port
 };
 
-// The transports of the hosts of one partition.
-class Tcp {
+// TCP and MPTCP of the hosts of one partition.
+class Tcp final : public Transport {
  public:
-  // Schedules the starts of the partition's flows that wait for no other. Throws std::invalid_argument where flows are
-  // under an agent and there is none.
-  Tcp(Stack& stack, TcpTables& tables, const std::vector<FlowConfig>& flows, std::size_t partition,
-      std::optional<AgentConfig>&& agent);
+  // Throws std::invalid_argument where flows are under an agent and there is none.
+  Tcp(Stack& stack, TcpTables& tables, std::optional<AgentConfig>&& agent);
 
-  // A packet has arrived. It is the transport's from here on.
-  void receive(PacketId id, Time now);
-  // An alarm of this owner is due. Its descriptor, `id`, is released already.
-  void alarm(Alarm what, std::uint32_t owner, PacketId id, Time now);
-  // Brings into the cache what this packet or alarm, which is due soon, will need; then what that points to.
-  void expect(PacketId id) const;
-  void expect_soon(PacketId id) const;
+  void start(std::uint32_t number, Time now) override;
+  void received(PacketId id, Time now) override;
+  void may_send(PortId port, Time now) override;
+  void expired(Alarm what, std::uint32_t owner, PacketId id, Time now) override;
+  void expect(PacketId id) const override;
+  void expect_soon(PacketId id) const override;
 
-  // One more subflow joins. Returns false where that is impossible: the connection has ended, or the subflow is open.
-  bool open_subflow(std::uint32_t subflow, Time now);
-  // A subflow other than the first leaves, and the others carry what it had not delivered. It can be opened again.
-  // Returns false where that is impossible: the connection has ended, or the subflow is not open.
-  bool close_subflow(std::uint32_t subflow, Time now);
-  void set_path(std::uint32_t subflow, const Path& there, const Path& back);
-
-  // Of all partitions.
-  [[nodiscard]] std::span<const Connection> connections() const { return connections_; }
-  [[nodiscard]] std::span<const Subflow> subflows() const { return subflows_; }
-  [[nodiscard]] double window_pkts(std::uint32_t subflow) const { return paths_[subflow].window; }
-  // What the kernel reports about a socket beside its window and round-trip time (tcp_get_info, net/ipv4/tcp.c).
-  [[nodiscard]] Time busy(std::uint32_t subflow, Time now) const;
-  [[nodiscard]] Time rwnd_limited(std::uint32_t subflow, Time now) const;
-  [[nodiscard]] std::uint64_t unsent_bytes(std::uint32_t subflow) const;
-  // The partition of the host that sends the connection's data.
-  [[nodiscard]] std::size_t partition_of(std::uint32_t connection) const;
-  // nullptr where no flow is under an agent.
-  [[nodiscard]] const Agents* agents() const { return agents_.get(); }
+  bool open_subflow(std::uint32_t subflow, Time now) override;
+  // Throws std::invalid_argument for a subflow under an agent.
+  bool close_subflow(std::uint32_t subflow, Time now) override;
+  void set_path(std::uint32_t subflow, const Path& there, const Path& back) override;
+  [[nodiscard]] const Agents* agents() const override { return agents_.get(); }
 
  private:
   class Endpoint;
@@ -101,8 +91,6 @@ class Tcp {
   [[nodiscard]] Acknowledgement acknowledgement(PacketId id) const;
 
   // Connections.
-  void start_due(Time now);
-  void start(std::uint32_t number, Time now);
   void take_over_idle(const Connection& connection);
   void first_established(Connection& connection, Time now);
   void join(Connection& connection, Time now);
@@ -132,10 +120,8 @@ class Tcp {
     return stack_.options.smallest_first && waiting_[port].first != kNone;
   }
   void wait_for_room(PortId port, std::uint32_t subflow);
-  void serve_queue(PortId port, Time now);
   void append_waiting(PortId port, std::uint32_t subflow);
   [[nodiscard]] std::uint32_t take_waiting(PortId port);
-  void wake_at_next_departure(PortId port);
 
   // Passes events that are due to the agent, and carries out its commands.
   void serve_agent(Time now);
@@ -150,8 +136,6 @@ class Tcp {
   std::span<WaitingSenders> waiting_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle_;  // persistent connections by their hosts
   std::unique_ptr<Agents> agents_;                                      // of subflows whose windows an agent sets
-  std::vector<std::uint32_t> by_start_;  // connections that wait for no other; one alarm stands for all of them
-  std::size_t started_ = 0;              // of those
 };
 
 }  // namespace fabric

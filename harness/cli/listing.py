@@ -20,7 +20,7 @@ from harness.options.options import sweep_workloads
 from harness.options.profiles import PROFILES
 from harness.streams import fitted, write_json
 from model.congestion import CONGESTION_CONTROLS
-from model.spec import QUEUES, queue_settings
+from model.spec import QUEUES, TRANSPORTS, usual_settings
 from plots.registry import CHARTS
 from workloads import matrices
 from workloads.matrices import MATRICES
@@ -43,7 +43,8 @@ def list_(catalogue: Catalogue, as_json: bool) -> None:
         "congestion controls": {name: cc.title for name, cc in CONGESTION_CONTROLS.items()},
         "schedulers": {name: scheduler.about for name, scheduler in SCHEDULERS.items()},
         "routing": {policy.form(name): policy.about for name, policy in POLICIES.items()},
-        "queue disciplines": {name: queue_settings(name) for name in QUEUES},
+        "transports": {name: usual_settings(kind) for name, kind in TRANSPORTS.items()},
+        "queue disciplines": {name: usual_settings(kind) for name, kind in QUEUES.items()},
         "data planes": {name: plane.about for name, plane in DATAPLANES.items()},
         "engines": {name: engines.ABOUT.get(name, "") for name in engines.ENGINES},
         "profiles": {p.name: p.about for p in PROFILES.values()},

@@ -39,7 +39,9 @@ from model.spec import (
     OWN,
     QUEUES,
     SCHEDULERS,
+    TCP,
     TRAFFIC,
+    TRANSPORTS,
     USUAL,
     OpenFlowSpec,
     RunSpec,
@@ -260,6 +262,14 @@ _FIELDS: tuple[SpecField, ...] = (
         f"[default: {USUAL.routing} or the figure's]",
         parsers.of_field("routing"),
         path="routing", always=True,
+    ),
+    SpecField(
+        "transport", "NAME[:SETTING=NUMBER,...]",
+        f"Let simulated hosts send and receive by this transport: {_names(TRANSPORTS)} (`refabric list` has "
+        f"their settings); {TCP} includes MPTCP. Real hosts have {TCP} only. "
+        f"[default: {TCP} or the figure's]",
+        parsers.of_field("transport.protocol"),
+        path="transport.protocol",
     ),
     SpecField(
         "queue", "PKTS",

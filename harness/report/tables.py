@@ -38,7 +38,7 @@ from harness.results import point_results, run_json
 from harness.results.point_results import PointResult
 from model.reasons import texts
 from model.result import Status
-from model.spec import RunSpec, TopologySpec
+from model.spec import TRANSPORTS, RunSpec, TopologySpec
 from topos import TOPOLOGIES
 from workloads import matrices
 from workloads.trace import NAME as TRACE
@@ -327,7 +327,9 @@ def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
     root = ["sudo"] if ENGINE in block.options else []
     sizes = [] if not ks or "--topology" in block.options else ["--k", ",".join(map(str, sorted(ks)))]
     what = [*sizes, "--subflows", ranges(block.subflows)]
-    which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds)), "--cc", ",".join(block.ccs)]
+    which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds))]
+    ccs = [cc for cc in block.ccs if cc not in TRANSPORTS]
+    which += ["--cc", ",".join(ccs)] if ccs else []
     more = [*block.options, *(["--qmon"] if qmon else [])]
     return shlex.join([*root, ".venv/bin/refabric", "run", figure, *what, *which, *more])
 

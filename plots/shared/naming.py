@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import topos
 from engines.registry import SIMULATED_HOSTS
-from model.spec import RunSpec
+from model.spec import TCP, RunSpec
 from model.words import unusual
 
 MAX_STEM = 160
@@ -27,8 +27,10 @@ def special(spec: RunSpec) -> list[str]:
     """Describe what is unusual in a setting and has no place of its own in names and captions:
     `["ecmp routing", "1 % random loss"]`."""
     # The spec of a panel has one subflow, whatever its points have; words on further subflows need several.
-    several = dataclasses.replace(spec.transport, subflows=max(2, spec.transport.subflows))
-    of = dataclasses.replace(spec, transport=several)
+    of = spec
+    if spec.transport.protocol == TCP:
+        several = dataclasses.replace(spec.transport, subflows=max(2, spec.transport.subflows))
+        of = dataclasses.replace(spec, transport=several)
     return unusual(of, simulated=spec.engine in SIMULATED_HOSTS, without=_NAMED_APART)
 
 

@@ -9,6 +9,7 @@
 //     static constexpr bool kReadsRank = true;               // every packet has a Precedence, and hosts write its rank
 //     static constexpr bool kReadsFlow = true;               // every packet has a Precedence, for its flow
 //     static constexpr std::size_t kFlowBytes = ...;         // it holds so many for each of its setting `flows`
+//     static constexpr bool kTrims = true;                   // it trims packets, which the transport must be able to tell
 //     static constexpr bool kMarks = true;                   // it marks, and hosts are ECN-capable; or a setting `ecn`
 // The port's own limits, random drop and ECN threshold (admission.hpp) come first: `arrive` gets what has room. The
 // packet in transmission is no longer in the queue. A queue may use the `next_in_slot` of its packets, and reads in
@@ -17,6 +18,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -72,6 +74,19 @@ class QueueSettings {
   std::vector<double> values_;
 };
 
+// Settings by their names; others have their usual values. Throws std::invalid_argument for one that is not declared, or
+// out of its range; `whose` names who declares them.
+inline QueueSettings settings_of(const std::string& whose, std::span<const QueueSetting> declared,
+                                 std::map<std::string, double> given) {
+  std::vector<double> values;
+  for (const QueueSetting& setting : declared) {
+    const auto value = given.extract(std::string(setting.name));
+    values.push_back(value ? value.mapped() : setting.usual);
+  }
+  if (given.empty()) return {declared, std::move(values)};
+  throw std::invalid_argument(whose + " has no setting '" + given.begin()->first + "'");
+}
+
 // A port at one instant, as its queue sees it and acts on it.
 class PortNow {
  public:
@@ -79,6 +94,7 @@ class PortNow {
     std::vector<PacketId> dropped;     // by the queue, although the port had room for them
     std::vector<PacketId> pushed_out;  // to make room for another
     std::uint64_t marks = 0;
+    std::uint64_t trimmed_bytes = 0;
   };
 
   PortNow(PacketPool& packets, Random& generator, Decisions& decisions, Time when, std::int64_t rate)
@@ -93,6 +109,11 @@ class PortNow {
 
   // Drops a packet that the queue has just removed; for a newcomer `arrive` returns false instead.
   void drop(PacketId id) { decisions_.dropped.push_back(id); }
+  // Cuts a packet that the queue keeps to so many bytes. Its content is not cut, so only simulated hosts can tell.
+  void trim(PacketId id, std::uint16_t bytes) {
+    decisions_.trimmed_bytes += pool[id].size_bytes - std::uint64_t{bytes};
+    pool[id].size_bytes = bytes;
+  }
   // Drops a packet that the queue has removed to make room for a newcomer.
   void push_out(PacketId id) { decisions_.pushed_out.push_back(id); }
   // Marks the packet, unless it is marked already; false if it is not ECN-capable (RFC 3168, section 5).

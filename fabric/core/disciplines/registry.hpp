@@ -23,6 +23,7 @@
 #include "core/disciplines/queue.hpp"
 #include "core/disciplines/red.hpp"
 #include "core/disciplines/strict_priority.hpp"
+#include "core/disciplines/trim.hpp"
 
 namespace fabric {
 
@@ -37,7 +38,8 @@ using Discipline = std::variant<
     Phantom,
     Pie,
     Red,
-    StrictPriority>;
+    StrictPriority,
+    Trim>;
 // clang-format on
 
 // What a queue states of itself.
@@ -46,6 +48,7 @@ struct QueueKind {
   std::span<const QueueSetting> settings;
   bool by_rank = false;
   bool marks = false;
+  bool trims = false;
   std::size_t flow_bytes = 0;  // memory of a port for each of its setting `flows`
 };
 
@@ -59,6 +62,7 @@ QueueKind kind() {
   if constexpr (requires { Queue::kSettings; }) of.settings = Queue::kSettings;
   if constexpr (requires { Queue::kReadsRank; }) of.by_rank = true;
   if constexpr (requires { Queue::kMarks; }) of.marks = true;
+  if constexpr (requires { Queue::kTrims; }) of.trims = true;
   if constexpr (requires { Queue::kFlowBytes; }) of.flow_bytes = Queue::kFlowBytes;
   return of;
 }
@@ -94,14 +98,8 @@ using SettingsByName = std::map<std::string, std::map<std::string, double>, std:
 inline Discipline discipline(std::size_t number, const SettingsByName& given) {
   const QueueKind kind = queue_kinds().at(number);
   const auto found = given.find(kind.name);
-  std::map<std::string, double> own = found == given.end() ? std::map<std::string, double>{} : found->second;
-  std::vector<double> values;
-  for (const QueueSetting& setting : kind.settings) {
-    const auto value = own.extract(std::string(setting.name));
-    values.push_back(value ? value.mapped() : setting.usual);
-  }
-  if (own.empty()) return detail::nth(number - 1, QueueSettings(kind.settings, std::move(values)));
-  throw std::invalid_argument("the queue " + std::string(kind.name) + " has no setting '" + own.begin()->first + "'");
+  const auto& own = found == given.end() ? std::map<std::string, double>{} : found->second;
+  return detail::nth(number - 1, settings_of("the queue " + std::string(kind.name), kind.settings, own));
 }
 
 inline bool reads_precedence(const Discipline& discipline) {

@@ -274,6 +274,7 @@ def test_every_field_of_given_has_an_option_and_every_option_a_place() -> None:
 
 
 TEXTS: dict[str, Any] = {
+    "transport": "ndp:window_pkts=23",
     "dataplane": "ovs", "controller": "pox", "mode": "proactive", "datapath": "user", "routing": "scatter",
     "queue": "7", "delay": "0.1", "host_delay": "2.5", "clock_tolerance": "0",
     "queue_bytes": "3028", "traffic": "native",
