@@ -170,7 +170,6 @@ TWINS = ("twin-tcp", "twin-mintcp", "twin-bands")
 ON_STAR = ("star-tcp", "star-mintcp", "star-bands")
 STAR_PARTS = ("star-mintcp", "star-exact", "star-short-bands", "star-bands", "star-patient-bands")
 """What lies between pFabric's queue and that of the reproduction, one step at a time."""
-_PATHS = ("transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "routing")
 
 
 def arm_of(spec: RunSpec) -> str:
@@ -185,10 +184,10 @@ def words_of(spec: RunSpec) -> str:
 
 
 def _is(spec: RunSpec, arm: Arm) -> bool:
-    link, stack = spec.link, spec.stack
+    link = spec.link
     here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing)
-    if any(arm.settings[path] != value for path, value in zip(_PATHS, here, strict=True)):
+    if here != (arm.cc, arm.discipline, arm.queue_bytes, arm.ecn_pkts, arm.routing):
         return False
-    if arm.paced_rto:
-        stack = replace(stack, min_rto_ms=arm.settings["stack"].min_rto_ms)
-    return bool(arm.settings["stack"] == stack)
+    stack = StackSpec(**arm.stack)
+    here_stack = replace(spec.stack, min_rto_ms=stack.min_rto_ms) if arm.paced_rto else spec.stack
+    return stack == here_stack
