@@ -23,6 +23,7 @@ _TEXTS: Mapping[str, Any] = {
     "link.discipline": disciplines()[1],
     "link.host_queue": QDISC,
     "link.trace": "lte:1",
+    "transport.protocol": "ndp:window_pkts=10",
     "transport.sysctls": {"net.ipv4.tcp_sack": "0"},
     "openflow.controller": "pox",
     "openflow.mode": "proactive",
