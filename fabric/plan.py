@@ -20,8 +20,9 @@ PAYLOAD_SHARE = 1448 / 1514
 class NetworkPlan:
     """P ports, N NICs, S nodes, A switches with hosts ("attachments"), G groups, M group members.
 
-    Port i transmits towards node `far_node[i]`. `fib` has rows of A entries: a group number, or -1. Node n
-    has row `fib_rows[n]`, or none if that is NO_ROW; if `fib_rows` is empty, every node has a row.
+    Port i transmits towards node `far_node[i]`; ports 2i and 2i + 1 are the two directions of a link. `fib`
+    has rows of A entries: a group number, or -1. Node n has row `fib_rows[n]`, or none if that is NO_ROW; if
+    `fib_rows` is empty, every node has a row.
     Group g has the members `group_offsets[g]` up to `group_offsets[g + 1]`, each a port and the number
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
 

@@ -82,6 +82,7 @@ class Network {
       if (port.is_scheduled()) add_scheduled(number, config);
     }
     ports_ = shared_->ports;
+    share_buffers();
     add_balancers(config.parameters, config.seed);
   }
 
@@ -214,6 +215,8 @@ class Network {
     Ports ports;
     std::vector<std::uint32_t> scheduled_index;  // each port; empty if all are FIFOs
     std::vector<ScheduledPort> scheduled;
+    std::vector<std::uint64_t> buffered_bytes;         // of each node, in its ports that share a buffer; empty: none do
+    std::vector<std::vector<PortId>> buffer_ports;     // of each node: these ports
     std::vector<std::unique_ptr<Balancer>> balancers;  // of each node; nullptr for hosts
   };
 
@@ -307,8 +310,7 @@ class Network {
     const PortId to = packet.port();
     Port& port = ports_[to];
     if (!port.enqueue(packet, now)) [[unlikely]] {
-      const auto drop = dropping(to, now, hosts);
-      if (!port.is_scheduled() || !wait(id, to, now, drop)) drop(id);
+      if (!port.is_scheduled() || !wait(id, to, now, hosts)) dropping(to, now, hosts)(id);
       return;
     }
     expect_arrival(id, packet.due, port);
@@ -333,6 +335,21 @@ class Network {
     const PortConfig& of = config.ports[port];
     shared_->scheduled.emplace_back(discipline(of.discipline, config.queue_settings), of.traced ? config.opportunities : nullptr);
     if (shared_->scheduled.back().reads_precedence()) pool_.rank_packets();
+  }
+
+  // Ports 2i and 2i + 1 are the two directions of one link.
+  [[nodiscard]] NodeId transmitter_of(PortId port) const { return ports_[port ^ 1U].far_node(); }
+
+  void share_buffers() {
+    for (PortId port = 0; port < ports_.size(); ++port) {
+      if (!ports_[port].is_scheduled() || !scheduled(port).wants_to_share()) continue;
+      if ((port ^ 1U) >= ports_.size()) throw std::invalid_argument("network plan: ports are pairs, one for each direction");
+      shared_->buffered_bytes.resize(router().table().nodes());
+      shared_->buffer_ports.resize(router().table().nodes());
+      const NodeId node = transmitter_of(port);
+      scheduled(port).share(shared_->buffered_bytes[node]);
+      shared_->buffer_ports[node].push_back(port);
+    }
   }
 
   // One for each switch, if the policy has such.
@@ -365,9 +382,21 @@ class Network {
     return ports_[port];
   }
 
-  template <class Drop>
-  [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Drop drop) {
-    return scheduled(to).enqueue(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); }, drop);
+  template <class Hosts>
+  [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Hosts& hosts) {
+    ScheduledPort& port = scheduled(to);
+    if (!port.switch_has_room(ports_[to], pool_[id])) catch_up_switch(transmitter_of(to), now, hosts);
+    return port.enqueue(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); },
+                        dropping(to, now, hosts));
+  }
+
+  // What leaves other ports of the switch at the same instant has left the shared buffer, too.
+  template <class Hosts>
+  void catch_up_switch(NodeId node, Time now, Hosts& hosts) {
+    for (const PortId port : shared_->buffer_ports[node]) {
+      scheduled(port).catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); },
+                               dropping(port, now, hosts));
+    }
   }
 
   void expect_departure(PacketId id) {

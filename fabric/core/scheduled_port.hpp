@@ -36,6 +36,7 @@ class ScheduledPort {
     const bool kept = admit(pool, port, id, at);
     settle(pool, port, drop);
     if (kept && sending_ == kNone) begin_next(pool, port, std::max(now, port.busy_until_), schedule, drop);
+    account(port.length().bytes);
     return kept;
   }
 
@@ -46,12 +47,14 @@ class ScheduledPort {
     sending_ = kNone;
     end(port, pool[id]);
     begin_next(pool, port, port.busy_until_, schedule, drop);
+    account(port.length().bytes);
   }
 
   // The link is cut. Calls `lose(id)` for each packet that waits.
   template <class Lose>
   void cut(PacketPool& pool, Port& port, Time now, Lose lose) {
     sending_ = kNone;
+    account(0);
     PortNow at = instant(pool, port, now);
     for (PacketId id = next(at); id != kNone; id = next(at)) lose(id);
     for (const PacketId id : decisions_.dropped) lose(id);
@@ -65,6 +68,21 @@ class ScheduledPort {
   }
 
   [[nodiscard]] bool reads_precedence() const { return fabric::reads_precedence(discipline_); }
+
+  [[nodiscard]] bool wants_to_share() const { return shares_buffer(discipline_); }
+  // Counts what the port holds in this sum over the ports of its switch, which must outlive it.
+  void share(std::uint64_t& switch_bytes) { switch_bytes_ = &switch_bytes; }
+  [[nodiscard]] bool shares() const { return switch_bytes_ != nullptr; }
+  // Whether what the ports of its switch hold leaves room for the packet.
+  [[nodiscard]] bool switch_has_room(const Port& port, const Packet& packet) const {
+    if (!shares()) [[likely]] return true;
+    return std::visit(
+        [&]<class Queue>(const Queue& queue) {
+          if constexpr (SharesBuffer<Queue>) return queue.has_room(packet, port.length(), *switch_bytes_);
+          else return true;
+        },
+        discipline_);
+  }
 
  private:
   [[nodiscard]] PortNow instant(PacketPool& pool, Port& port, Time now) {
@@ -105,6 +123,10 @@ class ScheduledPort {
   [[nodiscard]] bool admit(PacketPool& pool, Port& port, PacketId id, PortNow& at) {
     Packet& packet = pool[id];
     if (!port.admits(packet)) return false;
+    if (!switch_has_room(port, packet)) {
+      ++port.drops_;
+      return false;
+    }
     packet.due = at.now;
     const std::uint16_t bytes = packet.size_bytes;  // the queue may trim it
     if (!std::visit([&](auto& queue) { return queue.arrive(id, at); }, discipline_)) {
@@ -118,6 +140,12 @@ class ScheduledPort {
     port.waiting_bytes_ += bytes;
     packet.epoch = port.epoch_;
     return true;
+  }
+
+  void account(std::uint64_t bytes) {
+    if (!shares()) [[likely]] return;
+    *switch_bytes_ += bytes - counted_bytes_;
+    counted_bytes_ = bytes;
   }
 
   // Counts what the queue has decided, and drops what it has removed.
@@ -152,6 +180,8 @@ class ScheduledPort {
   Discipline discipline_;
   std::optional<OpportunityCursor> opportunities_;
   PacketId sending_ = kNone;
+  std::uint64_t* switch_bytes_ = nullptr;
+  std::uint64_t counted_bytes_ = 0;  // of this port, in the switch's sum
   PortNow::Decisions decisions_;
 };
 

@@ -6,6 +6,8 @@
 // and, if it has use for them,
 //     static constexpr std::array kSettings{...};            // and a constructor that takes QueueSettings
 //     bool make_room(PacketId newcomer, PortNow&);           // the port is full: pushes packets out; false: it has none
+//     bool has_room(const Packet& newcomer, QueueLength, std::uint64_t switch_bytes) const;  // a limit by what this
+//                                                            // and all such ports of the switch hold
 //     static constexpr bool kReadsRank = true;               // every packet has a Precedence, and hosts write its rank
 //     static constexpr bool kReadsFlow = true;               // every packet has a Precedence, for its flow
 //     static constexpr std::size_t kFlowBytes = ...;         // it holds so many for each of its setting `flows`

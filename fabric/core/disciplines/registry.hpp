@@ -22,6 +22,7 @@
 #include "core/disciplines/pie.hpp"
 #include "core/disciplines/queue.hpp"
 #include "core/disciplines/red.hpp"
+#include "core/disciplines/shared_buffer.hpp"
 #include "core/disciplines/strict_priority.hpp"
 #include "core/disciplines/trim.hpp"
 
@@ -38,6 +39,7 @@ using Discipline = std::variant<
     Phantom,
     Pie,
     Red,
+    SharedBuffer,
     StrictPriority,
     Trim>;
 // clang-format on
@@ -100,6 +102,13 @@ inline Discipline discipline(std::size_t number, const SettingsByName& given) {
   const auto found = given.find(kind.name);
   const auto& own = found == given.end() ? std::map<std::string, double>{} : found->second;
   return detail::nth(number - 1, settings_of("the queue " + std::string(kind.name), kind.settings, own));
+}
+
+template <class Queue>
+concept SharesBuffer = requires(const Queue& queue, const Packet& packet) { queue.has_room(packet, QueueLength{}, 0); };
+
+inline bool shares_buffer(const Discipline& discipline) {
+  return std::visit([]<class Queue>(const Queue&) { return SharesBuffer<Queue>; }, discipline);
 }
 
 inline bool reads_precedence(const Discipline& discipline) {

@@ -34,6 +34,10 @@ CASES: dict[str, RunSpec] = {
         stack=StackSpec(fixed_rto=True, min_rto_ms=2.0, probe_after=2, connections="persistent"),
         workload=WorkloadSpec("transfers", {"kb": 200}),
     ),
+    "shared_buffers": point(
+        link=LinkSpec(100.0, 10.0, queue_pkts=0, ecn_pkts=20, discipline="shared:buffer_bytes=60000"),
+        transport=TransportSpec(2, "lia"),
+    ),
     "detours": point(routing="valiant", transport=TransportSpec(2, "balia")),
     "loops": point(
         workload=WorkloadSpec("closed_loop"),
