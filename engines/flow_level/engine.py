@@ -157,6 +157,7 @@ def check_steady(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> No
     link = spec.link
     asked = {
         "link events": bool(spec.events),
+        "rerouting (--reroute)": spec.reroute_ms > 0,
         "central schedulers": scheduled(spec),
         "CPUs that stall": noisy(spec),
         f"the {spec.clock} clock": spec.clock != ELASTIC,

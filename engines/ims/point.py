@@ -89,7 +89,7 @@ def _measure(
     cpu, paused_s = CpuSampler(), plane.reading().paused_s
     used_s, waited_s = {role: ims.cpu_s(role) for role in ROLES}, ims.waited_s()
     seconds = round(spec.warmup_s + spec.seconds)
-    with LinkEvents(spec.events, plane.set_share):
+    with LinkEvents(plane.changes(spec)):
         found = measured(ims, settings, seconds, most_instances(topology))
     waits_s = [now_s - waited_s.get(pid, 0.0) for pid, now_s in ims.waited_s().items()]
     shares = {role: 100 * (ims.cpu_s(role) - used_s[role]) / seconds for role in ROLES}

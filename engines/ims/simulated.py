@@ -43,7 +43,7 @@ PROGRAM_MB = 60.0
 def check(spec: RunSpec) -> None:
     """Raise UsageError for what the simulated IMS does not have."""
     checked(spec, spec.network())
-    if spec.events:
+    if spec.events or spec.reroute_ms:
         raise UsageError(f"--event: links of a simulated {sip.MATRIX} do not fail: choose --engine mininet")
 
 
