@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.machine import DRIFT_POINTS
-from model.reasons import DRIFT, IMPOSSIBLE, JAIN, SETTLING, SLOWEST, STARVED, UNSTEADY, Reason
+from model.reasons import DEADLOCK, DRIFT, IMPOSSIBLE, JAIN, SETTLING, SLOWEST, STARVED, UNSTEADY, Reason
 from model.result import UDP, FlowRow, PortRow
 from topos.topology import Topology
 
@@ -91,6 +91,17 @@ def starved(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -> t
     )
     numbers = (("starved_flows", float(len(found))), ("least_mbps", least_mbps))
     return (Reason(STARVED, text, numbers=numbers, doubts=(SLOWEST, JAIN)),)
+
+
+def deadlock(ports: Sequence[int], names: Sequence[tuple[str, str, str]]) -> tuple[Reason, ...]:
+    """Return the caution if these ports wait for one another at the end of the window; else nothing.
+    `names` are those of all ports (model/network_plan.py)."""
+    if not ports:
+        return ()
+    ends = [f"{names[port][0]}-{names[port][1]}" for port in ports]
+    shown = ", ".join(ends[:4]) + (" ..." if len(ends) > 4 else "")
+    text = f"{len(ends)} ports wait for one another's pause frames and will never go on: {shown}"
+    return (Reason(DEADLOCK, text, numbers=(("deadlocked_ports", float(len(ends))),)),)
 
 
 def _lasting(flows: Sequence[FlowRow]) -> list[FlowRow]:

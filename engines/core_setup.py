@@ -66,6 +66,7 @@ from model.spec import (
     TRANSPORTS,
     USUAL,
     RunSpec,
+    check_lossless,
     check_marks,
     check_trimming,
     given_settings,
@@ -112,6 +113,7 @@ def check_spec(spec: RunSpec) -> None:
         )
     check_marks(spec)
     check_trimming(spec)
+    check_lossless(spec)
 
 
 def check_transport(spec: RunSpec, topology: Topology, flows: Iterable[Flow]) -> None:
@@ -517,7 +519,8 @@ def built(
 def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     """Return the emulator's network plan with unlimited host queues, whose senders wait for room themselves.
 
-    In front of such a queue senders take turns, or the one with the least to send is next, so it is a FIFO.
+    In front of such a queue senders take turns, or the one with the least to send is next, so it is a FIFO,
+    unless pause frames may stop it.
     Where hosts forward packets, their queues keep their limit: senders compete with forwarded packets.
     Every part of a divided network has as many descriptors as the whole has undivided.
     """
@@ -526,7 +529,8 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     queue_pkts, discipline = plan.queue_pkts.copy(), plan.discipline.copy()
     if spec.stack.nic_waits and not topology.hosts_forward:
         queue_pkts[plan.nic_uplink] = 0
-        discipline[plan.nic_uplink] = 0
+        if not spec.link.lossless:
+            discipline[plan.nic_uplink] = 0
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
     most = max(plan.max_packets, MIN_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     parts = parts_of(topology, spec.parts) if spec.parts > 1 else ()

@@ -30,15 +30,16 @@ def _simulator() -> Engine:
 
 
 def _flow_level() -> Engine:
-    from engines.flow_level.engine import FlowLevelEngine  # noqa: PLC0415
+    from engines.flow_level.engine import EQUILIBRIUM, FlowLevelEngine  # noqa: PLC0415
 
-    return FlowLevelEngine(FLOW_LEVEL)
+    return FlowLevelEngine(FLOW_LEVEL, EQUILIBRIUM)
 
 
 def _max_min() -> Engine:
+    from engines.flow_level.engine import MAX_MIN as MODEL  # noqa: PLC0415
     from engines.flow_level.engine import FlowLevelEngine  # noqa: PLC0415
 
-    return FlowLevelEngine(MAX_MIN)
+    return FlowLevelEngine(MAX_MIN, MODEL)
 
 
 def _srpt() -> Engine:

@@ -93,6 +93,19 @@ std::vector<Nic> nics_of(const NetworkPlan& plan) {
   return nics;
 }
 
+ForwardingTable table_of(const NetworkPlan& plan) {
+  const auto ports = column<std::uint32_t>(plan, "member_port");
+  const auto paths = column<std::uint32_t>(plan, "member_paths");
+  if (ports.size() != paths.size()) throw std::invalid_argument("network plan: one path count a group member");
+  std::vector<GroupMember> members(ports.size());
+  for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
+  return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
+          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows"),
+          PathLists(nb::cast<std::size_t>(plan.attr("attachments")), column<std::uint32_t>(plan, "list_paths"),
+                    column<std::uint32_t>(plan, "list_ports"), column<std::uint32_t>(plan, "path_weight"),
+                    column<std::uint32_t>(plan, "path_port"))};
+}
+
 // None for a network without traced ports.
 std::shared_ptr<const Opportunities> opportunities_of(const NetworkPlan& plan) {
   std::vector<Time> at = column<Time>(plan, "opportunities_ps");
@@ -206,13 +219,6 @@ void bind_virtual(nb::module_& module) {
           },
           "port"_a, "rate_bps"_a, "when_ps"_a)
       .def(
-          "reroute",
-          [](VirtualFabric& self, const NetworkPlan& plan, Time when_ps) {
-            self.carry_until(when_ps);
-            self.network().reroute(table_of(plan));
-          },
-          "plan"_a, "when_ps"_a)
-      .def(
           "set_path",
           [](VirtualFabric& self, const FiveTupleNumbers& flow, const std::vector<PortId>& ports) {
             self.network().router().choose(five_tuple(flow), path_along(ports));
@@ -224,6 +230,7 @@ void bind_virtual(nb::module_& module) {
             self.network().router().leave_to_routing(five_tuple(flow));
           },
           "flow"_a)
+      .def("deadlocked", [](VirtualFabric& self) { return self.network().deadlocked(); })
       .def(
           "counters",
           [](VirtualFabric& self) {
@@ -293,19 +300,6 @@ Path path_along(std::span<const PortId> ports) {
   return path;
 }
 
-ForwardingTable table_of(const NetworkPlan& plan) {
-  const auto ports = column<std::uint32_t>(plan, "member_port");
-  const auto paths = column<std::uint32_t>(plan, "member_paths");
-  if (ports.size() != paths.size()) throw std::invalid_argument("network plan: one path count a group member");
-  std::vector<GroupMember> members(ports.size());
-  for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
-  return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
-          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows"),
-          PathLists(nb::cast<std::size_t>(plan.attr("attachments")), column<std::uint32_t>(plan, "list_paths"),
-                    column<std::uint32_t>(plan, "list_ports"), column<std::uint32_t>(plan, "path_weight"),
-                    column<std::uint32_t>(plan, "path_port"))};
-}
-
 NetworkConfig network_config(const NetworkPlan& plan) {
   return NetworkConfig{.ports = ports_of(plan),
                        .far_nodes = column<std::uint32_t>(plan, "far_node"),
@@ -326,6 +320,8 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
   out["drops"] = column_of(ports, &PortCounters::drops);
   out["pushed_out"] = column_of(ports, &PortCounters::pushed_out);
   out["early_drops"] = column_of(ports, &PortCounters::early_drops);
+  out["pause_frames"] = column_of(ports, &PortCounters::pause_frames);
+  out["paused_ps"] = column_of(ports, &PortCounters::paused);
   out["losses"] = column_of(ports, &PortCounters::losses);
   out["marks"] = column_of(ports, &PortCounters::marks);
   out["max_queue_pkts"] = column_of(ports, &PortCounters::max_queue_pkts);
@@ -336,7 +332,7 @@ nb::dict network_readings(const Network& network, const Totals& totals) {
   std::vector<PortCounters> counters;
   std::vector<std::uint32_t> queued;
   for (PortId port = 0; port < network.ports().size(); ++port) {
-    counters.push_back(network.ports()[port].counters());
+    counters.push_back(network.counters(port));
     queued.push_back(network.ports()[port].queued_pkts());
   }
   nb::dict out;
@@ -377,6 +373,7 @@ NB_MODULE(_core, module) {
       .def_ro("by_rank", &fabric::QueueKind::by_rank)
       .def_ro("marks", &fabric::QueueKind::marks)
       .def_ro("trims", &fabric::QueueKind::trims)
+      .def_ro("lossless", &fabric::QueueKind::lossless)
       .def_ro("flow_bytes", &fabric::QueueKind::flow_bytes);
   module.def("queue_kinds", &fabric::queue_kinds);
   module.def("check_queue", [](const std::string& name, const std::map<std::string, double>& settings) {

@@ -23,7 +23,7 @@ class SimulatedCounters(TypedDict):
     For each port: `drops` (at its queue, or link cut), `pushed_out` (of the drops, those that made room for
     another packet), `early_drops` (of the drops, those that the queue chose although it had room), `losses`
     (at random, on the wire, after transmission), `marks` (packets that became "congestion experienced" in
-    its queue)."""
+    its queue), `pause_frames` (that stopped it) and `paused_ps` (how long it was stopped)."""
 
     injected: int
     delivered: int
@@ -35,6 +35,8 @@ class SimulatedCounters(TypedDict):
     drops: npt.NDArray[np.uint64]
     pushed_out: npt.NDArray[np.uint64]
     early_drops: npt.NDArray[np.uint64]
+    pause_frames: npt.NDArray[np.uint64]
+    paused_ps: npt.NDArray[np.int64]
     losses: npt.NDArray[np.uint64]
     marks: npt.NDArray[np.uint64]
     max_queue_pkts: npt.NDArray[np.uint32]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +20,7 @@ from controllers.groups import EcmpTables, leftmost, rightmost
 from controllers.routing import DIGITS, POLICIES, hashed, parse, tables_of
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
-from model.links import downlink, link_trace, links_left_out, uplink
+from model.links import downlink, link_trace, uplink
 from model.spec import IN_ORDER, QUEUES, LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
@@ -88,18 +88,10 @@ def _by_clocks(
     return of_clocks
 
 
-def plan_for(spec: RunSpec, topology: Topology, cut: Collection[int] = ()) -> NetworkPlan:
-    """Return the network of a RunSpec; the path hash uses the sub-seed `routing`. Paths leave out the links
-    `cut` between switches."""
-    tables = tables_of(topology.without(cut) if cut else topology, spec.routing)
+def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
+    """Return the network of a RunSpec; the path hash uses the sub-seed `routing`."""
+    tables = tables_of(topology, spec.routing)
     return network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
-
-
-def reroutes(spec: RunSpec, topology: Topology) -> list[tuple[float, NetworkPlan]]:
-    """Return when routing changes, in s from the start of traffic, and a plan with its paths from then on."""
-    changes = links_left_out(spec, topology)
-    plans = {cut: plan_for(spec, topology, cut) for _, cut in changes}
-    return [(t_s, plans[cut]) for t_s, cut in changes]
 
 
 def network_plan(
@@ -111,7 +103,7 @@ def network_plan(
     nothing at random unless they have a loss of their own.
     If hosts forward packets, their ports behave like switch ports, because other hosts' packets pass them.
     Their NICs then have no ports of their own (NO_PORT). Hosts' own queues are FIFOs, except where
-    queues sort by rank.
+    queues sort by rank or are lossless.
     """
     name, parameters = parse(policy)
     tables, name = _in_core(tables, name)
@@ -215,10 +207,10 @@ def _nic_columns(topology: Topology, tables: EcmpTables) -> dict[str, Any]:
 def _disciplines_of(
     link: LinkSpec, ports: int, nic_ports: Sequence[int], traced: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.uint8]:
-    """Return each port's discipline: FIFOs at hosts unless queues sort by rank, and on links with a trace
-    one that keeps the order."""
+    """Return each port's discipline: FIFOs at hosts unless queues sort by rank or are lossless, and on links
+    with a trace one that keeps the order."""
     discipline = np.full(ports, disciplines().index(link.queue), np.uint8)
-    if not by_rank(link.discipline):
+    if not (by_rank(link.discipline) or link.lossless):
         discipline[nic_ports] = 0
     discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
     return discipline

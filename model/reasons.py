@@ -54,7 +54,7 @@ SUBFLOWS, FALLBACK, STALLED, CONTROL = "subflows", "fallback", "stalled", "conge
 REPAIRS = "repairs"
 AGENT = "agent"
 UNSTEADY, DRIFT, SETTLING = "unsteady", "drift", "settling"
-IMPOSSIBLE, STARVED = "impossible", "starved"
+IMPOSSIBLE, STARVED, DEADLOCK = "impossible", "starved", "deadlock"
 ERROR, BUG, ENDED, NO_DATA, UNSTATED = "error", "bug", "process ended", "no data", "unstated"
 BASELINE, OTHER = "baseline", "other"
 
@@ -156,6 +156,13 @@ KINDS: Mapping[str, ReasonKind] = {
         "a full queue. That can be real (TCP Outcast), or an effect of clocks that agree too well: the "
         "slowest flow and the fairness depend on which sender came first.",
         "Run more seeds (`--seeds`), or see whether `--random-drop 1` or a longer queue changes it.",
+    ),
+    DEADLOCK: ReasonKind(
+        "The network came to a deadlock",
+        "Ports that pause frames had stopped waited for one another in a cycle, so nothing that needs them "
+        "was delivered any more. That is a property of routes with cycles in a lossless network, but the "
+        "numbers depend on when it happened.",
+        "Choose a routing without cycles of links (up, then down), or queues that drop (`--discipline`).",
     ),
     BASELINE: ReasonKind(
         "The baseline is suspect",

@@ -110,7 +110,8 @@ class PortRow:
     `layer` names the layers of both ends, e.g. `edge-agg`. Utilisation is bytes sent over capacity, in the
     whole window, and as the median over its seconds. `drops` counts packets dropped by queues and cut links,
     `early_drops` those of them that a queue chose to drop although it had room, `lost` random losses on the
-    wire, `marked` packets marked Congestion Experienced.
+    wire, `marked` packets marked Congestion Experienced. `pause_frames` counts those that stopped the port,
+    and `paused_s` the seconds for which it was stopped.
     """
 
     port: int
@@ -126,6 +127,8 @@ class PortRow:
     lost: int = 0
     marked: int = 0
     early_drops: int = 0
+    pause_frames: int = 0
+    paused_s: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +179,14 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "pings": ("t_s", "flow", "subflow", "rtt_ms", "out_ms"),
 }  # fmt: skip
-"""The tables of RunResult.samples and the columns that every table has; kinds of workloads have more
-(engines/workload.py)."""
+"""The tables of RunResult.samples and the columns that every table has."""
+CALL_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "calls": (
+        "t_s", "offered", "completed", "failed", "registered", "retransmitted", "setup_ms", "setup_ms_p95",
+    ),
+    "components": ("t_s", "name", "waiting", "drops", "cpu_pct", "busy_pct", "dialogs", "active"),
+}  # fmt: skip
+"""The same for points about SIP calls."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +195,7 @@ class RunResult:
 
     `metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops, pushed_out (of the
     drops, those that made room for other packets), early_drops (of the drops, those from queues with room),
+    pause_frames (where queues are lossless),
     retransmits, astray (frames lost outside queues), packet_hops, setup_s, startup_s and others.
     `subflow_idle_pct` is the mean share of the window in which a subflow had nothing unsent and nothing
     unacknowledged.
@@ -205,6 +215,13 @@ class RunResult:
       time in which data was unsent or unacknowledged, `rwnd_limited_ms` the part of it in which the
       receiver's window was the limit;
     * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out only; nan without an answer).
+
+    A point about SIP calls (workloads/sip.py) has no flows, and two tables of each second:
+
+    * `calls` (t_s, counts of calls offered, completed and failed, of users registered and of messages
+      retransmitted; median and 95th percentile of setup times in ms, nan without any);
+    * `components` (t_s, name: `p1` is a P-CSCF and `s1` an S-CSCF, messages waiting, messages dropped,
+      percent of a CPU, percent of the workers' time, dialogs, 1 if it takes new ones).
     """
 
     status: Status

@@ -337,7 +337,8 @@ class LinkSpec:
     3168); 0 means never. Packets are dropped at random in the last `random_pkts` slots of a switch's queue,
     so that synchronised flows do not lose packets in the same order each time (Floyd and Jacobson, 1992).
     `discipline` is the queue of a switch's port and its unusual settings (`queue_text`): what it drops and
-    marks, and which packet is sent next; hosts' queues are FIFOs, except where it sorts by rank.
+    marks, and which packet is sent next; hosts' queues are FIFOs, except where it sorts by rank or is
+    lossless.
     `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
     the delay of hosts' links, in each direction: the time that hosts themselves take. With a `trace`
     (model/links.py) links between switches carry packets at its delivery opportunities instead of at
@@ -397,6 +398,11 @@ class LinkSpec:
     def marks(self) -> bool:
         """Whether queues mark packets, so that hosts negotiate ECN."""
         return self.ecn_pkts > 0 or QUEUES[self.queue].marks or self.queue_settings.get("ecn", 0) != 0
+
+    @property
+    def lossless(self) -> bool:
+        """Whether switches stop senders by pause frames before they have no room."""
+        return QUEUES[self.queue].lossless
 
     @property
     def queue_limit_pkts(self) -> int:
@@ -805,8 +811,6 @@ class RunSpec:
     A simulation may divide its network into up to `parts` parts, which CPUs carry out side by side. What is
     due at the same instant may then happen in another order, so the result depends on the number of parts,
     but not on the number of CPUs.
-
-    Routing leaves a cut link out, and uses one that is back, `reroute_ms` after the event; 0 means never.
     """
 
     link: LinkSpec
@@ -828,9 +832,6 @@ class RunSpec:
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
-    reroute_ms: float = field(
-        default=0.0, metadata=within(0.001, 1e6, "ms", zero=True) | called("rerouting after {:g} ms".format)
-    )
     openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
     scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
     noise: NoiseSpec = field(default_factory=NoiseSpec)
@@ -917,8 +918,6 @@ class RunSpec:
         Specs that differ only in sampling have equal texts."""
         decisive = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         del decisive["sampling"]
-        if not self.reroute_ms:  # points from before there was the field keep their names
-            del decisive["reroute_ms"]
         return msgspec.json.encode({"schema": SCHEMA, **decisive}, order="sorted").decode()
 
     def content_hash(self) -> str:
@@ -991,6 +990,18 @@ def check_marks(spec: RunSpec) -> None:
     )
 
 
+def check_lossless(spec: RunSpec) -> None:
+    """Raise UsageError for a lossless network whose queues drop packets that they have no room for.
+
+    Engines call it, for the reason that `check_marks` gives.
+    """
+    link = spec.link
+    if link.lossless and (link.queue_bytes or link.queue_pkts):
+        raise UsageError(
+            f"--discipline {link.queue}: its limits are of what came over each link: add --queue 0"
+        )
+
+
 def check_trimming(spec: RunSpec) -> None:
     """Raise UsageError for queues that trim packets without a transport that can tell, and the reverse.
 
@@ -1029,6 +1040,7 @@ def check_tcp(spec: RunSpec) -> None:
     if spec.transport.protocol != TCP:
         raise UsageError(f"--transport {name}: only simulated hosts have it: choose --engine simulator")
     check_trimming(spec)
+    check_lossless(spec)
 
 
 def sub_seed(seed: int, name: str) -> int:

@@ -9,15 +9,15 @@ import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from analysis.plausibility import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
+from analysis.plausibility import OVER_CARRIED_PCT, deadlock, drift_reasons, unsteady_reasons
 from analysis.stats import spread_by_flow
 from common.errors import RunError, UsageError
 from controllers.routing import IN_SWITCHES, parse, per_packet
@@ -40,11 +40,11 @@ from engines.core_setup import (
     plan_of,
     transport_options,
 )
-from engines.engine import Observer, OnePointPerCpu
+from engines.engine import ByWorkload, Observer, OnePointPerCpu, Workload
+from engines.ims.simulated import CALLS
 from engines.provenance import free_memory_mb, origin
 from engines.simulation.readings import Ints, Reading, Recording, following, owners, payload_bytes, record
 from engines.simulation.scheduled import Responsive, Scheduling, control_of
-from engines.workload import ByWorkload
 from fabric._core import COMPILER, LATENESS_EDGES_NS, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import COUPLED_DEFAULT, DATAPATH, core_name
@@ -59,6 +59,7 @@ from model.schedulers import check_scheduler, opens_subflows, ticking_s
 from model.spec import FIFO, QUEUES, TCP, LinkSpec, RunSpec
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
+from workloads.matrices import FLOWS, IMS
 
 HOPS_PER_CPU_S = 12e6
 """Packet-hops per CPU second, for plans: between those at k=8 (20 M) and k=32 (8 M) on the reference machine
@@ -151,6 +152,10 @@ class SimulatorEngine(ByWorkload, OnePointPerCpu):
     """An Engine with simulated hosts on the fabric core."""
 
     name = "simulator"
+    workloads: ClassVar[Mapping[str, Workload]] = {
+        FLOWS: Workload(check, memory_mb, expected_s, run),
+        IMS: CALLS,
+    }
 
     def cpus(self, spec: RunSpec) -> int:
         """Return the number of threads that carry out the point."""
@@ -307,11 +312,13 @@ def summarise(
     Raises RunError if no flow delivered anything.
     """
     opened, closed = recording.opened, recording.closed
+    deadlocks = deadlock(recording.deadlocked, port_names(topology))
     if not closed.flows["delivered_bytes"].any():
         seconds = spec.warmup_s + spec.seconds
         raise RunError(
             f"no flow delivered a byte in {seconds:g} s at {spec.link.rate_mbps:g} Mb/s: simulate longer "
             "(--warmup, --seconds), or check losses, delays and link events"
+            + "".join(f"; {each}" for each in deadlocks)
         )
     rates_bps = port_rates_bps(topology, spec.link)
     samples = sample_tables(spec, flows, rates_bps, recording)
@@ -322,13 +329,14 @@ def summarise(
     return RunResult(
         status=Status.SUSPECT if reasons else Status.OK,
         reasons=reasons,
-        cautions=tuple(replace(drift, doubts=(GOODPUT,)) for drift in drifts),
+        cautions=(*deadlocks, *(replace(drift, doubts=(GOODPUT,)) for drift in drifts)),
         flows=tuple(rows),
         ports=tuple(_port_rows(spec, topology, rates_bps, recording)),
         samples=samples,
         metrics={
             **_counts(recording),
             **_chosen_drops(spec, recording),
+            **_pauses(spec, recording),
             "retransmits": sum(row.retransmits for row in rows),
             **_idle_pct(flows, recording),
             **over_carried,
@@ -366,6 +374,14 @@ def _chosen_drops(spec: RunSpec, recording: Recording) -> dict[str, float]:
         "pushed_out": int((closed["pushed_out"] - opened["pushed_out"]).sum()),
         "early_drops": int((closed["early_drops"] - opened["early_drops"]).sum()),
     }
+
+
+def _pauses(spec: RunSpec, recording: Recording) -> dict[str, float]:
+    """Return how many pause frames stopped ports; {} if queues drop."""
+    if not spec.link.lossless:
+        return {}
+    opened, closed = recording.opened.ports, recording.closed.ports
+    return {"pause_frames": int((closed["pause_frames"] - opened["pause_frames"]).sum())}
 
 
 def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:
@@ -479,8 +495,10 @@ def _port_rows(
 ) -> list[PortRow]:
     opened, closed = recording.opened, recording.closed
     capacity_bytes = (rates_bps / 8 * spec.seconds).tolist()
-    names = ("tx_packets", "tx_bytes", "drops", "losses", "marks", "early_drops")
-    packets, sent, drops, losses, marks, early = (
+    names = (
+        "tx_packets", "tx_bytes", "drops", "losses", "marks", "early_drops", "pause_frames", "paused_ps",
+    )  # fmt: skip
+    packets, sent, drops, losses, marks, early, frames, paused_ps = (
         (closed.ports[name] - opened.ports[name]).tolist()  # type: ignore[literal-required]
         for name in names
     )
@@ -490,7 +508,7 @@ def _port_rows(
         PortRow(
             port, node, peer, layer, packets[port], sent[port], drops[port], queue[port],
             100 * sent[port] / capacity_bytes[port], median[port], losses[port], marks[port],
-            early[port],
+            early[port], frames[port], paused_ps[port] / PS_PER_S,
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +23,10 @@ from fabric._core import Simulation
 from fabric.readings import DatagramReadings, FlowReadings, NoiseReadings, SimulatedCounters, SubflowReadings
 from model.flows import PlannedFlow
 from model.links import ports_of
-from model.network_plan import port_rates_bps, reroutes
+from model.network_plan import port_rates_bps
 from model.result import Instant, Windows
 from model.schedulers import opens_subflows
-from model.spec import LinkEvent, RunSpec
+from model.spec import RunSpec
 from topos.topology import Topology
 
 Ints = npt.NDArray[np.int64]
@@ -58,6 +57,7 @@ class Reading:
 class Recording:
     """All readings: the ends of the window, and samples with their times in ps.
 
+    `deadlocked` are ports that wait for one another at the end.
     `middle` is the bytes that each flow has delivered in the middle of the window.
     `goodput` (bytes that each flow has delivered), `links` (bytes that each port has sent), `drops` and
     `queued` (packets dropped so far and queued now, of each port) are at the times `times`.
@@ -66,6 +66,7 @@ class Recording:
     """
 
     ends: list[Reading] = field(default_factory=list)
+    deadlocked: list[int] = field(default_factory=list)
     middle: list[npt.NDArray[np.uint64]] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     goodput: list[npt.NDArray[np.uint64]] = field(default_factory=list)
@@ -86,33 +87,25 @@ class Recording:
 
 
 def with_events(simulation: Simulation, spec: RunSpec, topology: Topology) -> RunUntil:
-    """Return what runs the simulation and carries out the spec's link events, and changes of routing, at
-    their exact times.
+    """Return what runs the simulation and carries out the spec's link events at their exact times.
 
-    Packets that arrive at such a time arrive before it.
+    Packets that arrive at an event's time arrive before it.
     """
     rates = port_rates_bps(topology, spec.link)
-
-    def set_share(event: LinkEvent, at_ps: int) -> None:
-        for port in ports_of(event, topology):
-            simulation.set_port_up(port, event.share > 0, at_ps)
-            if event.share:
-                simulation.set_port_rate(port, round(event.share * int(rates[port])))
-
-    changes: list[tuple[int, Callable[[int], None]]] = [
-        *((_ps(event.t_s), functools.partial(set_share, event)) for event in spec.events),
-        *(
-            (_ps(t_s), lambda _, plan=plan: simulation.reroute(plan))
-            for t_s, plan in reroutes(spec, topology)
-        ),
-    ]
-    ahead = deque(sorted(changes, key=operator.itemgetter(0)))
+    ahead = deque(
+        (round(event.t_s * PS_PER_S), ports, round(event.share * int(rates[ports[0]])))
+        for event in sorted(spec.events, key=lambda event: event.t_s)
+        for ports in [ports_of(event, topology)]
+    )
 
     def run_until(limit_ps: int) -> None:
         while ahead and ahead[0][0] <= limit_ps:
-            at_ps, change = ahead.popleft()
+            at_ps, ports, rate_bps = ahead.popleft()
             simulation.run_until(at_ps)
-            change(at_ps)
+            for port in ports:
+                simulation.set_port_up(port, rate_bps > 0, at_ps)
+                if rate_bps:
+                    simulation.set_port_rate(port, rate_bps)
         simulation.run_until(limit_ps)
 
     return run_until
@@ -150,6 +143,7 @@ def record(
         if t_ps == opens:
             simulation.restart_max_queues()
             observer.phase("measure", 0.0)
+    recording.deadlocked = simulation.deadlocked()
     return recording
 
 

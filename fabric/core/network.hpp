@@ -7,6 +7,7 @@
 //     void alarm(PacketId, Time due);              // scheduled by `ring_at`
 //     void expect(PacketId);                       // optional: it is due soon, and its descriptor in the cache
 //     void expect_soon(PacketId);                  // optional: it is due very soon
+//     void left(PortId, Time when);                // optional: a packet has left a port that is no FIFO
 // and then own the packet (release it, or inject it again). Nothing here depends on which clock it is.
 //
 // A network whose nodes belong to several partitions is one object to set up, and then one for each partition: all share
@@ -17,9 +18,11 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,7 @@
 #include "core/memory.hpp"
 #include "core/partitions.hpp"
 #include "core/packet.hpp"
+#include "core/pause_frames.hpp"
 #include "core/plan_check.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
@@ -83,6 +87,7 @@ class Network {
     }
     ports_ = shared_->ports;
     share_buffers();
+    count_ingresses(config);
     add_balancers(config.parameters, config.seed);
   }
 
@@ -144,8 +149,10 @@ class Network {
         arrive(id, packet, hosts);
       } else if (packet.kind == Kind::alarm) {
         hosts.alarm(id, packet.due);
-      } else {
+      } else if (packet.kind == Kind::departure) {
         depart(id, hosts);
+      } else {
+        pause(id, hosts);
       }
     }
   }
@@ -170,6 +177,11 @@ class Network {
       for (Port& port : ports_) port.advance(now);
     }
     for (const PortId port : own_ports_) ports_[port].advance(now);
+    if (!shared_->ingresses) return;
+    if (!partitions().several()) {
+      for (ScheduledPort& port : shared_->scheduled) port.read_pause(now);
+    }
+    for (const PortId port : own_ports_) scheduled(port).read_pause(now);
   }
 
   template <class Hosts>
@@ -179,18 +191,6 @@ class Network {
     watch_wires_ = true;
   }
   void set_port_rate(PortId port, std::int64_t rate_bps) { existing(port).set_rate(checked_rate(rate_bps)); }
-  // Routes packets from now on by the tables of another plan of this network. Packets under way keep their paths, unless
-  // switches choose hop by hop. Throws std::invalid_argument for tables that do not fit.
-  void reroute(ForwardingTable table) {
-    std::vector<PortConfig> configs;
-    for (const Port& port : ports_) configs.push_back(port.config());
-    PlanCheck(configs, router().far_nodes(), router().nics(), table, std::min(pool_.capacity(), kMaxPackets)).run();
-    const ForwardingTable& before = router().table();
-    if (table.attachments() != before.attachments() || table.nodes() != before.nodes()) {
-      throw std::invalid_argument("network plan: tables of another network");
-    }
-    router().replace(std::move(table));
-  }
   void restart_max_queues() {
     for (Port& port : ports_) port.restart_max_queue();
   }
@@ -199,6 +199,23 @@ class Network {
   // A time before which nothing happens, mostly when something does. It is found at once.
   [[nodiscard]] Time nothing_before() const { return calendar_.nothing_before(); }
   [[nodiscard]] std::span<const Port> ports() const { return ports_; }
+  [[nodiscard]] PortCounters counters(PortId port) const {
+    return ports_[port].is_scheduled() ? scheduled(port).counters(ports_[port]) : ports_[port].counters();
+  }
+  // Ports of a lossless network that wait for one another and never go on. All partitions must have come equally far.
+  [[nodiscard]] std::vector<PortId> deadlocked() const {
+    if (!shared_->ingresses) return {};
+    std::vector<PortId> stopped;
+    Ingresses::Waiting waiting;
+    for (PortId port = 0; port < ports_.size(); ++port) {
+      if (!scheduled(port).is_paused() || !shared_->ingresses->stops(port)) continue;
+      stopped.push_back(port);
+      scheduled(port).each_waiting(pool_, [&](const Packet& packet) {
+        if (packet.hop != 0) waiting[{packet.ports[packet.hop - 1U], port}] += packet.size_bytes;
+      });
+    }
+    return shared_->ingresses->deadlocked(std::move(stopped), waiting);
+  }
   [[nodiscard]] Port& port(PortId id) { return ports_[id]; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
   [[nodiscard]] const Router& router() const { return shared_->router; }
@@ -229,6 +246,7 @@ class Network {
     std::vector<ScheduledPort> scheduled;
     std::vector<std::uint64_t> buffered_bytes;         // of each node, in its ports that share a buffer; empty: none do
     std::vector<std::vector<PortId>> buffer_ports;     // of each node: these ports
+    std::optional<Ingresses> ingresses;                // of a lossless network
     std::vector<std::unique_ptr<Balancer>> balancers;  // of each node; nullptr for hosts
   };
 
@@ -275,8 +293,7 @@ class Network {
     send(id, packet, packet.due, hosts);
   }
 
-  // The switch that the packet has reached chooses its next port. Returns false if its path has become too long, or if
-  // no next hop is left.
+  // The switch that the packet has reached chooses its next port. Returns false if its path has become too long.
   [[nodiscard]] bool steer(PacketId id, Packet& packet) {
     Steering& steering = pool_.steering(id);
     if (steering.to == kNone) return true;
@@ -291,7 +308,6 @@ class Network {
     }
     if (packet.hop + 2U > Path::kMostHops) return false;
     const auto hops = those_up(router().table().group(node, destination.attach));
-    if (hops.empty()) [[unlikely]] return false;
     packet.ports[packet.hop] = balancer.choose(packet, steering, hops, packet.due);
     packet.hops = packet.hop + 2;
     return true;
@@ -309,7 +325,7 @@ class Network {
   bool survives(const Packet& packet) {
     Port& port = ports_[packet.port()];
     if (port.was_cut(packet)) {
-      port.count_cut();
+      port.count_drop();
       ++totals_.dropped;
       return false;
     }
@@ -390,6 +406,50 @@ class Network {
     steers_ = true;
   }
 
+  // Throws std::invalid_argument if some ports could be stopped and others not.
+  void count_ingresses(const NetworkConfig& config) {
+    const auto lossless = [&](const ScheduledPort& port) { return port.is_lossless(); };
+    if (std::ranges::none_of(shared_->scheduled, lossless)) return;
+    if (shared_->scheduled.size() != ports_.size() || !std::ranges::all_of(shared_->scheduled, lossless)) {
+      throw std::invalid_argument("network plan: either all ports are lossless or none");
+    }
+    const auto own = config.queue_settings.find(Pfc::kName);
+    const auto given = own == config.queue_settings.end() ? std::map<std::string, double>{} : own->second;
+    shared_->ingresses.emplace(settings_of("the queue pfc", Pfc::kSettings, given), ports_.size());
+  }
+
+  // A switch has taken the packet.
+  void take_in(const Packet& packet, Time now) {
+    const PortId from = packet.ports[packet.hop - 1U];
+    if (shared_->ingresses->take(from, packet.size_bytes)) send_pause(from, true, now);
+  }
+  void let_out(const Packet& packet, Time now) {
+    if (!shared_->ingresses || packet.hop == 0) return;
+    const PortId from = packet.ports[packet.hop - 1U];
+    if (shared_->ingresses->give_back(from, packet.size_bytes)) send_pause(from, false, now);
+  }
+
+  void send_pause(PortId to, bool stops, Time now) {
+    const PacketId id = pool_.acquire_or_throw();
+    const Port& port = ports_[to];
+    Packet& frame = pool_[id];
+    frame.kind = Kind::pause;
+    frame.ports[0] = to;
+    frame.stops = stops ? 1 : 0;
+    frame.due = now + port.transmission_time(kPauseFrameBytes) + port.delay();
+    if (port.beyond() != Port::kHere) return out_->send(partitions().of_port(to), {frame.due, id});
+    calendar_.push(frame.due, id);
+  }
+
+  template <class Hosts>
+  void pause(PacketId id, Hosts& hosts) {
+    const auto [to, stops, when] = std::tuple(pool_[id].ports[0], pool_[id].stops != 0, pool_[id].due);
+    pool_.release(id);
+    scheduled(to).pause(pool_, ports_[to], stops, when, [this](PacketId next) { expect_departure(next); },
+                        dropping(to, when, hosts));
+  }
+
+  [[nodiscard]] const ScheduledPort& scheduled(PortId port) const { return shared_->scheduled[shared_->scheduled_index[port]]; }
   [[nodiscard]] ScheduledPort& scheduled(PortId port) { return shared_->scheduled[shared_->scheduled_index[port]]; }
   [[nodiscard]] Port& existing(PortId port) {
     if (port >= ports_.size()) throw std::out_of_range("there is no port " + std::to_string(port));
@@ -400,8 +460,15 @@ class Network {
   [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Hosts& hosts) {
     ScheduledPort& port = scheduled(to);
     if (!port.switch_has_room(ports_[to], pool_[id])) catch_up_switch(transmitter_of(to), now, hosts);
-    return port.enqueue(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); },
-                        dropping(to, now, hosts));
+    const bool counted = shared_->ingresses && pool_[id].hop != 0;
+    if (counted && !shared_->ingresses->has_room(pool_[id].ports[pool_[id].hop - 1U], pool_[id].size_bytes)) {
+      ports_[to].count_drop();
+      return false;
+    }
+    const bool kept = port.enqueue(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); },
+                                   dropping(to, now, hosts));
+    if (kept && counted) take_in(pool_[id], now);
+    return kept;
   }
 
   // What leaves other ports of the switch at the same instant has left the shared buffer, too.
@@ -425,6 +492,8 @@ class Network {
     Port& port = ports_[packet.port()];
     scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); },
                                       dropping(packet.port(), packet.due, hosts));
+    let_out(packet, packet.due);
+    if constexpr (requires { hosts.left(packet.port(), packet.due); }) hosts.left(packet.port(), packet.due);
     packet.kind = Kind::packet;
     packet.due += port.delay();
     expect_arrival(id, packet.due, port);
@@ -436,6 +505,7 @@ class Network {
     waiting.catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); },
                      dropping(port, now, hosts));
     waiting.cut(pool_, ports_[port], now, [&](PacketId id) {
+      let_out(pool_[id], now);
       pool_[id].due = now;
       calendar_.push(pool_, id);
     });

@@ -57,8 +57,8 @@ struct Steering {
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
 // A packet is due at the far end of its port; at a scheduled port it is due first when it has left (departure). An
-// alarm is handed back to the hosts when it is due.
-enum class Kind : std::uint8_t { packet, departure, alarm };
+// alarm is handed back to the hosts when it is due. A pause frame is due at the port that it stops, or lets go on.
+enum class Kind : std::uint8_t { packet, departure, alarm, pause };
 
 // The ports from one host to another, in order. The longest paths are those through a random switch in a tree of three
 // layers (Valiant), and those in a server-centric network of five levels.
@@ -87,6 +87,7 @@ struct alignas(64) Packet {
   union {
     std::uint16_t size_bytes = 0;  // as counted against rates and byte limits
     std::uint16_t alarm;           // which alarm it is, to the hosts
+    std::uint16_t stops;           // a pause frame: whether the port stops (1) or goes on (0)
   };
   std::uint16_t epoch = 0;       // of the port it is in
   std::uint8_t hop = 0;

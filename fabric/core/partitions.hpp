@@ -93,6 +93,8 @@ class Partitions {
     }
     return out;
   }
+  // The partition that transmits at this port.
+  [[nodiscard]] std::size_t of_port(PortId port) const { return several() ? of_ports_[port] : 0; }
   // The partition at the far end of this port, if it is another than that which transmits; Port::kHere if not.
   [[nodiscard]] std::uint16_t beyond(PortId port) const {
     if (!several() || of_ports_[port] == kUnused) return Port::kHere;

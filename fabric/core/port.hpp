@@ -37,6 +37,8 @@ struct PortCounters {
   std::uint32_t max_queue_pkts = 0;
   std::uint64_t pushed_out = 0;   // of the drops: from a full queue, to make room for another packet
   std::uint64_t early_drops = 0;  // of the drops: the queue had room, but its discipline chose to
+  std::uint64_t pause_frames = 0;  // that stopped it
+  Time paused = 0;                 // for how long it was stopped
 };
 
 // Most hops touch only the first two cache lines. A FIFO keeps only the sizes of the queued packets: they leave one
@@ -111,7 +113,7 @@ class alignas(64) Port {
   }
 
   [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.epoch != epoch_; }
-  void count_cut() { ++drops_; }
+  void count_drop() { ++drops_; }
 
   // Whether the packet that has crossed the wire was lost on it. To be called once per packet.
   bool loses() {
@@ -148,7 +150,7 @@ class alignas(64) Port {
     return length().bytes;
   }
   [[nodiscard]] PortCounters counters() const {
-    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, pushed_out_, early_drops_};
+    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, pushed_out_, early_drops_, 0, 0};
   }
   [[nodiscard]] bool is_up() const { return up_; }
 

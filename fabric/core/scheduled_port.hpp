@@ -22,7 +22,7 @@ class ScheduledPort {
  public:
   // With `opportunities`, packets leave at these instead of at the port's rate.
   explicit ScheduledPort(Discipline discipline, std::shared_ptr<const Opportunities> opportunities = nullptr)
-      : discipline_(std::move(discipline)) {
+      : discipline_(std::move(discipline)), lossless_(fabric::is_lossless(discipline_)) {
     if (opportunities) opportunities_.emplace(std::move(opportunities));
   }
 
@@ -67,6 +67,38 @@ class ScheduledPort {
     while (sending_ != kNone && port.busy_until_ <= now) departed(pool, port, sending_, schedule, drop);
   }
 
+  // A pause frame has arrived. A packet whose turn begins at this instant is sent first.
+  template <class Schedule, class Drop>
+  void pause(PacketPool& pool, Port& port, bool stops, Time now, Schedule schedule, Drop drop) {
+    catch_up(pool, port, now, schedule, drop);
+    read_pause(now);
+    pause_frames_ += stops ? 1 : 0;
+    paused_since_ = now;
+    paused_ = stops;
+    if (!stops && sending_ == kNone && port.is_up()) begin_next(pool, port, now, schedule, drop);
+  }
+  // Brings the time that it was paused to `now`.
+  void read_pause(Time now) {
+    if (paused_) paused_time_ += now - std::exchange(paused_since_, now);
+  }
+  [[nodiscard]] bool is_paused() const { return paused_; }
+  [[nodiscard]] bool is_lossless() const { return lossless_; }
+  [[nodiscard]] PortCounters counters(const Port& port) const {
+    PortCounters out = port.counters();
+    out.pause_frames = pause_frames_;
+    out.paused = paused_time_;
+    return out;
+  }
+  // Calls `see(packet)` for all packets that wait in a queue that shows them.
+  template <class See>
+  void each_waiting(const PacketPool& pool, See see) const {
+    std::visit(
+        [&](const auto& queue) {
+          if constexpr (requires { queue.each(pool, see); }) queue.each(pool, see);
+        },
+        discipline_);
+  }
+
   [[nodiscard]] bool reads_precedence() const { return fabric::reads_precedence(discipline_); }
 
   [[nodiscard]] bool wants_to_share() const { return shares_buffer(discipline_); }
@@ -105,6 +137,7 @@ class ScheduledPort {
   // The transmission begins at `when`, when the one before has ended or later.
   template <class Schedule, class Drop>
   void begin_next(PacketPool& pool, Port& port, Time when, Schedule schedule, Drop drop) {
+    if (paused_) [[unlikely]] return;
     PortNow at = instant(pool, port, when);
     sending_ = next(at);
     settle(pool, port, drop);
@@ -178,10 +211,15 @@ class ScheduledPort {
   }
 
   Discipline discipline_;
+  bool lossless_;
+  bool paused_ = false;
   std::optional<OpportunityCursor> opportunities_;
   PacketId sending_ = kNone;
   std::uint64_t* switch_bytes_ = nullptr;
   std::uint64_t counted_bytes_ = 0;  // of this port, in the switch's sum
+  Time paused_since_ = 0;
+  Time paused_time_ = 0;
+  std::uint64_t pause_frames_ = 0;
   PortNow::Decisions decisions_;
 };
 

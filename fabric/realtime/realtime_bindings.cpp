@@ -146,14 +146,6 @@ void bind_realtime(nb::module_& module) {
       .def("set_port_up", &RealtimeFabric::set_port_up, "port"_a, "up"_a, Release())
       .def("set_port_rate", &RealtimeFabric::set_port_rate, "port"_a, "rate_bps"_a, Release())
       .def(
-          "reroute",
-          [](RealtimeFabric& self, const NetworkPlan& plan) {
-            ForwardingTable table = table_of(plan);
-            const nb::gil_scoped_release release;
-            self.reroute(std::move(table));
-          },
-          "plan"_a)
-      .def(
           "set_path",
           [](RealtimeFabric& self, const FiveTupleNumbers& flow, const std::vector<PortId>& ports) {
             const Path path = path_along(ports);
@@ -185,6 +177,7 @@ void bind_realtime(nb::module_& module) {
              return to_dict(snapshot);
            },
            nb::sig("def snapshot(self) -> fabric.readings.Snapshot"))
+      .def("deadlocked", &RealtimeFabric::deadlocked, nb::call_guard<nb::gil_scoped_release>())
       .def("take_samples", [](RealtimeFabric& self) {
         std::vector<double> seconds;
         std::vector<std::uint32_t> lengths;  // times x ports, row-major

@@ -305,7 +305,7 @@ Snapshot RealtimeFabric::snapshot() {
     result.health.ring_drops = ring_.drops();
     if (!finished_) result.health.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (std::size_t i = 0; i < ports.size(); ++i) {
-      result.ports[i] = ports[i].counters();
+      result.ports[i] = network_.counters(static_cast<PortId>(i));
       result.queued_pkts[i] = ports[i].queued_pkts();
     }
     result.lateness = lateness_.bins();
@@ -317,6 +317,12 @@ Snapshot RealtimeFabric::snapshot() {
   for (std::size_t i = 0; probe_ && i < probe_->cpus(); ++i) {
     result.wakeups.push_back({options_.probed_cpus[i], probe_->longest_ns(i), probe_->histogram(i)});
   }
+  return result;
+}
+
+std::vector<PortId> RealtimeFabric::deadlocked() {
+  std::vector<PortId> result;
+  on_thread([&] { result = network_.deadlocked(); });
   return result;
 }
 
@@ -350,13 +356,6 @@ void RealtimeFabric::set_port_up(PortId port, bool up) {
   on_thread([&] {
     advance_to(at_);
     network_.set_port_up(port, up, at_, *this);
-  });
-}
-
-void RealtimeFabric::reroute(ForwardingTable table) {
-  on_thread([&] {
-    advance_to(at_);
-    network_.reroute(std::move(table));
   });
 }
 

@@ -21,7 +21,6 @@ std::vector<DatagramSource> datagram_sources(const TransportOptions& options, Ne
     DatagramSource& source = out.emplace_back();
     source.source = each.path.source;
     source.destination = each.path.destination;
-    source.hash = each.path.hash;
     source.path = network.router().path(source.source, source.destination, each.path.hash);
     if (source.path.empty()) throw std::invalid_argument("no path joins the ends of a subflow");
     source.packets = each.packets;
@@ -51,7 +50,11 @@ void Datagrams::send(std::uint32_t number, Time now) {
     stack_.timers.schedule(Alarm::datagram, number, source.next_after(now));
   }
   while (!source.held.empty() && source.held.front() <= now) source.held.pop_front();
-  if (source.held.size() >= stack_.options.nic_queue_pkts) {
+  const Nic& nic = stack_.network.router().nics()[source.source];
+  const bool in_order = nic.uplink == kNone || !stack_.network.port(nic.uplink).is_scheduled();
+  // Where departures are not known, all that the host holds counts.
+  const std::size_t held = in_order ? source.held.size() : stack_.network.port(nic.uplink).queued_pkts();
+  if (held >= stack_.options.nic_queue_pkts) {
     ++source.refused;
     return;
   }
@@ -61,7 +64,7 @@ void Datagrams::send(std::uint32_t number, Time now) {
   const std::uint32_t lost = stack_.lost_datagrams[number];
   stack_.send(id, {number, packet_bytes(stack_.options), Ecn::not_ect, source.dscp, Precedence::kLast}, source.path,
               source.source, source.destination, now);
-  if (stack_.network.router().nics()[source.source].uplink == kNone || stack_.lost_datagrams[number] != lost) return;
+  if (nic.uplink == kNone || !in_order || stack_.lost_datagrams[number] != lost) return;
   source.held.push_back(packet.due - stack_.network.port(packet.port()).delay());
 }
 

@@ -65,6 +65,7 @@ struct Partition::Asleep {
 
   void deliver(PacketId id, Time /*due*/) { partition.stack_.clock.noise()->keep_back(id); }
   void dropped(PacketId id, PortId port, Time when) { partition.dropped(id, port, when); }
+  void left(PortId port, Time when) { partition.left(port, when); }
   void alarm(PacketId id, Time due) {
     MachineNoise& noise = *partition.stack_.clock.noise();
     if (!noise.stalls_timers()) return partition.alarm(id, due);

@@ -51,6 +51,7 @@ class Partition {
   // Network's Hosts:
   void deliver(PacketId id, Time due);
   void dropped(PacketId id, PortId port, Time when) { stack_.dropped(id, port, when); }
+  void left(PortId port, Time when) { stack_.left(port, when); }
   void alarm(PacketId id, Time due);
   void expect(PacketId id) const { transport_->expect(id); }
   void expect_soon(PacketId id) const { transport_->expect_soon(id); }

@@ -309,10 +309,10 @@ void bind_simulation(nb::module_& module) {
       .def("set_port_up", &Simulation::set_port_up,
            "port"_a, "up"_a, "now_ps"_a)
       .def("set_port_rate", &Simulation::set_port_rate, "port"_a, "rate_bps"_a)
-      .def("reroute", [](Simulation& self, const NetworkPlan& plan) { self.reroute(table_of(plan)); }, "plan"_a)
       .def("restart_max_queues", &Simulation::restart_max_queues)
       .def("hops", [](Simulation& self) { return self.totals().hops; })
       .def("ports", [](Simulation& self) { return network_readings(self.network(), self.totals()); }, nb::sig("def ports(self) -> fabric.readings.SimulatedCounters"))
+      .def("deadlocked", [](Simulation& self) { return self.network().deadlocked(); })
       .def("queues", queue_lengths)
       .def("path_delays", path_delays, "size_bytes"_a, "now_ps"_a)
       .def("flows", flow_readings, nb::sig("def flows(self) -> fabric.readings.FlowReadings"))

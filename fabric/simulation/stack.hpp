@@ -93,9 +93,7 @@ struct Stack {
         blocks(&contents.blocks[0], contents.blocks.capacity()), lost_datagrams(datagram_sources), begins_(flow_begins),
         random_(options.processing_seed, static_cast<std::uint32_t>(partition)) {
     for (const Nic& nic : network.router().nics()) {
-      const bool waits = nic.uplink != kNone && options.nic_queue_pkts != kNone;
-      if (!waits || !network.ports()[nic.uplink].is_scheduled()) continue;
-      throw std::invalid_argument("senders wait for departures of their host's queue, which only a FIFO knows");
+      if (nic.uplink != kNone && network.ports()[nic.uplink].is_scheduled()) awaited_.resize(network.ports().size());
     }
   }
   Stack(const Stack&) = delete;
@@ -119,7 +117,6 @@ struct Stack {
     if (network.routes_each_packet()) [[unlikely]] {
       const std::uint32_t flow = segments[id].carries == Carries::datagram ? ~header.owner : header.owner;
       network.route(id, from, to, switch_seed(flow, from));  // the other direction is another flow
-      if (packet.hops == 0) packet.take(path);  // routing has lost the last path
     } else {
       packet.take(path);
     }
@@ -133,7 +130,19 @@ struct Stack {
   }
 
   // The transport may send when the packet in front of this queue of a host has left. There must be one.
-  void await_departure(PortId port) { timers.schedule(Alarm::nic, port, network.port(port).first_departure()); }
+  void await_departure(PortId port) {
+    if (network.port(port).is_scheduled()) {
+      awaited_[port] = true;
+    } else {
+      timers.schedule(Alarm::nic, port, network.port(port).first_departure());
+    }
+  }
+  // A packet has left a port that is no FIFO.
+  void left(PortId port, Time when) {
+    if (awaited_.empty() || !awaited_[port]) return;
+    awaited_[port] = false;
+    timers.schedule(Alarm::nic, port, when);
+  }
 
   // While one exists, hosts take no time for what they send.
   class Prompt {
@@ -177,6 +186,7 @@ struct Stack {
   }
 
   std::span<const FlowBegin> begins_;
+  std::vector<bool> awaited_;  // of each port, if hosts' queues are no FIFOs
   Random random_;
   bool prompt_ = false;
 };

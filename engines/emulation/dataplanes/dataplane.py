@@ -16,12 +16,11 @@ import numpy.typing as npt
 from controllers.hashing import FiveTuple
 from controllers.scheduler import Network
 from engines.emulation.sandbox.inside import Caller
-from model.spec import RunSpec
+from model.spec import LinkEvent, RunSpec
 from topos.topology import Topology
 
 Counts = npt.NDArray[np.uint64]
 Octets = Callable[[], Mapping[FiveTuple, int]]
-Change = tuple[float, Callable[[], None]]
 QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 """Sample times by the clock of `PlaneReading.now_s`, and queue lengths in packets, one row per time."""
 
@@ -99,6 +98,8 @@ class PlaneReading:
     losses: Counts
     marks: Counts
     early_drops: Counts
+    pause_frames: Counts
+    paused_port_s: npt.NDArray[np.float64]
     max_queue_pkts: npt.NDArray[np.uint32]
     hops: int
     astray: Mapping[str, int]
@@ -108,6 +109,8 @@ class PlaneReading:
     scalars: Mapping[str, float] = field(default_factory=dict)
     lateness: Counts | None = None
     alone: str = ""
+    deadlocked: Sequence[int] = ()
+    """Ports that wait for one another's pause frames."""
     paused_s: float = 0.0
     """Total time for which its clock was paused, and the longest pause since `restart_maxima`."""
     longest_pause_s: float = 0.0
@@ -131,8 +134,8 @@ class MeasuredDataPlane(DataPlane, Protocol):
         """Return this network as a scheduler application sees it. `octets` returns the bytes that each
         flow's host has sent, for data planes that do not count them."""
 
-    def changes(self, spec: RunSpec) -> Sequence[Change]:
-        """Return what changes links and routing, and when, in s from the start of traffic."""
+    def set_share(self, event: LinkEvent) -> None:
+        """Carry out a link event now."""
 
     def reading(self) -> PlaneReading:
         """Return the counters since the start. Raises RunError with the reason if it has died."""

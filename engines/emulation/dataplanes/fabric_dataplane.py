@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from common.errors import RunError
 from controllers.rules import Routes
 from controllers.scheduler import Network
 from engines.emulation.dataplanes.dataplane import (
-    Change,
     Cpus,
     Octets,
     PlaneReading,
@@ -27,10 +25,10 @@ from engines.emulation.hosts.hosts import HostQueues
 from engines.emulation.sandbox.inside import Caller
 from engines.scheduling import FabricNetwork, FiveTupleNumbers
 from fabric._core import RealtimeFabric
-from fabric.plan import FRAME_BITS, NetworkPlan
+from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from fabric.readings import Snapshot
 from model.links import downlink, ports_of, uplink
-from model.network_plan import plan_for, reroutes
+from model.network_plan import plan_for
 from model.spec import ELASTIC, QDISC, VIRTUAL, LinkEvent, RunSpec, sub_seed
 from topos.topology import Topology
 
@@ -183,17 +181,6 @@ class FabricDataPlane:
                     rate_bps = round(event.share * int(self._plan.rate_bps[port]))
                     self._running.set_port_rate(port, rate_bps)
 
-    def changes(self, spec: RunSpec) -> list[Change]:
-        """See MeasuredDataPlane. The paths of all changes are found here, before any is due."""
-        return [
-            *((event.t_s, partial(self.set_share, event)) for event in spec.events),
-            *((t_s, partial(self._reroute, plan)) for t_s, plan in reroutes(spec, self._topology)),
-        ]
-
-    def _reroute(self, plan: NetworkPlan) -> None:
-        with _core_errors("the fabric core stopped"):
-            self._running.reroute(plan)
-
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
         """Send frames of this flow through these ports from now on (engines/scheduling.py)."""
         with _core_errors("the fabric core stopped"):
@@ -231,6 +218,9 @@ class FabricDataPlane:
             losses=seen["losses"],
             marks=seen["marks"],
             early_drops=seen["early_drops"],
+            pause_frames=seen["pause_frames"],
+            paused_port_s=seen["paused_ps"] / (PS_PER_US * 1e6),
+            deadlocked=self._running.deadlocked() if seen["pause_frames"].any() else (),
             max_queue_pkts=seen["max_queue_pkts"],
             queued_pkts=seen["queued_pkts"],
             hops=seen["hops"],

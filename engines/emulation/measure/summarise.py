@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.plausibility import OVER_CARRIED_PCT
+from analysis.plausibility import OVER_CARRIED_PCT, deadlock
 from analysis.quantities import CPU_S_PER_GB
 from analysis.stats import Floats, spread_by_flow
 from common.errors import RunError
@@ -63,10 +63,11 @@ def summarise(
     if only_stalled(evidence):
         raise stall_error(flows, readings.stalled, spec.seconds)
     (reasons, cautions), totals = judge(evidence), readings.totals
+    deadlocks = deadlock(totals.closed.deadlocked, port_names(topology))
     return RunResult(
         status=Status.SUSPECT if reasons else Status.OK,
         reasons=reasons,
-        cautions=cautions,
+        cautions=(*deadlocks, *cautions),
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
         metrics=_metrics(spec, readings, rows, evidence, timings),
@@ -89,6 +90,8 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
     losses = closed.losses - opened.losses
     marks = closed.marks - opened.marks
     early = closed.early_drops - opened.early_drops
+    frames = closed.pause_frames - opened.pause_frames
+    paused_s = closed.paused_port_s - opened.paused_port_s
     queue = closed.max_queue_pkts
     median = np.median(utilisation_pct(readings, rates_bps)[readings.opened_at :], axis=0)
     return [
@@ -106,6 +109,8 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
             lost=int(losses[port]),
             marked=int(marks[port]),
             early_drops=int(early[port]),
+            pause_frames=int(frames[port]),
+            paused_s=float(paused_s[port]),
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]
@@ -259,6 +264,11 @@ def _metrics(
         "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
         **_over_carried(readings, rows),
         **({} if spec.link.discipline == FIFO and not spec.link.random_pkts else chosen_drops),
+        **(
+            {"pause_frames": int((closed.pause_frames - opened.pause_frames).sum())}
+            if spec.link.lossless
+            else {}
+        ),
         **readings.scheduler,
         **timings,
     }

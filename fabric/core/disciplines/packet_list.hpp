@@ -48,6 +48,12 @@ class PacketList {
     return id;
   }
 
+  // Calls `see(packet)` for all packets, in order.
+  template <class See>
+  void each(const PacketPool& pool, See see) const {
+    for (PacketId id = first_; id != kNone; id = pool[id].next_in_slot) see(pool[id]);
+  }
+
  private:
   PacketId first_ = kNone;
   PacketId last_ = kNone;

@@ -12,6 +12,7 @@
 //     static constexpr bool kReadsFlow = true;               // every packet has a Precedence, for its flow
 //     static constexpr std::size_t kFlowBytes = ...;         // it holds so many for each of its setting `flows`
 //     static constexpr bool kTrims = true;                   // it trims packets, which the transport must be able to tell
+//     static constexpr bool kLossless = true;                // ports stop one another (pause_frames.hpp), hosts' too
 //     static constexpr bool kMarks = true;                   // it marks, and hosts are ECN-capable; or a setting `ecn`
 // The port's own limits, random drop and ECN threshold (admission.hpp) come first: `arrive` gets what has room. The
 // packet in transmission is no longer in the queue. A queue may use the `next_in_slot` of its packets, and reads in

@@ -18,6 +18,7 @@
 #include "core/disciplines/in_order.hpp"
 #include "core/disciplines/pfabric.hpp"
 #include "core/disciplines/pfabric_bands.hpp"
+#include "core/disciplines/pfc.hpp"
 #include "core/disciplines/phantom.hpp"
 #include "core/disciplines/pie.hpp"
 #include "core/disciplines/queue.hpp"
@@ -36,6 +37,7 @@ using Discipline = std::variant<
     InOrder,
     PFabric, PFabricDropping, PFabricScheduling,
     PFabricBands,
+    Pfc,
     Phantom,
     Pie,
     Red,
@@ -51,6 +53,7 @@ struct QueueKind {
   bool by_rank = false;
   bool marks = false;
   bool trims = false;
+  bool lossless = false;
   std::size_t flow_bytes = 0;  // memory of a port for each of its setting `flows`
 };
 
@@ -65,6 +68,7 @@ QueueKind kind() {
   if constexpr (requires { Queue::kReadsRank; }) of.by_rank = true;
   if constexpr (requires { Queue::kMarks; }) of.marks = true;
   if constexpr (requires { Queue::kTrims; }) of.trims = true;
+  if constexpr (requires { Queue::kLossless; }) of.lossless = true;
   if constexpr (requires { Queue::kFlowBytes; }) of.flow_bytes = Queue::kFlowBytes;
   return of;
 }
@@ -102,6 +106,10 @@ inline Discipline discipline(std::size_t number, const SettingsByName& given) {
   const auto found = given.find(kind.name);
   const auto& own = found == given.end() ? std::map<std::string, double>{} : found->second;
   return detail::nth(number - 1, settings_of("the queue " + std::string(kind.name), kind.settings, own));
+}
+
+inline bool is_lossless(const Discipline& discipline) {
+  return std::visit([](const auto& queue) { return requires { queue.kLossless; }; }, discipline);
 }
 
 template <class Queue>

@@ -301,6 +301,37 @@ def test_packets_leave_a_host_one_by_one(engine: MininetEngine, tmp_path: Path) 
     assert flow.goodput_mbps > 1.5
 
 
+def test_switches_stop_real_hosts_instead_of_dropping_their_frames(
+    engine: MininetEngine, tmp_path: Path
+) -> None:
+    """Between the fabric's ports nothing is lost. A stopped host's own queue may overflow."""
+    pfc = "pfc:xoff_bytes=15140,xon_bytes=12112,headroom_bytes=4542"
+    wanted = RunSpec(
+        link=LinkSpec(20.0, queue_pkts=0, nic_queue_pkts=100, discipline=pfc),
+        topology=TopologySpec("leaf_spine", {"leaves": 2, "spines": 1, "hosts": 3, "speed": 1}),
+        workload=WorkloadSpec("stride", {"i": 3}),
+        traffic="native",
+        warmup_s=2.0,
+        seconds=4.0,
+    )
+    result = run_once(engine, wanted, tmp_path)
+    assert only_noise(result), result.reasons
+    assert result.cautions == ()
+    assert sum(flow.goodput_mbps for flow in result.flows) > 0.8 * 2 * 20 * PAYLOAD_SHARE
+    with exact():
+        of_hosts = [
+            port for port in result.ports if port.node.startswith("l0h") or port.node.startswith("l1h")
+        ]
+        assert len(of_hosts) == 6
+        assert sum(port.drops for port in result.ports) == sum(port.drops for port in of_hosts)
+        stopped = [port for port in of_hosts if port.pause_frames]
+        assert stopped and all(0 < port.paused_s < 5 for port in stopped)
+        assert result.metrics["pause_frames"] == sum(port.pause_frames for port in result.ports)
+        after = result.provenance["counters"]["after"]
+        fates = sum(after[fate] for fate in ("delivered", "dropped", "lost", "in_flight"))
+        assert 0 <= fates - after["injected"] <= 12, "the rest are pause frames under way"
+
+
 STALLED_MBPS = 20.0
 STALLS = NoiseSpec(OF_ALL, every_ms=60, least_ms=10, most_ms=20)
 """Stalls longer than the 7 ms that a full queue lasts, for a quarter of the time."""

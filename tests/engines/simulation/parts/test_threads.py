@@ -38,6 +38,10 @@ CASES: dict[str, RunSpec] = {
         link=LinkSpec(100.0, 10.0, queue_pkts=0, ecn_pkts=20, discipline="shared:buffer_bytes=60000"),
         transport=TransportSpec(2, "lia"),
     ),
+    "lossless": point(
+        link=LinkSpec(100.0, 10.0, queue_pkts=0, discipline="pfc:xoff_bytes=12000,xon_bytes=9000"),
+        transport=TransportSpec(2, "lia"),
+    ),
     "detours": point(routing="valiant", transport=TransportSpec(2, "balia")),
     "loops": point(
         workload=WorkloadSpec("closed_loop"),

@@ -1,1 +1,0 @@
-"""The kinds of plots that charts are made of, one module each."""
