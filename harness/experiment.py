@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,8 +9,8 @@ from engines.registry import LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, SIMUL
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published
 from harness.options.fields import Hosts
-from harness.options.options import Defaults, SweepOptions, UserOptions
-from model.spec import RunSpec, TopologySpec
+from harness.options.options import Defaults, SweepOptions, without
+from model.spec import RunSpec, Settings, TopologySpec
 from plots.registry import CHARTS, Chart
 
 RateOf = Callable[[TopologySpec], float]
@@ -25,7 +24,7 @@ class Figure:
     `about` says in two to four sentences what it shows. `section` is the section of the paper, in our words,
     if the experiment has several. `emulated` has the settings for real hosts if they differ from those of
     simulated hosts, and `guests` those for real hosts in virtual time, where links may have any rate, if they
-    differ from `emulated`. `options` are the fields of `UserOptions` that its experiment takes; None is all.
+    differ from `emulated`. `options` are the names of the options that its experiment takes; None is all.
     Flags:
 
     * `cpu_bound`: it overloads the machine on purpose, so its points are meant to be suspect.
@@ -69,7 +68,7 @@ class Figure:
         """Whether real hosts run other points than simulated ones, or none."""
         return self.separate_variants or self.emulated is not None
 
-    def variants(self, options: UserOptions) -> list[tuple[UserOptions, Defaults]]:
+    def variants(self, options: Settings) -> list[tuple[Settings, Defaults]]:
         """Return what the requested engines run: for each variant the user's options that apply to it, with
         its engines, and its settings. One variant has all engines if they run the same.
 
@@ -77,9 +76,9 @@ class Figure:
         duration suit a machine in real time; in virtual time those of `guests`, if the figure has any. If a
         figure has separate variants, `simulator` selects all simulated engines that it compares.
         """
-        chosen = options.engine or self.defaults.engines
+        chosen = options.get("engine") or self.defaults.engines
         if not self.has_variants:
-            return [(dataclasses.replace(options, engine=chosen), self.defaults)]
+            return [({**options, "engine": chosen}, self.defaults)]
         compared = self.defaults.engines if self.separate_variants and SIMULATOR in chosen else ()
         simulated = [name for name in compared if name in SIMULATED_HOSTS]
         simulated += [name for name in chosen if name not in LINUX_HOSTS]
@@ -89,14 +88,14 @@ class Figure:
             emulated = [({MININET: self.emulated, LINUX: self.guests}[name], (name,)) for name in real]
         elif self.emulated is not None and real:
             emulated = [(self.emulated, real)]
-        found = []
+        found: list[tuple[Settings, Defaults]] = []
         if simulated:
-            own = options.without(Hosts.REAL) if emulated else options
+            own = without(options, Hosts.REAL) if emulated else options
             engines = tuple(dict.fromkeys(simulated))
-            found.append((dataclasses.replace(own, engine=engines), self.defaults))
+            found.append(({**own, "engine": engines}, self.defaults))
         for defaults, engines in emulated:
-            own = options.without(Hosts.SIMULATED) if simulated else options
-            found.append((dataclasses.replace(own, engine=engines), defaults))
+            own = without(options, Hosts.SIMULATED) if simulated else options
+            found.append(({**own, "engine": engines}, defaults))
         return found
 
     def alone(self, folder: str = "", options: tuple[str, ...] | None = None) -> Experiment:
@@ -114,8 +113,8 @@ class Figure:
 class Experiment:
     """What `refabric run <name>` runs: figures whose points are stored in results/<folder>.
 
-    Figures in one folder share common points, whichever experiment ran them. `shared_options` are the fields
-    of `UserOptions` that it takes, if its figures have too little in common for the others; None means all.
+    Figures in one folder share common points, whichever experiment ran them. `shared_options` are the names
+    of the options that it takes, if its figures have too little in common for the others; None means all.
     """
 
     name: str

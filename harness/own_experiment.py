@@ -35,7 +35,6 @@ from harness.options.options import (
     SETTABLE,
     Defaults,
     SweepOptions,
-    UserOptions,
     check_axis,
     field_meant,
     resolve,
@@ -342,7 +341,7 @@ def _on_own(row: Published, topologies: Topologies, figure: Figure) -> Published
     """Return a statement that names no network as one on the first network of the figure."""
     if row.topology != from_file.KIND or row.shape:
         return row
-    network = topologies(resolve(UserOptions(), figure.defaults))[0]
+    network = topologies(resolve({}, figure.defaults))[0]
     kind, params = network.kind, dict[str, Any](network.params)
     if kind == from_file.KIND:
         return dataclasses.replace(row, shape=tuple(params.items()))
@@ -421,7 +420,7 @@ def _with_flows(name: str, points: Points, flows: Flows) -> Points:
         return dataclasses.replace(spec, workload=workload, warmup_s=warmup_s)
 
     def with_own(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        return [own(spec, options.chosen_warmup) for spec in points(options, rate_of)]
+        return [own(spec, "warmup_s" in options.chosen) for spec in points(options, rate_of)]
 
     return with_own
 

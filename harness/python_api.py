@@ -39,7 +39,6 @@ from harness.labels import label, shared
 from harness.load import FigureResults
 from harness.metrics.metrics import TABLES, Metric
 from harness.metrics.summary_csv import COLUMNS, record
-from harness.options.options import UserOptions
 from harness.plan import session
 from harness.report import figures, report
 from harness.results import store
@@ -479,7 +478,7 @@ def load_results(
         points, broken = judge(found.points), found.broken
         figures: tuple[FigureResults, ...] = ()
     else:
-        plan = session.make_plan(chosen, UserOptions())
+        plan = session.make_plan(chosen, {})
         loaded = loading.load(dataclasses.replace(chosen, folder=path.name), path.parent, plan)
         points, broken, figures = loaded.points, loaded.broken, loaded.figures
     if not points:

@@ -12,7 +12,7 @@ import click
 from common.errors import UsageError
 from harness.experiment import Experiment
 from harness.load import ExperimentResults, load
-from harness.options.options import ENGINE, UserOptions
+from harness.options.options import ENGINE
 from harness.plan import session
 
 _IMAGE = re.compile(r"\(((?:\.\./)?images/[\w./-]+\.png)\)<!-- (\S+\.png) -->")
@@ -109,8 +109,7 @@ def page_option(default: Path) -> Callable[[Callable[..., None]], Callable[..., 
 
 def stored(experiment: Experiment, results: Path) -> ExperimentResults:
     """Return the stored figures of an experiment. Raises UsageError without any point."""
-    asked = UserOptions()
-    made = session.make_plan(experiment, asked)
+    made = session.make_plan(experiment, {})
     found = load(experiment, results, made)
     if not found.points:
         raise UsageError(f"--results {results}: nothing there: run `refabric run {experiment.name}` first")

@@ -25,10 +25,10 @@ from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
 from harness.metrics.where import SETTINGS, has
 from harness.options.fields import BY_PATH, SPEC_FIELDS, Hosts
-from harness.options.options import ENGINE, MAX_K, Defaults, SweepOptions, UserOptions, resolve, sweeps_of
+from harness.options.options import ENGINE, MAX_K, Defaults, SweepOptions, resolve, sweeps_of
 from harness.plan.sweeps import fat_trees
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
-from model.spec import RunSpec, TopologySpec, typed
+from model.spec import RunSpec, Settings, TopologySpec, typed
 from model.transports import title
 from model.words import RELATIONS, WORDS
 
@@ -92,8 +92,8 @@ class _Own:
         self._values: dict[object, frozenset[Values]] = {}
         self._overrides: dict[str, tuple[str, ...] | None] = {}
         self._resolved: dict[object, list[SweepOptions]] = {}
-        self._variants: dict[str, list[tuple[UserOptions, Defaults]]] = {}
-        self._networks: dict[object, list[tuple[UserOptions, Defaults]]] = {}
+        self._variants: dict[str, list[tuple[Settings, Defaults]]] = {}
+        self._networks: dict[object, list[tuple[Settings, Defaults]]] = {}
 
     def overrides(self, spec: RunSpec) -> tuple[str, ...] | None:
         """Return the overrides in words; None if the figure has no points in this engine."""
@@ -168,27 +168,26 @@ class _Own:
         if key not in self._resolved:
             found = self._resolved[key] = []
             for chosen, defaults in self._variants_on(spec.engine, spec.topology):
-                sized = dataclasses.replace(
-                    chosen, warmup=spec.warmup_s, seconds=spec.seconds, seed=spec.seed, seeds=1
-                )
-                falls_back = not {*LINUX_HOSTS}.isdisjoint(chosen.engine or ()) and (
-                    spec.engine in LINUX_HOSTS or chosen.engine == self.figure.defaults.engines
+                durations = {"warmup_s": spec.warmup_s, "seconds": spec.seconds}
+                sized = {**chosen, **durations, "seed": spec.seed, "seeds": 1}
+                falls_back = not {*LINUX_HOSTS}.isdisjoint(chosen["engine"]) and (
+                    spec.engine in LINUX_HOSTS or chosen["engine"] == self.figure.defaults.engines
                 )
                 for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
                     found += sweeps_of(sized, defaults, cc)
         return self._resolved[key]
 
-    def _variants_in(self, engine: str) -> list[tuple[UserOptions, Defaults]]:
+    def _variants_in(self, engine: str) -> list[tuple[Settings, Defaults]]:
         if engine not in self._variants:
             self._variants[engine] = _variants(self.figure, engine)
         return self._variants[engine]
 
-    def _variants_on(self, engine: str, network: TopologySpec) -> list[tuple[UserOptions, Defaults]]:
+    def _variants_on(self, engine: str, network: TopologySpec) -> list[tuple[Settings, Defaults]]:
         """Return the variants with the option that chooses the network. To find its k takes a plan per k."""
         key = engine, _network(network)
         if key not in self._networks:
             self._networks[key] = [
-                (dataclasses.replace(of, **_network_options(self.figure, of, defaults, network)), defaults)
+                ({**of, **_network_options(self.figure, of, defaults, network)}, defaults)
                 for of, defaults in self._variants_in(engine)
             ]
         return self._networks[key]
@@ -198,25 +197,23 @@ def _constant(mbps: float) -> RateOf:
     return lambda _network: mbps
 
 
-def _variants(figure: Figure, engine: str) -> list[tuple[UserOptions, Defaults]]:
+def _variants(figure: Figure, engine: str) -> list[tuple[Settings, Defaults]]:
     """Return the variants of the figure that have this engine: alone, and beside others that figures run with
     it, because points of several engines share what only real hosts have. Without those that it refuses."""
     together = (names for names in (figure.defaults.engines, (SIMULATOR, ENGINE)) if engine in names)
     found = []
     for engines in dict.fromkeys([(engine,), *together]):
-        for options, defaults in figure.variants(UserOptions(engine=engines)):
+        for options, defaults in figure.variants({"engine": engines}):
             try:
                 resolve(options, defaults)
             except UsageError:
                 continue
-            if engine in (options.engine or ()):
+            if engine in options["engine"]:
                 found.append((options, defaults))
     return found
 
 
-def _network_options(
-    figure: Figure, chosen: UserOptions, defaults: Defaults, network: TopologySpec
-) -> dict[str, Any]:
+def _network_options(figure: Figure, chosen: Settings, defaults: Defaults, network: TopologySpec) -> Settings:
     """Return the option that chooses this network, if it is not one of the figure's without options."""
     if figure.topologies is fat_trees:
         return {"topology": (network,)}
@@ -228,7 +225,7 @@ def _network_options(
 def asked_k(figure: Figure, network: TopologySpec) -> int:
     """Return the `--k` that selects this network. It need not be a parameter: a star's hosts are not k."""
     for k in range(4, MAX_K + 1, 2) if figure.sized else ():
-        if network in figure.topologies(resolve(UserOptions(k=(k,)), figure.defaults)):
+        if network in figure.topologies(resolve({"k": (k,)}, figure.defaults)):
             return k
     return network.k
 

@@ -20,8 +20,8 @@ from engines.linux.kernel.source import PACKAGE, VERSION
 from harness.cli.options import flag_of, interruptible, json_option, network_options, typed, warn
 from harness.cli.progress import PlainProgress, duration
 from harness.options import user_files
-from harness.options.fields import BY_NAME, CC, SUBFLOWS, K, Option
-from harness.options.options import UserOptions, openflow_of
+from harness.options.fields import BY_PATH, CC, SUBFLOWS, K, Option
+from harness.options.options import by_path, check_openflow, option_name
 from harness.options.parsers import limited, whole
 from harness.streams import unescaped, write_json
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
@@ -101,11 +101,10 @@ def shell(
 
     Hosts have the congestion control and the sysctls of a run, and know each other's names.
     """
-    chosen = UserOptions.parsed(**options)
-    several = {"subflows": subflows, "cc": cc, **dict(chosen.axes)}
-    for name, values in several.items():
-        if values is not None and (len(values) > 1 or name in dict(chosen.axes)):
-            raise UsageError(f"{flag_of(name)}: a prompt has one network; give one value")
+    given = by_path({"subflows": subflows, "cc": cc, **options})
+    for path, values in given.items():
+        if isinstance(values, tuple) and len(values) > 1:
+            raise UsageError(f"{flag_of(option_name(path))}: a prompt has one network; give one value")
     (network,) = user_files.topologies("NETWORK", (topology,))
     named = from_file.rate_mbps(str(network.params["network"])) if network.kind == from_file.KIND else 0.0
     link = LinkSpec(rate or named or SHELL_RATE_MBPS, queue_pkts=queue, nic_queue_pkts=queue)
@@ -115,10 +114,10 @@ def shell(
     coupled, note = engines.ENGINES[engine]().coupled_cc()
     if not cc and note:
         warn(note)
-    openflow_of(chosen)
+    check_openflow(given)
     transport = TransportSpec(mptcp, cc[0] if cc else coupled if mptcp > 1 else BASELINE)
-    given = {BY_NAME[name].path: value for name, value in chosen.settings.items()}
-    spec = RunSpec(link, network, transport, traffic="native", engine=engine).changed(given)
+    chosen = {path: value for path, value in given.items() if path in BY_PATH}
+    spec = RunSpec(link, network, transport, traffic="native", engine=engine).changed(chosen)
     if engine == engines.LINUX:
         from engines.linux import shell as guest  # noqa: PLC0415
 

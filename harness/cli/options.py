@@ -84,7 +84,7 @@ json_option = click.option(
 
 
 def sweep_options(command: Command) -> Command:
-    """Add every option that defines a sweep. They arrive as keywords for `UserOptions.parsed`."""
+    """Add every option that defines a sweep. They arrive as keywords, parsed, for `by_path`."""
     return _with(OPTIONS, _qmon(command))
 
 

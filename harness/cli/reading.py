@@ -29,7 +29,6 @@ from harness.experiment import Experiment
 from harness.load import load
 from harness.metrics.metrics import Metric
 from harness.options.fields import SUBFLOWS
-from harness.options.options import UserOptions
 from harness.plan import session
 from harness.report import report as reporting
 from harness.streams import write_json
@@ -66,7 +65,7 @@ def report(
     if sides is not None:
         return _report_on_two(sides, output, as_json)
     assert chosen is not None
-    found = load(chosen, results, session.make_plan(chosen, UserOptions()))
+    found = load(chosen, results, session.make_plan(chosen, {}))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
@@ -129,7 +128,7 @@ def compare(a: Path, b: Path, added: tuple[str, ...], as_json: bool) -> int:
 @json_option
 def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as_json: bool) -> int:
     """Show and draw every stored point. Damaged points are listed and left out (exit code 1)."""
-    found = load(chosen, results, session.make_plan(chosen, UserOptions()))
+    found = load(chosen, results, session.make_plan(chosen, {}))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     if not found.points:

@@ -42,7 +42,7 @@ from harness.labels import label
 from harness.load import ExperimentResults, FigureResults, loaded
 from harness.metrics import summary_csv
 from harness.metrics.metrics import Metric
-from harness.options.options import UserOptions, retries_of
+from harness.options.options import by_path, retries_of
 from harness.options.profiles import NO_RETRIES, PROFILES, Retries
 from harness.plan import jobs, session
 from harness.plan.advice import Advice, advise
@@ -54,6 +54,7 @@ from harness.report import tables as claim_tables
 from harness.results import store
 from harness.streams import fitted, write_json
 from model.result import Status
+from model.spec import Settings
 
 MAX_RETRIES = 100
 
@@ -68,7 +69,7 @@ class RunOptions:
     """
 
     experiment: Experiment
-    given: UserOptions
+    given: Settings
     results: Path
     as_json: bool = False
     force: bool = False
@@ -273,7 +274,7 @@ def request_of(
     **options: Any,
 ) -> RunOptions:
     """Return what `refabric run` was asked for, by its parsed parameters. Raises UsageError."""
-    asked = UserOptions.parsed(**options)
+    asked = by_path(options)
     return RunOptions(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
 
 
@@ -295,7 +296,7 @@ run.check = _check_plan
 @json_option
 def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
     """Show the points of a run, their order, expected time and link rate, without starting any."""
-    asked = UserOptions.parsed(**options)
+    asked = by_path(options)
     stored = store.scan(results / chosen.folder).points
     made = session.checked_plan(chosen, asked, stored=stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}

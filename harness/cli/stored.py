@@ -26,7 +26,7 @@ from harness.cli.options import (
 from harness.cli.progress import point_fields
 from harness.experiment import Experiment
 from harness.load import loaded
-from harness.options.options import UserOptions
+from harness.options.options import by_path
 from harness.plan import session
 from harness.results import point_results, store
 from harness.streams import fitted, write_json
@@ -46,7 +46,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
 
     Damaged files are named (exit code 1).
     """
-    asked = UserOptions.parsed(**options)
+    asked = by_path(options)
     stored = store.scan(results / chosen.folder)
     made = session.make_plan(chosen, asked, stored=stored.points)
     found = loaded(chosen, results, made, stored)

@@ -82,6 +82,8 @@ class Option:
     multiple: bool = False
     default: Any = None
     listed: bool = False
+    path: str = ""
+    """The field of the spec that it sets or chooses, e.g. `link.delay_us`; empty if it is none."""
 
     def read(self, given: Any) -> Any:
         """Return the value of a text or of a value of its type; of several, a tuple. Raises UsageError.
@@ -122,15 +124,12 @@ class SpecField(Option):
     of the spec.
     """
 
-    path: str = ""
     text: Callable[[Any], Text] = _text
     repeated: Callable[[Any], Text] | None = None
     always: bool = False
     written: Callable[[RunSpec], bool] = lambda _spec: True
     hosts: Hosts = Hosts.ALL
     engines_own: bool = False
-    merges: bool = False
-    """Whether its value has named fields, each of which replaces what a figure pins."""
 
     @property
     def default_value(self) -> Any:
@@ -366,7 +365,7 @@ _FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "sysctl", "NAME=VALUE", "Set the sysctl NAME (net.*) in every real host. Repeatable.",
         parsers.sysctls,
-        multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
+        multiple=True, path="transport.sysctls", hosts=Hosts.REAL,
         text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
     ),
     SpecField(
@@ -421,7 +420,7 @@ _FIELDS: tuple[SpecField, ...] = (
         parse_stack,
         multiple=True, path="stack", text=stack_texts,
         repeated=changed_texts,
-        hosts=Hosts.SIMULATED, engines_own=True, merges=True,
+        hosts=Hosts.SIMULATED, engines_own=True,
     ),
 )  # fmt: skip
 SPEC_FIELDS = tuple(field if field.multiple else dataclasses.replace(field, listed=True) for field in _FIELDS)
@@ -430,25 +429,25 @@ SPEC_FIELDS = tuple(field if field.multiple else dataclasses.replace(field, list
 K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
 SUBFLOWS = Option(
     "subflows", "N,...", "Run these subflow counts from 1 to 32, e.g. 1-8 or 1,2,8; 1 is plain TCP.",
-    parsers.subflows,
+    parsers.subflows, path="transport.subflows",
 )  # fmt: skip
 CC = Option(
     "cc", "NAME,...",
     f"Run these congestion controls: {_names(CONGESTION_CONTROLS)}. [default: the figure's, or "
     f"{COUPLED_DEFAULT} for MPTCP ({BASELINE} where this machine lacks it) and {BASELINE} for TCP]",
-    parsers.ccs,
+    parsers.ccs, path="transport.cc",
 )  # fmt: skip
 GRID_OPTIONS: tuple[Option, ...] = (
     K,
     Option(
         "topology", "NETWORK",
         "Run on this network instead of FatTrees, e.g. ls,4 or file:net.json. Repeatable.",
-        user_files.topologies, multiple=True,
+        user_files.topologies, multiple=True, path="topology",
     ),
     Option(
         "workload", "NAME[:VALUE],...",
         "Run these traffic matrices, e.g. one_to_one,stride:4, or all; trace:flows.csv runs a file's flows.",
-        parsers.workloads,
+        parsers.workloads, path="workload",
     ),
     SUBFLOWS,
     CC,
@@ -456,20 +455,23 @@ GRID_OPTIONS: tuple[Option, ...] = (
         "engine", "NAME,...",
         f"Run the points in these engines: {_names(ENGINES)}; {parsers.BOTH} means the simulator and real "
         f"hosts. [default: {parsers.ENGINE} or the figure's]",
-        parsers.engines,
+        parsers.engines, path="engine",
     ),
     Option(
         "rate", "MBPS|auto",
         "Set the link rate in Mb/s; auto means the highest rate that this machine carries, or 100 Mb/s in "
         "the simulator. [default: auto or the figure's]",
-        parsers.rate, listed=True,
+        parsers.rate, listed=True, path="link.rate_mbps",
     ),
-    Option("seconds", "S", "Measure each point for S seconds.", parsers.of_field("seconds"), listed=True),
+    Option(
+        "seconds", "S", "Measure each point for S seconds.", parsers.of_field("seconds"),
+        listed=True, path="seconds",
+    ),
     Option(
         "warmup", "S", "Run traffic for S seconds before measuring.", parsers.of_field("warmup_s"),
-        listed=True,
+        listed=True, path="warmup_s",
     ),
-    Option("seed", "N", "Start with seed N. [default: 1]", parsers.limited("seed"), default=1),
+    Option("seed", "N", "Start with seed N. [default: 1]", parsers.limited("seed"), default=1, path="seed"),
     Option("seeds", "COUNT", "Run COUNT seeds, counting up from --seed.", parsers.count(MAX_SEEDS)),
     Option(
         "profile", "NAME",
@@ -477,7 +479,7 @@ GRID_OPTIONS: tuple[Option, ...] = (
         parsers.choice(PROFILES), default=DEFAULT,
     ),
 )  # fmt: skip
-"""Options that say which points there are; each is a field of `UserOptions`."""
+"""Options that say which points there are."""
 
 BY_NAME: Mapping[str, SpecField] = {field.name: field for field in SPEC_FIELDS}
 BY_PATH: Mapping[str, SpecField] = {field.path: field for field in SPEC_FIELDS}

@@ -1,4 +1,9 @@
-"""Options of a sweep: what the user gave, what a figure pins, and the values that follow from both. Pure."""
+"""Options of a sweep: one look-up in layers. Pure.
+
+Each layer is a mapping of values by path (`Settings`): what the user gave, over what the figure pins, over
+the profile, over the default of the field. A path is that of a field of the spec, `link.queue_pkts` or
+`stack.min_rto_ms`, or the name of an option that is no field: `k`, `seeds`, `profile`, `qmon`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from common.errors import UsageError
 from common.text import did_you_mean
@@ -31,7 +36,6 @@ from model.spec import (
     ELASTIC,
     QDISC,
     LinkSpec,
-    OpenFlowSpec,
     RunSpec,
     SamplingSpec,
     SchedulerSpec,
@@ -53,8 +57,8 @@ __all__ = [
     "USUAL_TRAFFIC",
     "Defaults",
     "SweepOptions",
-    "UserOptions",
-    "openflow_of",
+    "by_path",
+    "check_openflow",
     "resolve",
     "retries_of",
     "sweep_workloads",
@@ -72,21 +76,59 @@ SIMULATED_TRAFFIC = "iperf3"
 NO_SAMPLING = SamplingSpec()
 UNSCHEDULED = SchedulerSpec()
 _STACK = "stack."
-_GRID_PATHS = {"link.rate_mbps": "rate", "seconds": "seconds", "warmup_s": "warmup"}
+_PATHS = {**{option.name: option.path or option.name for option in OPTIONS}, "qmon": "qmon"}
+"""The path of each option by its name, in the order of `--help`."""
+_NAMES = {path: name for name, path in _PATHS.items()}
+_USUAL = {option.name: option.default for option in OPTIONS} | {"qmon": False}
+SETTABLE = (
+    *BY_PATH,
+    *(option.path for option in OPTIONS if option.listed and option.path not in BY_PATH),
+    *(f"{_STACK}{name}" for name in STACK_FIELDS),
+)
+"""The fields of the spec that an option sets, by path."""
+_SWEPT = frozenset(SETTABLE) - {option.path for option in OPTIONS if option.multiple}
+"""Paths at which a tuple is several values, of which each point has one."""
 PINNED_BY_NAME = {"rate_mbps": "link.rate_mbps", "seconds": "seconds", "warmup_s": "warmup_s"}
 """Fields of `Defaults` that pin a field of the spec, with its path."""
-SETTABLE = (*BY_PATH, *_GRID_PATHS, *(f"{_STACK}{name}" for name in STACK_FIELDS))
-"""The fields of the spec that an option sets, by path."""
-_OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
+_SYSCTLS = "transport.sysctls"
+_OPENFLOW = ("openflow.controller", "openflow.mode", "openflow.datapath")
 
 
-def _option_of(path: str) -> str:
-    """Return the name of the option that sets the field at `path`. Raises UsageError if none does."""
-    if path in BY_PATH or path in _GRID_PATHS:
-        return BY_PATH[path].name if path in BY_PATH else _GRID_PATHS[path]
-    if path in SETTABLE:
-        return "stack"
-    raise UsageError(f"{path}: no option sets such a field; {field_meant(path, SETTABLE)}")
+def by_path(values: Mapping[str, Any]) -> Settings:
+    """Return parsed values of options, by name, as the settings that the user gave, by path.
+
+    What has its usual value is no setting. Fields of the stack have paths of their own. A tuple is several
+    values, except of an option that is given several times: the sweep is the product of such axes.
+    """
+    given = {
+        path: values[name]
+        for name, path in _PATHS.items()
+        if values.get(name) is not None and values[name] != _USUAL[name]
+    }
+    return _flat(given)
+
+
+def _flat(settings: Settings) -> dict[str, Any]:
+    """Return the settings with a path for each field of the stack, after the other paths."""
+    stack = settings.get("stack") or {}
+    rest = {path: value for path, value in settings.items() if path != "stack"}
+    return {**rest, **{f"{_STACK}{name}": value for name, value in stack.items()}}
+
+
+def option_name(path: str) -> str:
+    """Return the name of the option that sets what is at `path`."""
+    return "stack" if path.startswith(_STACK) else _NAMES[path]
+
+
+def without(given: Settings, hosts: Hosts) -> Settings:
+    """Return what the user gave without the options that apply to these hosts only."""
+    away = {option.name for option in SPEC_FIELDS if option.hosts is hosts}
+    return {path: value for path, value in given.items() if option_name(path) not in away}
+
+
+def several(given: Settings) -> dict[str, tuple[Any, ...]]:
+    """Return the axes of what the user gave: the paths with several values."""
+    return {path: value for path, value in given.items() if path in _SWEPT and isinstance(value, tuple)}
 
 
 def check_axis(what: str, values: object) -> None:
@@ -102,98 +144,6 @@ def field_meant(path: str, known: Sequence[str]) -> str:
     if same:
         return f"did you mean {' or '.join(same)}?"
     return did_you_mean(path, known, "?") or f"fields are: {', '.join(known)}"
-
-
-@dataclass(frozen=True)
-class UserOptions:
-    """Options that the user gave, parsed; None leaves the choice to the profile or the figure.
-
-    `settings` are the options that give all points one value of a field of the spec, by name (fields.py).
-    """
-
-    k: tuple[int, ...] | None = None
-    topology: tuple[TopologySpec, ...] | None = None
-    workload: tuple[WorkloadSpec, ...] | None = None
-    subflows: tuple[int, ...] | None = None
-    cc: tuple[str, ...] | None = None
-    engine: tuple[str, ...] | None = None
-    rate: float | Literal["auto"] | None = None
-    seconds: float | None = None
-    warmup: float | None = None
-    seed: int = 1
-    seeds: int | None = None
-    profile: str = DEFAULT
-    qmon: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    """Options with several values: the sweep is the product of these axes. That of a field of the stack has
-    the option `stack`, and values such as `{"min_rto_ms": 10.0}`."""
-
-    @classmethod
-    def parsed(cls, **values: Any) -> UserOptions:
-        """Return the options with these parsed values; None means that the option was not given."""
-        chosen = {name: value for name, value in values.items() if value is not None}
-        several = [o.name for o in OPTIONS if o.listed and isinstance(chosen.get(o.name), tuple)]
-        axes = [(name, chosen.pop(name)) for name in several]
-        stack = chosen.pop("stack", {})
-        axes += [("stack", tuple({n: one} for one in v)) for n, v in stack.items() if isinstance(v, tuple)]
-        if fixed := {name: value for name, value in stack.items() if not isinstance(value, tuple)}:
-            chosen["stack"] = fixed
-        settings = {name: chosen.pop(name) for name in BY_NAME if name in chosen}
-        return cls(**chosen, settings=settings, axes=tuple(axes))
-
-    @classmethod
-    def of(cls, **texts: Any) -> UserOptions:
-        """Return the options with these texts, as on a command line. Raises UsageError."""
-        known = {option.name: option for option in OPTIONS}
-        values = {
-            name: known[name].read(text) if name in known else text
-            for name, text in texts.items()
-            if text is not None
-        }
-        return cls.parsed(**values)
-
-    def names(self) -> list[str]:
-        """Return the names of the options that differ from their defaults."""
-        grid = [f for f in dataclasses.fields(self) if f.name not in ("settings", "axes")]
-        given = [f.name for f in grid if getattr(self, f.name) != f.default]
-        return list(dict.fromkeys([*given, *self.settings, *(name for name, _ in self.axes)]))
-
-    def each(self) -> list[UserOptions]:
-        """Return the options with each combination of the values of its axes, those of the last one first."""
-        found = []
-        for values in itertools.product(*(values for _, values in self.axes)):
-            settings, grid = dict(self.settings), dict[str, Any]()
-            for (name, _), value in zip(self.axes, values, strict=True):
-                if name not in BY_NAME:
-                    grid[name] = value
-                else:
-                    merged = BY_NAME[name].merges
-                    settings[name] = {**settings.get(name, {}), **value} if merged else value
-            found.append(dataclasses.replace(self, settings=settings, axes=(), **grid))
-        return found
-
-    def across(self, axes: Mapping[str, Sequence[Any]]) -> UserOptions:
-        """Return the options with these axes of a figure, except where the user gave values."""
-        given = set(self.names())
-        given |= {f"{_STACK}{name}" for name in self.settings.get("stack", ())}
-        given |= {f"{_STACK}{name}" for option, each in self.axes if option == "stack" for name in each[0]}
-        added = []
-        for path, values in axes.items():
-            option, name = _option_of(path), path.removeprefix(_STACK)
-            if (path if option == "stack" else option) not in given:
-                added.append(
-                    (option, tuple({name: one} for one in values) if name != path else tuple(values))
-                )
-        return dataclasses.replace(self, axes=(*added, *self.axes))
-
-    def without(self, hosts: Hosts) -> UserOptions:
-        """Return the options without those that apply to these hosts only."""
-        away = {name for name, option in BY_NAME.items() if option.hosts is hosts}
-        kept = {name: value for name, value in self.settings.items() if name not in away}
-        return dataclasses.replace(
-            self, settings=kept, axes=tuple(axis for axis in self.axes if axis[0] not in away)
-        )
 
 
 @dataclass(frozen=True)
@@ -232,26 +182,23 @@ class Defaults:
 
     def __post_init__(self) -> None:
         by_name = {name: path for name, path in PINNED_BY_NAME.items() if path in self.pins}
-        of_stack = {path.removeprefix(_STACK): path for path in self.pins if path.startswith(_STACK)}
-        moved = {*by_name.values(), *of_stack.values()}
-        pins = {path: value for path, value in self.pins.items() if path not in moved}
-        if of_stack:
-            fields = {name: self.pins[path] for name, path in of_stack.items()}
-            pins["stack"] = {**pins.get("stack", {}), **fields}
         for name, path in by_name.items():
             if getattr(self, name) is not None:
                 raise UsageError(f"{path}: it is pinned twice, in pins and as {name}")
             object.__setattr__(self, name, self.pins[path])
+        pins = {path: value for path, value in _flat(self.pins).items() if path not in by_name.values()}
         object.__setattr__(self, "pins", pins)
-        for path in (*self.pins, *self.axes):
-            _option_of(path)
+        for path in (*pins, *self.axes):
+            if path not in SETTABLE:
+                raise UsageError(f"{path}: no option sets such a field; {field_meant(path, SETTABLE)}")
         for path, values in self.axes.items():
             check_axis(f"axis {path}", values)
 
     @property
-    def stack(self) -> Mapping[str, Any]:
-        """The fields of simulated hosts' stacks that it pins, by name."""
-        return self.pins.get("stack") or {}
+    def layer(self) -> Settings:
+        """All that it pins, by path."""
+        by_name = {path: getattr(self, name) for name, path in PINNED_BY_NAME.items()}
+        return {path: value for path, value in {**self.pins, **by_name}.items() if value is not None}
 
     def but(self, *, pins: Settings | None = None, **changes: Any) -> Defaults:
         """Return the defaults with these `pins` beside their own, and with `changes` of other fields."""
@@ -264,7 +211,7 @@ class Defaults:
         duration, unless `changes` (as of `but`) say otherwise.
         """
         real: dict[str, Any] = {"rate_mbps": None, "seconds": None, "warmup_s": None, "engines": (ENGINE,)}
-        kernels = {path: value for path, value in self.pins.items() if path != "stack"}
+        kernels = {path: value for path, value in self.pins.items() if not path.startswith(_STACK)}
         return dataclasses.replace(self, pins=kernels).but(**{**real, **changes})
 
 
@@ -295,10 +242,8 @@ class SweepOptions:
     """Whether warm-up or measured seconds become longer on links that need it."""
     highest_mbps: float = math.inf
     """The highest rate that `auto` tries."""
-    stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
-    """Fields of simulated hosts' stacks that the user or the figure chose, usual values too."""
-    chosen_warmup: bool = False
-    """Whether the user or the figure chose the warm-up."""
+    chosen: Settings = field(default_factory=dict)
+    """The fields of the spec that the user or the figure chose, usual values too."""
 
     def on(self, engine: str) -> RunSpec:
         """Return the fields that all points of this engine have in common."""
@@ -310,104 +255,109 @@ class SweepOptions:
 Value = TypeVar("Value")
 
 
-def resolve(given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
-    """Return the options of a sweep. The user has priority over what the figure pins, then the profile, then
-    the figure's defaults.
+def resolve(given: Settings, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
+    """Return the options of a sweep. What the user gave has priority over what the figure pins, then the
+    profile, then the figure's defaults. `given` has one value at each path that can be an axis.
 
     `coupled_cc` is what MPTCP runs on this machine unless an option names another. Raises UsageError.
     """
-    engines = given.engine or defaults.engines
+    engines = given.get("engine") or defaults.engines
     virtual_time = VIRTUAL_TIME.issuperset(engines)
-    profile = PROFILES[given.profile]
+    profile = PROFILES[given.get("profile", DEFAULT)]
     if profile.brief and virtual_time and defaults.always_whole:
         profile = PROFILES[DEFAULT]
     _check_hosts(given, defaults, engines)
     rate_mbps = _rate_mbps(given, defaults, profile, virtual_time)
     pinned_seeds = (profile.brief and defaults.brief_seeds) or defaults.seeds
-    seeds = _first(profile.seeds, given.seeds, pinned_seeds)
+    seeds = _first(profile.seeds, given.get("seeds"), pinned_seeds)
+    first_seed = given.get("seed", 1)
+    chosen = {path: value for path, value in {**defaults.layer, **given}.items() if path in SETTABLE}
+    if _SYSCTLS in given:
+        chosen[_SYSCTLS] = {**defaults.pins.get(_SYSCTLS, {}), **given[_SYSCTLS]}
     return SweepOptions(
-        ks=given.k or profile.ks or defaults.ks,
-        workloads=given.workload or named_workloads("--workload", defaults.workloads),
-        subflows=given.subflows or profile.subflows or defaults.subflows,
-        ccs=given.cc or defaults.ccs,
+        ks=given.get("k") or profile.ks or defaults.ks,
+        workloads=given.get("workload") or named_workloads("--workload", defaults.workloads),
+        subflows=given.get("transport.subflows") or profile.subflows or defaults.subflows,
+        ccs=given.get("transport.cc") or defaults.ccs,
         coupled_cc=coupled_cc,
         engines=engines,
         rate_mbps=rate_mbps,
-        seeds=tuple(range(given.seed, given.seed + seeds)),
-        base=_base(given, defaults, profile, rate_mbps, engines),
+        seeds=tuple(range(first_seed, first_seed + seeds)),
+        base=_base(given, chosen, defaults, profile, rate_mbps, engines),
         auto=defaults.auto,
         brief=profile.brief,
-        topologies=given.topology or (),
+        topologies=given.get("topology", ()),
         window=_window(given, defaults, profile, engines),
         highest_mbps=profile.highest_mbps,
-        stack={**defaults.stack, **(given.settings.get("stack") or {})},
-        chosen_warmup=given.warmup is not None or defaults.warmup_s is not None,
+        chosen=chosen,
     )
 
 
-def sweeps_of(
-    given: UserOptions, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT
-) -> list[SweepOptions]:
-    """Return the options of a sweep for each combination of the values of its axes, those of the user and
-    those of the figure to which the user gave no value. Raises UsageError."""
-    return [resolve(each, defaults, coupled_cc) for each in given.across(defaults.axes).each()]
+def sweeps_of(given: Settings, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> list[SweepOptions]:
+    """Return the options of a sweep for each combination of the values of its axes, those of the last one
+    first: the axes of the figure to which the user gave no value, then the user's. Raises UsageError."""
+    of_stack = any(path.startswith(_STACK) for path in given)
+    taken = {*given, *(["stack"] if of_stack else [])}
+    axes = {path: values for path, values in defaults.axes.items() if path not in taken} | several(given)
+    return [
+        resolve({**given, **_flat(dict(zip(axes, values, strict=True)))}, defaults, coupled_cc)
+        for values in itertools.product(*axes.values())
+    ]
 
 
-def retries_of(given: UserOptions, typed: int | None = None) -> Retries:
+def retries_of(given: Settings, typed: int | None = None) -> Retries:
     """Return how often suspect points are run again: by the option, else by the profile."""
-    return Retries.of_profile(PROFILES[given.profile].retries) if typed is None else Retries.typed(typed)
+    profile = PROFILES[given.get("profile", DEFAULT)]
+    return Retries.of_profile(profile.retries) if typed is None else Retries.typed(typed)
 
 
-def openflow_of(given: UserOptions) -> OpenFlowSpec:
-    """Return how switches are programmed. Raises UsageError if there are no OpenFlow switches."""
-    chosen = {name: given.settings[name] for name in _OPENFLOW_OPTIONS if name in given.settings}
-    for name, word in chosen.items() if given.settings.get("dataplane") != OVS else ():
-        raise UsageError(f"--{name} {word}: only Open vSwitch has one: add --dataplane {OVS} or leave it out")
-    return OpenFlowSpec(**chosen)
+def check_openflow(given: Settings) -> None:
+    """Raise UsageError for an option of OpenFlow switches without any."""
+    for path in _OPENFLOW if given.get("dataplane") != OVS else ():
+        if path in given:
+            raise UsageError(
+                f"{BY_PATH[path].flag} {given[path]}: only Open vSwitch has one: add --dataplane {OVS} or "
+                "leave it out"
+            )
 
 
 def _base(
-    given: UserOptions,
+    given: Settings,
+    chosen: Settings,
     defaults: Defaults,
     profile: Profile,
     rate_mbps: float | None,
     engines: tuple[str, ...],
 ) -> RunSpec:
     """Return the fields that all points share. Raises UsageError for values that contradict each other."""
-    openflow_of(given)
-    pinned = defaults.pins
+    check_openflow(given)
     simulated = SIMULATED_HOSTS.issuperset(engines)
-    values = {f.path: _value(f, given, pinned, simulated) for f in SPEC_FIELDS}
-    if given.settings.get("dataplane") == OVS:
+    values = {f.path: _value(f, chosen, simulated) for f in SPEC_FIELDS if f.path != "stack"}
+    values |= {path: value for path, value in chosen.items() if path.startswith(_STACK)}
+    if given.get("dataplane") == OVS:
         # It uses the hosts' kernels and has no clock of its own.
-        for name, wrong in (
-            ("host_queue", given.settings.get("host_queue", QDISC) != QDISC),
-            ("clock", "clock" in given.settings),
+        for path, wrong in (
+            ("link.host_queue", given.get("link.host_queue", QDISC) != QDISC),
+            ("clock", "clock" in given),
         ):
             if wrong:
-                option = f"{BY_NAME[name].flag} {given.settings[name]}"
+                option = f"{BY_PATH[path].flag} {given[path]}"
                 raise UsageError(f"{option} is the fabric's: leave it out with --dataplane {OVS}")
         values |= {"link.host_queue": QDISC, "clock": ELASTIC}
     warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
-    sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
+    sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.get("qmon") else 0, SOCKET_SAMPLE_MS, PING_MS)
     common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
     base = RunSpec(LinkSpec(rate_mbps or 1.0)).changed({**values, **common})
-    if base.link.queue_bytes and "queue" in given.settings:
+    if base.link.queue_bytes and "link.queue_pkts" in given:
         raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
     return base
 
 
-def _value(option: SpecField, given: UserOptions, pinned: Mapping[str, Any], simulated: bool) -> Any:
-    """Return the value of one field: the user's, else the figure's, else the usual one."""
-    fixed, default = pinned.get(option.path), option.default_value
+def _value(option: SpecField, chosen: Settings, simulated: bool) -> Any:
+    """Return the value of one field: the one that was chosen, else the usual one."""
     if simulated and option.hosts is Hosts.REAL:
-        return default
-    chosen = given.settings.get(option.name)
-    if option.merges:
-        fields = {**(fixed or {}), **(chosen or {})}
-        return fields if isinstance(default, Mapping) else dataclasses.replace(default, **fields)
-    usual = default if option.usual is None else option.usual
-    return _first(usual, chosen, fixed)
+        return option.default_value
+    return chosen.get(option.path, option.default_value if option.usual is None else option.usual)
 
 
 def _first(usual: Value, *values: Value | None) -> Value:
@@ -415,12 +365,13 @@ def _first(usual: Value, *values: Value | None) -> Value:
     return next((value for value in values if value is not None), usual)
 
 
-def _rate_mbps(given: UserOptions, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
+def _rate_mbps(given: Settings, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
     """Return the link rate; None for `auto`. Raises UsageError if `auto` is not possible."""
     pinned = defaults.rate_mbps if defaults.rate_mbps is not None else profile.rate_mbps(virtual_time)
     pinned = _rate_of_file(given) or pinned
-    rate_mbps = pinned if given.rate is None else None if given.rate == BY_MACHINE else given.rate
-    if given.settings.get("dataplane") == OVS and rate_mbps is None:
+    asked = given.get("link.rate_mbps")
+    rate_mbps = pinned if asked is None else None if asked == BY_MACHINE else float(asked)
+    if given.get("dataplane") == OVS and rate_mbps is None:
         raise UsageError(
             f"--dataplane {OVS}: --rate auto is what the fabric carries here, and {OVS} carries far less: "
             "give --rate MBPS, e.g. --rate 1"
@@ -428,11 +379,13 @@ def _rate_mbps(given: UserOptions, defaults: Defaults, profile: Profile, virtual
     return rate_mbps
 
 
-def _rate_of_file(given: UserOptions) -> float | None:
+def _rate_of_file(given: Settings) -> float | None:
     """Return the lowest rate that the user's network names, if any. Raises UsageError if several differ."""
-    named = [from_file.rate_mbps(str(t.params["network"])) for t in given.topology or () if t.kind == FILE]
+    named = [
+        from_file.rate_mbps(str(t.params["network"])) for t in given.get("topology", ()) if t.kind == FILE
+    ]
     rates = sorted({rate for rate in named if rate})
-    if len(rates) > 1 and given.rate is None:
+    if len(rates) > 1 and "link.rate_mbps" not in given:
         raise UsageError(
             f"--topology: the lowest rates of the files differ ({rates[0]:g} and {rates[-1]:g} Mb/s): give "
             "--rate for the slowest links of all, or run one network at a time"
@@ -441,7 +394,7 @@ def _rate_of_file(given: UserOptions) -> float | None:
 
 
 def _durations_s(
-    given: UserOptions,
+    given: Settings,
     defaults: Defaults,
     profile: Profile,
     rate_mbps: float | None,
@@ -462,14 +415,15 @@ def _durations_s(
         pinned_s = defaults.brief_s or _brief_s(pinned_s, slower, most * usual_seconds)
         pinned_warmup_s = _brief_s(pinned_warmup_s, slower, most * usual_warmup_s)
     return (
-        _first(usual_warmup_s, given.warmup, pinned_warmup_s),
-        _first(usual_seconds, given.seconds, pinned_s),
+        _first(usual_warmup_s, given.get("warmup_s"), pinned_warmup_s),
+        _first(usual_seconds, given.get("seconds"), pinned_s),
     )
 
 
-def _only_traces(given: UserOptions) -> bool:
+def _only_traces(given: Settings) -> bool:
     """Return whether all flows are the user's own. They start at their times, so there is no warm-up."""
-    return bool(given.workload) and all(each.matrix == trace.NAME for each in given.workload or ())
+    workloads = given.get("workload", ())
+    return bool(workloads) and all(each.matrix == trace.NAME for each in workloads)
 
 
 def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | None:
@@ -480,7 +434,7 @@ def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | No
     return None if pinned_s is None else min(pinned_s * slower, most_s)
 
 
-def _window(given: UserOptions, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
+def _window(given: Settings, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
     """Return which durations may become longer: none in a brief profile or in virtual time, and not those
     that a figure pins. Guests are the exception: a figure without a rate pins durations that fit the rate
     of a machine, and guests run at a lower one."""
@@ -492,34 +446,33 @@ def _window(given: UserOptions, defaults: Defaults, profile: Profile, engines: t
     if profile.brief or not grow:
         return AS_CHOSEN
     return Window(
-        warmup=given.warmup is None and not _only_traces(given),
-        seconds=given.seconds is None,
+        warmup="warmup_s" not in given and not _only_traces(given),
+        seconds="seconds" not in given,
         with_events=not pinned_s,
     )
 
 
-def _check_hosts(given: UserOptions, defaults: Defaults, engines: tuple[str, ...]) -> None:
+def _check_hosts(given: Settings, defaults: Defaults, engines: tuple[str, ...]) -> None:
     """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
     simulated = [name in SIMULATED_HOSTS for name in engines]
     none_simulated = all(name in LINUX_HOSTS for name in engines)
-    stack = given.settings.get("stack") or defaults.stack
+    stack = {path: value for path, value in {**defaults.pins, **given}.items() if path.startswith(_STACK)}
     if stack and none_simulated:
-        name, value = next(iter(stack.items()))
+        path = next((path for path in stack if path in given), next(iter(stack)))
         raise UsageError(
-            f"--stack {name}={value}: the stacks of {engines[0]}'s hosts are their own; "
-            "choose --engine simulator"
+            f"--stack {path.removeprefix(_STACK)}={stack[path]}: the stacks of {engines[0]}'s hosts are "
+            "their own; choose --engine simulator"
         )
-    for name, value in given.settings.items() if none_simulated else ():
-        option = BY_NAME[name]
+    typed = [(BY_PATH[path], value) for path, value in given.items() if path in BY_PATH]
+    for option, value in typed if none_simulated else ():
         if option.hosts is Hosts.SIMULATED and option.engines_own and value != option.default_value:
             raise UsageError(
                 f"{option.flag} {option.text(value)}: the hosts of {engines[0]} are not simulated; "
                 "leave it out, or choose --engine simulator"
             )
-    for name, value in given.settings.items() if all(simulated) else ():
-        option = BY_NAME[name]
+    for option, value in typed if all(simulated) else ():
         changes = value != option.default_value or option.usual is not None
-        if option.hosts is Hosts.REAL and changes and name not in _OPENFLOW_OPTIONS:
+        if option.hosts is Hosts.REAL and changes and option.path not in _OPENFLOW:
             text = option.text(value)
             raise UsageError(
                 f"{option.flag} {text if isinstance(text, str) else text[0]}: simulated hosts have no kernel "

@@ -19,7 +19,7 @@ from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.experiment import Experiment, Figure
-from harness.options.options import ENGINE, SweepOptions, UserOptions, sweeps_of
+from harness.options.options import ENGINE, SweepOptions, option_name, sweeps_of
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.options.rates import RateChoice, RateKey, fixed, rate_key
 from harness.plan.jobs import FigurePlan, Job, Plan, jobs_of, merged, pending_jobs, retry_jobs
@@ -36,7 +36,7 @@ from harness.plan.sweeps import fat_trees
 from harness.results import store
 from harness.results.point_results import PointResult
 from harness.results.store import Scan, Store, point_name
-from model.spec import RunSpec, TopologySpec
+from model.spec import RunSpec, Settings, TopologySpec
 
 NOT_ROOT = (
     "simulated only, because real hosts need root: `sudo .venv/bin/refabric run {name}` runs both and "
@@ -101,27 +101,27 @@ class Session:
         return lines
 
 
-def engine_for(experiment: Experiment, options: UserOptions) -> Engine:
+def engine_for(experiment: Experiment, options: Settings) -> Engine:
     """Return the requested engine, else those of the experiment's figures. Raises UsageError."""
     options = with_default_engines(experiment, options)
-    each = (chosen.engine for figure in experiment.figures for chosen, _ in figure.variants(options))
-    names = dict.fromkeys(name for names in each for name in names or ())
-    return engines.make(*(names or options.engine or ()))
+    each = (chosen["engine"] for figure in experiment.figures for chosen, _ in figure.variants(options))
+    names = dict.fromkeys(name for names in each for name in names)
+    return engines.make(*(names or options.get("engine") or ()))
 
 
-def with_default_engines(experiment: Experiment, options: UserOptions) -> UserOptions:
+def with_default_engines(experiment: Experiment, options: Settings) -> Settings:
     """Return `options` with engines, if it names none: root gets both kinds of hosts if figures have emulated
     variants."""
-    if options.engine is not None:
+    if "engine" in options:
         return options
     if not any(figure.separate_variants and figure.emulated for figure in experiment.figures):
         return options
-    return dataclasses.replace(options, engine=(SIMULATOR, ENGINE) if client.available() else (SIMULATOR,))
+    return {**options, "engine": (SIMULATOR, ENGINE) if client.available() else (SIMULATOR,)}
 
 
 def make_plan(
     experiment: Experiment,
-    options: UserOptions,
+    options: Settings,
     engine: Engine | None = None,
     stored: Iterable[PointResult] = (),
 ) -> Plan:
@@ -135,7 +135,7 @@ def make_plan(
 
 def checked_plan(
     experiment: Experiment,
-    options: UserOptions,
+    options: Settings,
     engine: Engine | None = None,
     stored: Iterable[PointResult] = (),
 ) -> Plan:
@@ -152,7 +152,7 @@ def checked_plan(
 
 def prepare(
     experiment: Experiment,
-    options: UserOptions,
+    options: Settings,
     machines: Machines,
     results: Path,
     force: bool,
@@ -196,7 +196,7 @@ def prepare(
 
 def _plan(
     experiment: Experiment,
-    options: UserOptions,
+    options: Settings,
     machines: Machines,
     carried_rate: CarriedRate,
     stored: Iterable[PointResult],
@@ -208,7 +208,7 @@ def _plan(
     resolved: list[tuple[Figure, SweepOptions]] = []
     for figure in experiment.figures:
         for own, defaults in figure.variants(chosen):
-            coupled_cc, _ = machines.coupled_cc(own.engine or ())
+            coupled_cc, _ = machines.coupled_cc(own["engine"])
             resolved += [(figure, sweep) for sweep in sweeps_of(own, defaults, coupled_cc)]
     rates = _begun_rates(resolved, stored)
 
@@ -223,10 +223,10 @@ def _plan(
         jobs_of(each.specs, machines, each.rate_of, each.figure.cpu_bound, each.figure.relative)
         for each in figures
     )
-    real = any(name in LINUX_HOSTS for name in chosen.engine or ())
+    real = any(name in LINUX_HOSTS for name in chosen.get("engine", ()))
     lacking = [f.name for f in experiment.figures if real and f.has_variants and f.emulated is None]
     notes = (f"{', '.join(lacking)}: {NO_COUNTERPART}",) if lacking else ()
-    if options != chosen and ENGINE not in (chosen.engine or ()):
+    if options != chosen and ENGINE not in (chosen.get("engine", ())):
         notes = (NOT_ROOT.format(name=experiment.name),)
     plan = Plan(jobs, figures, notes)
     if not plan.jobs:
@@ -234,11 +234,11 @@ def _plan(
     return plan
 
 
-def _check_options(experiment: Experiment, options: UserOptions) -> None:
+def _check_options(experiment: Experiment, options: Settings) -> None:
     """Raise UsageError for an option that does not mean the same for all figures, and for networks that no
     figure takes. A figure with a network of its own, among others, ignores `--k`."""
     first = experiment.figures[0].name
-    for option in options.names() if experiment.shared_options is not None else ():
+    for option in map(option_name, options) if experiment.shared_options is not None else ():
         if option not in (experiment.shared_options or ()):
             name = option.replace("_", "-")
             if [figure.name for figure in experiment.figures] == [experiment.name]:
@@ -247,12 +247,12 @@ def _check_options(experiment: Experiment, options: UserOptions) -> None:
             raise UsageError(
                 f"--{name}: every figure of {experiment.name} has its own; give it to one of them: {alone}"
             )
-    if options.k is not None and not any(figure.sized for figure in experiment.figures):
-        ks = ",".join(map(str, options.k))
+    if "k" in options and not any(figure.sized for figure in experiment.figures):
+        ks = ",".join(map(str, options["k"]))
         raise UsageError(f"--k {ks}: {first} has one network of its own; leave out --k")
-    if options.topology is None:
+    if "topology" not in options:
         return
-    if options.k is not None:
+    if "k" in options:
         raise UsageError("--k and --topology: both choose the networks; give one of them")
     takes = (f.topologies is fat_trees or "topology" in (f.options or ()) for f in experiment.figures)
     if not any(takes):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import topos
 from engines.registry import SIMULATED_HOSTS
@@ -76,7 +77,7 @@ def _point(
 ) -> RunSpec:
     """Return a point. Mininet limits the queues at both ends of a link, so hosts' own queues get the same
     limit unless the curve has another one."""
-    values = {
+    values: dict[str, Any] = {
         "topology": topology, "workload": workload, "seed": seed, "link.rate_mbps": rate_mbps,
         "link.nic_queue_pkts": curve.get("link.queue_pkts", base.link.queue_pkts), **curve,
         _CC: cc, _SUBFLOWS: subflows,
@@ -85,7 +86,9 @@ def _point(
         values[_SYSCTLS] = {**base.transport.sysctls, **curve[_SYSCTLS]}
     if "stack" in curve:
         own = base.engine in SIMULATED_HOSTS or "engine" in curve
-        values["stack"] = dataclasses.replace(curve["stack"], **options.stack) if own else base.stack
+        values["stack"] = curve["stack"] if own else base.stack
+        chosen = {path: value for path, value in options.chosen.items() if path.startswith("stack.")}
+        values |= {path: chosen[path] for path in chosen.keys() - curve.keys() if own}
     return base.changed(values)
 
 

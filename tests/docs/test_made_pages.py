@@ -22,11 +22,12 @@ from experiments.sigcomm11.whole import SECTIONS
 from harness.claims.claims import Colour
 from harness.load import FigureResults
 from harness.metrics.published import UNPUBLISHED, Source
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from harness.report.tables import ClaimCell, ClaimRow
 from model.arms import MINTCP, TCP, arm_of
 from model.spec import RunSpec, TopologySpec
 from tests.support.judged_points import with_times_alone
+from tests.support.options import options_typed
 
 ROW = ClaimRow(
     "sigcomm11-throughput", "FatTree", "levels off", "k=8", ClaimCell("about 95 %", "text"),
@@ -101,7 +102,7 @@ def shown(*seeds: int) -> FigureResults:
 
 
 def planned(seed: int) -> list[RunSpec]:
-    given = UserOptions.of(workload="pairs:80", seed=str(seed))
+    given = options_typed(workload="pairs:80", seed=str(seed))
     return FIGURE.points(resolve(given, FIGURE.defaults), _rate)
 
 

@@ -18,12 +18,13 @@ from ccp.names import OwnAlgorithm
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.ccp.figures import FIGURES
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from model.result import RunResult, Status
 from refabric import Charts, Results
 from tests.engines.simulation.congestion.test_agents import RATE_MBPS, goodput, mine
 from tests.support.command import refabric
 from tests.support.notebooks import cells, execute
+from tests.support.options import options_typed
 from tests.support.simulated_networks import result_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -104,7 +105,7 @@ def run(
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    given = UserOptions.of(engine="simulator", seconds=str(seconds), warmup=str(warmup))
+    given = options_typed(engine="simulator", seconds=str(seconds), warmup=str(warmup))
     (spec, *_) = WINDOW.points(resolve(given, WINDOW.defaults), lambda _: 96.0)
     transport = dataclasses.replace(spec.transport, cc=OwnAlgorithm(name, text))
     agent = dataclasses.replace(spec.agent, delay_us=delay_us)

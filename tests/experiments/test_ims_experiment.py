@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.ims import EXPERIMENT, FIGURES, FIRST, LADDER, REAL_SCALE, STEP_BEFORE
 from harness.labels import workload_label
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from tests.support.figures import points_of
 from workloads.sip import POLICIES
 
@@ -19,7 +19,7 @@ def test_every_statement_is_about_a_step_that_runs() -> None:
 
 def test_a_smoke_run_keeps_its_seconds_and_has_one_seed() -> None:
     for figure in FIGURES:
-        options = resolve(UserOptions(profile="smoke"), figure.defaults)
+        options = resolve({"profile": "smoke"}, figure.defaults)
         assert options.base.seconds == figure.defaults.brief_s
         assert options.seeds == (1,)
 

@@ -20,7 +20,7 @@ from harness.experiment import Figure
 from harness.metrics import published, summary_csv
 from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from harness.plan import session
 from harness.results import point_results
 from harness.results.point_results import PointResult
@@ -31,6 +31,7 @@ from model.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec, 
 from plots.data import Inputs, panels
 from tests.support.fake_engine import FakeEngine
 from tests.support.figures import points_of
+from tests.support.options import options_typed
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 
@@ -77,7 +78,7 @@ def test_the_baseline_is_quiet_whatever_the_noise() -> None:
 
 def test_it_has_networks_of_its_own() -> None:
     with pytest.raises(UsageError, match="noise fixes its own rate: leave out --rate"):
-        session.make_plan(EXPERIMENTS["noise"], UserOptions.of(engine="fake", rate="5"), FakeEngine())
+        session.make_plan(EXPERIMENTS["noise"], options_typed(engine="fake", rate="5"), FakeEngine())
 
 
 def test_stalls_and_clock_reach_every_point() -> None:
@@ -97,7 +98,7 @@ def test_stalls_and_clock_reach_every_point() -> None:
 )
 def test_unknown_stalls_and_clocks_are_refused(typed: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        resolve(UserOptions.of(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)
+        resolve(options_typed(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)
 
 
 (FIGURE,) = EXPERIMENTS["subflow-idle"].figures

@@ -20,7 +20,7 @@ from harness.claims.claims import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
 from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
 from harness.metrics.published import Source, known_as
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from harness.options.rates import FIXED
 from harness.plan.session import make_plan
 from harness.results import point_results
@@ -39,7 +39,7 @@ FIGURE_OF = {figure.name.removeprefix("validation-"): figure for figure in FIGUR
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_a_brief_profile_does_not_cut_what_theory_needs(figure: Figure) -> None:
-    assert resolve(UserOptions(profile="smoke"), figure.defaults) == resolve(UserOptions(), figure.defaults)
+    assert resolve({"profile": "smoke"}, figure.defaults) == resolve({}, figure.defaults)
 
 
 @pytest.mark.usefixtures("drawn")
@@ -63,7 +63,7 @@ def test_points_are_those_asked_for_or_all_and_no_more_than_real_hosts_carry() -
 
 
 def test_no_baseline_is_run_for_figures_without_percentages() -> None:
-    plan = make_plan(CATALOGUE.find("validation-saw"), UserOptions(), SimulatorEngine())
+    plan = make_plan(CATALOGUE.find("validation-saw"), {}, SimulatorEngine())
     assert [job.spec.workload.matrix for job in plan.jobs] == ["against_tcp"]
     assert plan.figures[0].rate_of(plan.figures[0].topologies[0]).how == FIXED
 

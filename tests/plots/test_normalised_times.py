@@ -9,19 +9,20 @@ import pytest
 
 from analysis.completion import ALL
 from experiments.registry import CATALOGUE
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
 from plots.charts import normalised_times
 from plots.charts.normalised_times import Pairs, pairs
 from tests.support.chart_points import Point, flow_row, point
+from tests.support.options import options_typed
 
 MEAN = normalised_times.value_of(ALL, lambda times: times.mean)
 
 
 def specs() -> list[RunSpec]:
     (figure,) = CATALOGUE.find("cs244-2017-hosts").figures
-    options = resolve(UserOptions.of(workload="pairs:40", engine="both"), figure.defaults)
+    options = resolve(options_typed(workload="pairs:40", engine="both"), figure.defaults)
     return figure.points(options, lambda _: 10.0)
 
 

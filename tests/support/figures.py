@@ -13,9 +13,10 @@ from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
-from harness.options.options import Defaults, UserOptions, sweeps_of
+from harness.options.options import Defaults, sweeps_of
 from model.result import RunResult
 from model.spec import RunSpec
+from tests.support.options import options_typed
 
 
 def figure_of(name: str) -> Figure:
@@ -27,7 +28,7 @@ def figure_of(name: str) -> Figure:
 def points_of(figure: Figure, defaults: Defaults | None = None, /, **given: Any) -> list[RunSpec]:
     """Return the points of a figure under these options, on links of 100 Mb/s where it has no rate."""
     found = []
-    for options in sweeps_of(UserOptions.of(**given), defaults or figure.defaults):
+    for options in sweeps_of(options_typed(**given), defaults or figure.defaults):
         rate_mbps = options.rate_mbps or 100.0
         found += figure.points(options, lambda _network, mbps=rate_mbps: mbps)  # type: ignore[misc]
     return found

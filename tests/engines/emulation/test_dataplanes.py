@@ -25,7 +25,7 @@ from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, 
 from engines.emulation.sandbox.inside import NOBODY
 from experiments.cs244_2013 import CS244_ONE_TO_ONE
 from fabric.plan import FRAME_BITS
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from model.spec import (
     CONTROLLERS,
     ELASTIC,
@@ -37,6 +37,7 @@ from model.spec import (
     OpenFlowSpec,
     RunSpec,
 )
+from tests.support.options import options_typed
 
 LONGEST_CLOCK_SLEEP_US = 1000.0
 """The core sleeps on its socket from here on (kWorthPolling), and each frame would wake it up."""
@@ -158,17 +159,17 @@ ON_OVS = {"dataplane": "ovs", "rate": "1"}
 )
 def test_options_that_contradict_each_other_are_refused(asked: dict[str, str], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        resolve(UserOptions.of(**asked), DEFAULTS)
+        resolve(options_typed(**asked), DEFAULTS)
 
 
 def test_openflow_and_hosts_queues_follow_the_data_plane() -> None:
     """Hosts' queues are the fabric's unless asked, and the kernel's under Open vSwitch."""
-    chosen = resolve(UserOptions.of(**ON_OVS, mode="proactive"), DEFAULTS).base
+    chosen = resolve(options_typed(**ON_OVS, mode="proactive"), DEFAULTS).base
     assert (chosen.dataplane, chosen.openflow) == ("ovs", OpenFlowSpec(mode="proactive"))
     assert chosen.link.host_queue == QDISC
-    usual = resolve(UserOptions(), DEFAULTS).base
+    usual = resolve({}, DEFAULTS).base
     assert (usual.openflow, usual.link.host_queue) == (OpenFlowSpec(), PORT)
-    assert resolve(UserOptions.of(host_queue=QDISC), DEFAULTS).base.link.host_queue == QDISC
+    assert resolve(options_typed(host_queue=QDISC), DEFAULTS).base.link.host_queue == QDISC
 
 
 def test_a_socket_that_is_bound_and_does_not_listen_yet_is_not_an_answer(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from experiments.sigcomm11 import oversubscribed, several_nics, topologies
 from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
 from harness.claims.claims import AGREES
 from harness.experiment import Figure
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from model.spec import TopologySpec
 from tests.support.figures import events_of, points_of, refabric
+from tests.support.options import options_typed
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -44,7 +45,7 @@ def test_a_host_takes_five_switch_ports_in_either_tree(
 
 def test_the_oversubscribed_tree_is_the_papers() -> None:
     figure = oversubscribed.FIGURES[0]
-    (network,) = figure.topologies(resolve(UserOptions(), figure.defaults))
+    (network,) = figure.topologies(resolve({}, figure.defaults))
     topology = topos.build(network.kind, network.params)
     below = Counter(link.b for link in topology.links if link.a in topology.hosts)
     assert len(topology.hosts) == 512 and set(below.values()) == {16}, "16 hosts share 4 uplinks"
@@ -87,7 +88,7 @@ def hosts(network: TopologySpec) -> int:
 @pytest.mark.parametrize("k", [4, 6, 8, 12])
 def test_sizes_are_comparable(k: int) -> None:
     """An oversubscribed tree has up to four times the hosts of the others."""
-    networks = all_networks(resolve(UserOptions.of(k=str(k)), FIGURE.defaults))
+    networks = all_networks(resolve(options_typed(k=str(k)), FIGURE.defaults))
     assert len({topos.identity(n.kind, n.params) for n in networks}) == len(networks) == 6
     sizes = [hosts(network) for network in networks]
     usual = k**3 // 4
@@ -97,7 +98,7 @@ def test_sizes_are_comparable(k: int) -> None:
 def test_what_emulated_hosts_cannot_do_has_a_twin_without_it() -> None:
     """BCube's hosts forward."""
     (twin,) = SWITCHED.figures
-    options = resolve(UserOptions.of(engine="mininet"), twin.defaults)
+    options = resolve(options_typed(engine="mininet"), twin.defaults)
     assert not any(topos.build(n.kind, n.params).hosts_forward for n in twin.topologies(options))
     assert any(topos.build(n.kind, n.params).hosts_forward for n in FIGURE.topologies(options))
 

@@ -16,7 +16,7 @@ from engines.registry import VIRTUAL_TIME
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11 import whole
 from harness.execute.point import hosts_of
-from harness.options.options import PINNED_PART, UserOptions
+from harness.options.options import PINNED_PART
 from harness.plan import session
 from harness.plan.jobs import Plan, wall_s
 from harness.plan.session import NO_COUNTERPART
@@ -25,6 +25,7 @@ from model.result import RunResult
 from model.spec import RunSpec, TopologySpec
 from tests.support.fake_engine import FakeEngine
 from tests.support.figures import events_of, refabric
+from tests.support.options import options_typed
 
 PAPER = whole.EXPERIMENT
 SMOKE = ("--profile", "smoke")
@@ -37,7 +38,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def plan_of(name: str, **typed: object) -> Plan:
-    given = UserOptions.of(**typed)
+    given = options_typed(**typed)
     return session.make_plan(EXPERIMENTS[name], given)
 
 

@@ -17,12 +17,13 @@ from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.metrics.published import Published
 from harness.metrics.where import ANY
-from harness.options.options import UserOptions, sweeps_of
+from harness.options.options import sweeps_of
 from harness.own_experiment import experiment
 from harness.report.sentences import published_goodput
 from model.congestion import BASELINE, COUPLED_DEFAULT
-from model.spec import RunSpec
+from model.spec import RunSpec, Settings
 from tests.support.judged_points import judged, stored
+from tests.support.options import options_typed
 from tests.support.stored_points import EXPERIMENT
 
 ONE_TO_ONE = CATALOGUE.find(EXPERIMENT).figures[0]
@@ -47,7 +48,7 @@ OVERRIDDEN: tuple[tuple[Mapping[str, str | tuple[str, ...]], str], ...] = (
 
 
 def points_of(
-    figure: Figure, given: UserOptions, rate_mbps: float = 7.0, coupled_cc: str = COUPLED_DEFAULT
+    figure: Figure, given: Settings, rate_mbps: float = 7.0, coupled_cc: str = COUPLED_DEFAULT
 ) -> list[RunSpec]:
     """Return what a figure runs with these options."""
     found = []
@@ -61,7 +62,7 @@ def points_of(
 
 def mptcp_with(figure: Figure, **texts: Any) -> RunSpec:
     """Return a simulated MPTCP point of a figure with these options."""
-    specs = points_of(figure, UserOptions.of(engine=SIMULATOR, **texts))
+    specs = points_of(figure, options_typed(engine=SIMULATOR, **texts))
     return next(spec for spec in specs if spec.transport.subflows == 8)
 
 
@@ -69,7 +70,7 @@ def mptcp_with(figure: Figure, **texts: Any) -> RunSpec:
 @pytest.mark.parametrize("engine", [None, SIMULATOR, MININET, LINUX])
 def test_no_point_that_a_figure_makes_by_itself_overrides_it(name: str, engine: str | None) -> None:
     figure = FIGURES[name]
-    given = UserOptions(engine=None if engine is None else (engine,), seed=3, seeds=1, profile="paper")
+    given = {"seed": 3, "seeds": 1, "profile": "paper"} | ({} if engine is None else {"engine": (engine,)})
     try:
         specs = points_of(figure, given)
     except UsageError:  # it does not run in this engine
@@ -113,7 +114,7 @@ def test_values_of_two_curves_do_not_make_one() -> None:
     """PacketScatter is TCP over the routing `scatter`: MPTCP over it is no curve of the figure."""
     figure = FIGURES["sigcomm11-congestion-controls"]
     own = OwnSettings([figure])
-    scattered = [spec for spec in points_of(figure, UserOptions()) if spec.routing == "scatter"]
+    scattered = [spec for spec in points_of(figure, {}) if spec.routing == "scatter"]
     assert scattered and all(own.overrides(spec) == () for spec in scattered)
     assert own.overrides(mptcp_with(figure, subflows="8").changed({"routing": "scatter"})) != ()
 
@@ -128,9 +129,9 @@ def test_events_of_another_size_and_duration_are_the_figures_own() -> None:
 
 def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
     own = OwnSettings([ONE_TO_ONE])
-    real = points_of(ONE_TO_ONE, UserOptions(engine=(MININET,)), coupled_cc=BASELINE)
+    real = points_of(ONE_TO_ONE, {"engine": (MININET,)}, coupled_cc=BASELINE)
     assert not own.together(real)
-    simulated = points_of(ONE_TO_ONE, UserOptions(engine=(SIMULATOR,)), coupled_cc=BASELINE)
+    simulated = points_of(ONE_TO_ONE, {"engine": (SIMULATOR,)}, coupled_cc=BASELINE)
     assert own.together(simulated)
 
 
@@ -142,7 +143,7 @@ def test_a_file_of_the_users_has_settings_of_its_own() -> None:
     )  # fmt: skip
     (figure,) = mine.figures
     own = OwnSettings([figure])
-    points = points_of(figure, UserOptions())
+    points = points_of(figure, {})
     assert {(each.link.queue_pkts, each.stack.min_rto_ms) for each in points} == {(20, 10.0), (50, 10.0)}
     assert not own.together(points)
     assert own.overrides(mptcp_with(figure, queue="70")) == ("70-packet queues",)
@@ -167,7 +168,7 @@ def test_nothing_is_judged_on_overriding_points() -> None:
 
 def test_plain_tcp_is_judged_beside_another_coupled_algorithm() -> None:
     """It runs the same. MPTCP is not measured, and not for want of points."""
-    specs = points_of(ONE_TO_ONE, UserOptions.of(engine=SIMULATOR, cc="olia", subflows="1,8", k="8"))
+    specs = points_of(ONE_TO_ONE, options_typed(engine=SIMULATOR, cc="olia", subflows="1,8", k="8"))
     for verdict in verdicts_on(*specs):
         assert (verdict.word == NOT_MEASURED) == (verdict.published.subflows == 8)
         assert verdict.overrides == (("OLIA",) if verdict.published.subflows == 8 else ())
@@ -177,7 +178,7 @@ def test_a_point_belongs_to_the_figure_that_it_is_most_similar_to() -> None:
     figures = CATALOGUE.find("cs244").figures
     own = OwnSettings(figures)
     for figure in figures:
-        specs = points_of(figure, UserOptions(engine=(MININET,)))
+        specs = points_of(figure, {"engine": (MININET,)})
         assert not own.together(specs)
         assert all(set(figure.published) <= set(own.published(spec)) for spec in specs)
 

@@ -19,7 +19,7 @@ from harness.cli.progress import JsonProgress
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome
-from harness.options.options import UserOptions, retries_of
+from harness.options.options import retries_of
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan import session
 from harness.plan.jobs import Plan, jobs_of
@@ -32,6 +32,7 @@ from model.reasons import DRIFT, Reason
 from model.result import Status
 from model.spec import RunSpec
 from tests.support.flaky_engine import NOISE, NOT_NOISE, Flaky
+from tests.support.options import options_typed
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
 
@@ -201,11 +202,11 @@ class TestBaselines:
         self, store: Store, reason: Reason, cpu_bound: bool
     ) -> None:
         engine = flaky(store, noisy_runs=9, reason=reason)
-        assert self.tries(store, engine, retries_of(UserOptions.of(profile="paper")), cpu_bound) == 3
+        assert self.tries(store, engine, retries_of(options_typed(profile="paper")), cpu_bound) == 3
 
     def test_not_where_the_user_said_so(self, store: Store) -> None:
         engine = flaky(store, noisy_runs=9)
-        assert self.tries(store, engine, retries_of(UserOptions(), 0)) == 1
+        assert self.tries(store, engine, retries_of({}, 0)) == 1
 
     def test_one_that_is_ok_and_not_what_is_computed_is_tried_again(self, store: Store) -> None:
         baseline = dataclasses.replace(baseline_of(self.SPECS[0]))

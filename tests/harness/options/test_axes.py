@@ -11,16 +11,17 @@ import pytest
 from common.errors import UsageError
 from experiments.registry import EXPERIMENTS
 from harness import labels
-from harness.options.options import UserOptions
+from harness.options.options import several
 from harness.plan import session
 from model.links import link_trace
 from model.spec import RunSpec
+from tests.support.options import options_typed
 
 BASE: dict[str, Any] = {"engine": "simulator", "k": "4", "subflows": "1,2", "rate": "10"}
 
 
 def specs(**texts: Any) -> list[RunSpec]:
-    made = session.make_plan(EXPERIMENTS["cs244-one-to-one"], UserOptions.of(**{**BASE, **texts}))
+    made = session.make_plan(EXPERIMENTS["cs244-one-to-one"], options_typed(**{**BASE, **texts}))
     return [job.spec for job in made.jobs if job.spec.workload.matrix != "reference"]
 
 
@@ -37,7 +38,7 @@ def test_a_sweep_is_the_product_of_its_axes() -> None:
 
 def test_one_value_or_the_same_twice_is_no_axis() -> None:
     assert specs(queue="20,20") == specs(queue="20") == specs(queue=[20])
-    assert UserOptions.of(queue="20", stack=("min_rto_ms=10",)).axes == ()
+    assert several(options_typed(queue="20", stack=("min_rto_ms=10",))) == {}
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,8 @@ def test_commas_of_a_path_or_a_command_divide_nothing(tmp_path: Path) -> None:
     (tmp_path / "a,b.down").write_text("1\n2\n")
     (traced,) = specs(link_trace=f"@{tmp_path}/a,b.down", subflows="1")
     assert link_trace(traced.link.trace).per_ms.tolist() == [1, 1]
-    assert UserOptions.of(controller="cmd:'mine --ports 1,2'").settings["controller"].endswith("1,2'")
-    assert UserOptions.of(link_trace="lte:1,lte:2").axes == (("link_trace", ("lte:1", "lte:2")),)
+    assert options_typed(controller="cmd:'mine --ports 1,2'")["openflow.controller"].endswith("1,2'")
+    assert several(options_typed(link_trace="lte:1,lte:2")) == {"link.trace": ("lte:1", "lte:2")}
     with pytest.raises(UsageError, match=r"trace file .*: cannot be read"):
         specs(link_trace=f"@{tmp_path}/no,file.down")
 
@@ -82,7 +83,7 @@ def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> Non
 
 
 def test_points_of_one_arm_are_told_apart_by_the_axis_alone() -> None:
-    given = UserOptions.of(engine="simulator", delay="0,100", seeds="1")
+    given = options_typed(engine="simulator", delay="0,100", seeds="1")
     of = [job.spec for job in session.make_plan(EXPERIMENTS["pfabric-parts"], given).jobs]
     alike = labels.shared(of)
     assert "link.delay_us" in alike.axes

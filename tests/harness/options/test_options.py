@@ -19,13 +19,13 @@ from fabric.plan import FRAME_BITS
 from harness.baseline import baseline_of
 from harness.options.fields import (
     BY_NAME,
-    GRID_OPTIONS,
+    OPTIONS,
     STACK_FIELDS,
     changed_texts,
     parse_stack,
     usual_stack,
 )
-from harness.options.options import SweepOptions, UserOptions, resolve
+from harness.options.options import SETTABLE, SweepOptions, resolve, several
 from harness.options.parsers import ints, sweep_workloads
 from harness.options.profiles import PROFILES
 from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
@@ -36,6 +36,7 @@ from model.spec import LINUX, LinkEvent, LinkSpec, RunSpec, StackSpec, TopologyS
 from model.words import stack_words
 from tests.support.command import refabric
 from tests.support.fake_engine import FakeEngine
+from tests.support.options import options_typed
 from tests.support.svg_text import words_of
 
 (FIGURE,) = CS244_ONE_TO_ONE.figures
@@ -44,7 +45,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def options_of(**typed: Any) -> SweepOptions:
-    return resolve(UserOptions.of(**typed), FIGURE.defaults)
+    return resolve(options_typed(**typed), FIGURE.defaults)
 
 
 def specs_of(**typed: Any) -> list[RunSpec]:
@@ -174,7 +175,7 @@ def test_queues_and_events_reach_the_spec_but_no_event_its_baseline() -> None:
 
 
 def test_mptcp_is_coupled_where_the_machine_can_and_no_option_says_otherwise() -> None:
-    typed = [UserOptions.of(subflows="1,8"), UserOptions.of(subflows="1,8", cc="reno")]
+    typed = [options_typed(subflows="1,8"), options_typed(subflows="1,8", cc="reno")]
     (unsaid, given), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
     assert {s.transport.cc for s in FIGURE.points(unsaid, lambda _t: 5.0)} == {"lia"}
     assert {s.transport.cc for s in FIGURE.points(given, lambda _t: 5.0)} == {"reno"}
@@ -267,10 +268,28 @@ class TestScript:
         assert "sudo" in done.stderr
 
 
-def test_every_field_of_given_has_an_option_and_every_option_a_place() -> None:
-    fields = {field.name for field in dataclasses.fields(UserOptions)}
-    assert fields - {"settings", "axes", "qmon"} == {option.name for option in GRID_OPTIONS}
-    assert not fields & BY_NAME.keys()
+def test_each_path_of_what_a_user_gives_is_that_of_one_option() -> None:
+    paths = [option.path or option.name for option in OPTIONS]
+    assert len(set(paths)) == len(paths) and "qmon" not in paths
+    assert {path for path in paths if "." in path} <= set(SETTABLE) | {"transport.subflows", "transport.cc"}
+
+
+def test_what_a_user_gives_has_the_paths_of_the_spec_and_no_usual_values() -> None:
+    given = options_typed(
+        k="4", queue="20,50", stack=("min_rto_ms=10,200", "sack=off"), seed=1, profile="quick"
+    )
+    stack = {"stack.min_rto_ms": (10.0, 200.0), "stack.sack": False}
+    assert given == {"k": (4,), "link.queue_pkts": (20, 50), **stack}
+    assert [*several(given)] == ["link.queue_pkts", "stack.min_rto_ms"]
+
+
+def test_fields_of_the_stack_that_a_figure_and_a_user_choose_are_layers() -> None:
+    figure = FIGURE.defaults.but(
+        pins={"stack": {"min_rto_ms": 10.0, "sack": False}, "stack.initial_window": 3}
+    )
+    assert figure.pins["stack.min_rto_ms"] == 10.0 and "stack" not in figure.pins
+    stack = resolve(options_typed(engine="simulator", stack=("min_rto_ms=20",)), figure).base.stack
+    assert stack == StackSpec(min_rto_ms=20.0, sack=False, initial_window=3)
 
 
 TEXTS: dict[str, Any] = {
@@ -372,7 +391,7 @@ class TestPlans:
     """What `refabric plan` says and `refabric run` does."""
 
     def durations(self, name: str = "cs244-one-to-one", **typed: Any) -> set[tuple[float, float]]:
-        plan = session.make_plan(EXPERIMENTS[name], UserOptions.of(**typed), FakeEngine(name="mininet"))
+        plan = session.make_plan(EXPERIMENTS[name], options_typed(**typed), FakeEngine(name="mininet"))
         return {(spec.warmup_s, spec.seconds) for part in plan.figures for spec in part.specs}
 
     def test_the_rate_decides_unless_an_option_does(self) -> None:
@@ -395,7 +414,7 @@ class TestPlans:
     def test_a_rate_not_yet_known_is_taken_for_a_usual_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
         assert self.durations(k="4") == {(20.0, 40.0)}
-        given = UserOptions.of(queue=2000)
+        given = options_typed(queue=2000)
         plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
         assert plan.left_out() == []
 
@@ -406,7 +425,7 @@ class TestPlans:
 )
 def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool) -> None:
     figure = EXPERIMENTS["cs244-one-to-one"].figures[0]
-    options = resolve(UserOptions.of(engine=engines, rate="1"), figure.defaults)
+    options = resolve(options_typed(engine=engines, rate="1"), figure.defaults)
     assert (options.window != AS_CHOSEN) == grow
 
 
@@ -415,7 +434,7 @@ SMALL = ("--engine", "simulator", "--k", "4", "--subflows", "1,2", "--rate", "10
 
 
 def simulated_options(**typed: Any) -> SweepOptions:
-    return resolve(UserOptions.of(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
+    return resolve(options_typed(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
 
 
 def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
@@ -444,7 +463,7 @@ def test_the_options_of_a_stack_make_it_of_a_figures_own(stack: StackSpec, figur
 def test_one_parameter_of_a_figures_own_stack_is_changed_alone(typed: str, chosen: dict[str, Any]) -> None:
     """Also to the value that is the usual one elsewhere."""
     (figure,) = EXPERIMENTS["cross-check"].figures
-    options = resolve(UserOptions.of(engine="simulator", stack=(typed,)), figure.defaults)
+    options = resolve(options_typed(engine="simulator", stack=(typed,)), figure.defaults)
     stacks = {spec.stack for spec in figure.points(options, lambda _: 10.0)}
     assert stacks == {dataclasses.replace(LINUX, **chosen)}
 
@@ -487,7 +506,7 @@ def test_durations_suit_virtual_time() -> None:
 def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
     (figure,) = EXPERIMENTS["coupled-fairness"].figures[:1]
     assert figure.defaults.pins["traffic"] == "native"
-    simulated = resolve(UserOptions.of(engine="simulator"), figure.defaults)
+    simulated = resolve(options_typed(engine="simulator"), figure.defaults)
     assert simulated.base.traffic == simulated_options().base.traffic
     assert simulated.base.transport.sysctls == {}
 

@@ -13,11 +13,12 @@ import topos
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from harness.baseline import expected_mbps
-from harness.options.options import Defaults, UserOptions, resolve
+from harness.options.options import Defaults, resolve
 from harness.options.parsers import named_workloads
 from harness.options.user_files import expanded, network_of, topologies, trace_of
 from model.network_plan import network_plan, port_rates_bps
 from model.spec import LinkSpec, RunSpec, TopologySpec
+from tests.support.options import options_typed
 from topos import Layer, from_file
 from workloads import matrices, sizes
 from workloads.flow import Flow, Traffic
@@ -268,10 +269,10 @@ def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
     text = f"trace:{tmp_path / 'flows.csv'}"
     defaults = Defaults((4,), ("one_to_one",), (1,))
     for engine in ("simulator", "mininet"):
-        options = resolve(UserOptions.of(workload=text, engine=engine), defaults)
+        options = resolve(options_typed(workload=text, engine=engine), defaults)
         assert options.base.warmup_s == 0
         assert not options.window.warmup
-    assert resolve(UserOptions.of(workload=text, warmup="3"), defaults).base.warmup_s == 3
+    assert resolve(options_typed(workload=text, warmup="3"), defaults).base.warmup_s == 3
 
 
 BAD_TRACES = [

@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from common.errors import UsageError
-from harness.options.options import Defaults, UserOptions, sweeps_of
+from harness.options.options import Defaults, sweeps_of
 from harness.plan.sweeps import PLAIN_TCP, Curves, fat_trees, points_on
 from model.spec import RunSpec, StackSpec
+from tests.support.options import options_typed
 
 FIGURE = Defaults(ks=(4,), workloads=("one_to_one",), subflows=(1, 8), engines=("simulator",))
 
 
 def points_of(curves: Curves, defaults: Defaults = FIGURE, **given: Any) -> list[RunSpec]:
     points = points_on(fat_trees, curves)
-    sweeps = sweeps_of(UserOptions.of(**given), defaults)
+    sweeps = sweeps_of(options_typed(**given), defaults)
     return [spec for sweep in sweeps for spec in points(sweep, lambda _network: 10.0)]
 
 

@@ -16,7 +16,7 @@ from engines.emulation import calibrate
 from engines.engine import Engine, Observer, Silent
 from experiments.registry import EXPERIMENTS
 from harness.load import load
-from harness.options.options import SweepOptions, UserOptions, resolve
+from harness.options.options import SweepOptions, resolve
 from harness.plan import session
 from harness.plan.jobs import Plan
 from harness.plan.machines import ThisMachine
@@ -25,6 +25,7 @@ from model.result import RunResult, Status
 from model.spec import ELASTIC, STRICT, RunSpec, SamplingSpec, TopologySpec
 from tests.support.command import objects, refabric
 from tests.support.fake_engine import FakeEngine
+from tests.support.options import options_typed
 from tests.support.reasons import of_text
 
 POST = EXPERIMENTS["cs244"]
@@ -56,12 +57,12 @@ def run(results: Path, experiment: str, *more: str) -> Result:
 
 
 def plan_of(experiment: str, **typed: Any) -> Plan:
-    return session.make_plan(EXPERIMENTS[experiment], UserOptions.of(engine="fake", **typed), FakeEngine())
+    return session.make_plan(EXPERIMENTS[experiment], options_typed(engine="fake", **typed), FakeEngine())
 
 
 def options_of(experiment: str, **typed: Any) -> SweepOptions:
     (figure,) = EXPERIMENTS[experiment].figures
-    return resolve(UserOptions.of(**typed), figure.defaults)
+    return resolve(options_typed(**typed), figure.defaults)
 
 
 def specs_of(experiment: str, **typed: Any) -> list[RunSpec]:
@@ -153,7 +154,7 @@ class TestPrecedence:
 
     def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calibrate, "cached", lambda *_: None)
-        unknown = session.make_plan(POST, UserOptions(), FakeEngine(name="mininet"))
+        unknown = session.make_plan(POST, {}, FakeEngine(name="mininet"))
         assert not unknown.certain
         assert len(unknown.jobs) == len(plan_of("cs244").jobs)
 
@@ -168,7 +169,7 @@ def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: 
     monkeypatch.setattr(calibrate, "cached", lambda *_: None)
     monkeypatch.setattr(calibrate, "calibrate", measure)
     machine = ThisMachine(FakeEngine(name="mininet"))
-    ready = session.prepare(POST, UserOptions(), machine, results, False, Silent())
+    ready = session.prepare(POST, {}, machine, results, False, Silent())
     assert sorted(measured) == [4, 6, 8]
     assert {part.rate_of(t).rate_mbps for part in ready.plan.figures for t in part.topologies} == {
         1.0, 10.0, 20.0, 40.0, 1000.0,

@@ -18,7 +18,7 @@ from harness.baseline import is_baseline
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import run
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults, SweepOptions, UserOptions, resolve
+from harness.options.options import Defaults, SweepOptions, resolve
 from harness.options.rates import GUEST_MBPS, SETTLING_MBIT, SIMULATED_MBPS, WINDOW_MBIT, RateChoice
 from harness.plan import machines, session
 from harness.plan.jobs import Job, jobs_of, remaining_s
@@ -27,16 +27,17 @@ from harness.plan.session import PLACEHOLDER_MBPS, Session
 from harness.results import run_json
 from harness.results.store import Store, scan
 from model.result import RunResult
-from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
+from model.spec import LinkSpec, RunSpec, SchedulerSpec, Settings, TopologySpec, TransportSpec
 from tests.support.command import refabric
 from tests.support.fake_engine import FakeEngine
+from tests.support.options import options_typed
 from tests.support.recorded_progress import Recorder
 from tests.support.stored_points import put, result_of, spec_of
 
 ENGINE = FakeEngine(name="mininet")
 PAPER = EXPERIMENTS["sigcomm11-throughput"]
 ONE = EXPERIMENTS["cs244-one-to-one"]
-SMALL = UserOptions.of(k="4", subflows="1,8")
+SMALL = options_typed(k="4", subflows="1,8")
 
 
 class Lab(ThisMachine):
@@ -71,7 +72,7 @@ class Lab(ThisMachine):
 
 
 def prepared(
-    experiment: Experiment, given: UserOptions, lab: Lab, results: Path, force: bool = False
+    experiment: Experiment, given: Settings, lab: Lab, results: Path, force: bool = False
 ) -> Session:
     return session.prepare(experiment, given, lab, results, force, Silent())
 
@@ -81,7 +82,7 @@ def real(jobs: list[Job]) -> Iterator[float]:
 
 
 def test_finished_simulations_do_not_stand_for_a_rate_of_real_hosts(tmp_path: Path) -> None:
-    typed = UserOptions.of(engine="both", profile="smoke")
+    typed = options_typed(engine="both", profile="smoke")
     store = Store.open(tmp_path, PAPER.folder)
     for job in session.make_plan(PAPER, typed, ENGINE).jobs:
         if job.spec.engine in VIRTUAL_TIME:
@@ -97,7 +98,7 @@ def test_a_point_without_a_rate_never_reaches_the_sweep(tmp_path: Path) -> None:
 
 
 def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_path: Path) -> None:
-    first = prepared(ONE, UserOptions.of(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
+    first = prepared(ONE, options_typed(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
     run(first.jobs, partial(LocalExecutor, ENGINE), first.store, first.found, Recorder())
     assert {entry.rate_choice for entry in scan(tmp_path / ONE.folder).points} == {MEASURED}
     later = Lab({4: 50.0})
@@ -106,7 +107,7 @@ def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_
     stored = scan(tmp_path / ONE.folder).points
     assert set(real(session.make_plan(ONE, SMALL, ENGINE, stored).jobs)) == {10.0}
     assert set(real(prepared(ONE, SMALL, later, tmp_path, force=True).jobs)) == {50.0}
-    other = UserOptions.of(k="4", subflows="1,8", seconds=7.0)
+    other = options_typed(k="4", subflows="1,8", seconds=7.0)
     assert set(real(prepared(ONE, other, later, tmp_path).jobs)) == {50.0}, "another window, another sweep"
 
 
@@ -120,7 +121,7 @@ def test_the_newest_points_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_network_that_is_not_carried_is_left_out_and_the_others_run(tmp_path: Path) -> None:
-    ready = prepared(ONE, UserOptions.of(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
+    ready = prepared(ONE, options_typed(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
     assert {job.spec.topology.k for job in ready.jobs} == {4}
     assert ready.lacking == ["not run: 2 points, because this machine does not carry k=8"]
     outcome = run(ready.jobs, partial(LocalExecutor, ENGINE), ready.store, ready.found, Recorder())
@@ -164,8 +165,8 @@ def engine(of: FakeEngine) -> Engines:
     return Engines({"fake": of})
 
 
-def asked(**typed: str) -> UserOptions:
-    return UserOptions.of(engine="fake", **typed)
+def asked(**typed: str) -> Settings:
+    return options_typed(engine="fake", **typed)
 
 
 def names(jobs: list[Job]) -> list[str]:
@@ -188,7 +189,7 @@ def test_if_no_figure_suits_the_first_reason_is_the_error() -> None:
 
 def test_of_several_engines_only_the_one_that_refuses_is_left_out() -> None:
     both = Engines({"fake": Small(), "simulator": Large()})
-    plan = session.checked_plan(WHOLE, UserOptions.of(engine="fake,simulator"), both)
+    plan = session.checked_plan(WHOLE, options_typed(engine="fake,simulator"), both)
     (part,) = (part for part in plan.figures if part.figure.name == REFUSED)
     assert {spec.engine for spec in part.specs} == {"simulator"}
     assert f"{REFUSED}: not run in fake: too many flows" in plan.left_out()
@@ -336,7 +337,7 @@ def test_one_short_point_that_took_long_says_little_of_long_ones() -> None:
 
 
 def resolved(**typed: str) -> SweepOptions:
-    return resolve(UserOptions.of(**{"engine": LINUX, **typed}), FIGURE.defaults)
+    return resolve(options_typed(**{"engine": LINUX, **typed}), FIGURE.defaults)
 
 
 def test_its_rate_is_not_measured_and_points_last_as_long_as_in_real_time() -> None:
@@ -357,7 +358,7 @@ def test_options_of_real_hosts_are_taken_and_those_of_simulated_hosts_refused() 
     assert base.traffic == "iperf3"
     assert resolved().on(LINUX).traffic == "native"
     with pytest.raises(UsageError, match="--stack"):
-        resolve(UserOptions.of(engine=LINUX, stack=("min_rto_ms=10",)), FIGURE.defaults)
+        resolve(options_typed(engine=LINUX, stack=("min_rto_ms=10",)), FIGURE.defaults)
 
 
 def with_variants() -> list[Figure]:
@@ -378,7 +379,7 @@ def test_a_figure_for_real_hosts_runs_in_it_as_it_does_in_real_time() -> None:
 
 
 def variants(figure: Figure, engines: str) -> dict[tuple[str, ...] | None, Defaults]:
-    return {chosen.engine: own for chosen, own in figure.variants(UserOptions.of(engine=engines))}
+    return {chosen["engine"]: own for chosen, own in figure.variants(options_typed(engine=engines))}
 
 
 def test_a_figure_may_have_settings_of_its_own_for_virtual_time() -> None:
@@ -393,7 +394,7 @@ def test_guests_get_what_real_hosts_get_and_not_what_simulated_hosts_do(name: st
     (figure,) = (found for found in EXPERIMENTS[name].figures if found.name == name)
 
     def settings(engine: str) -> list[tuple[TransportSpec, SchedulerSpec]]:
-        options = resolve(UserOptions.of(engine=engine, rate="20"), figure.emulated or figure.defaults)
+        options = resolve(options_typed(engine=engine, rate="20"), figure.emulated or figure.defaults)
         return [(point.transport, point.scheduler) for point in figure.points(options, lambda _: 20.0)]
 
     assert settings(LINUX) == settings(MININET)
@@ -405,7 +406,7 @@ def test_guests_measure_as_long_as_their_rate_needs() -> None:
     assert defaults is not None
 
     def durations(engine: str, **typed: str) -> tuple[float, float]:
-        options = resolve(UserOptions.of(engine=engine, **typed), defaults)
+        options = resolve(options_typed(engine=engine, **typed), defaults)
         point = options.window.of(figure.points(options, lambda _: GUEST_MBPS)[0])
         return point.warmup_s, point.seconds
 

@@ -18,7 +18,7 @@ from engines import registry as engines
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
 from harness.load import ExperimentResults, FigureResults
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from harness.report import report, sentences
 from harness.report.tables import commands, missing
 from harness.results.point_results import PointResult
@@ -30,6 +30,7 @@ from tests.support import chart_files
 from tests.support.command import refabric
 from tests.support.fake_engine import FakeEngine
 from tests.support.judged_points import BASELINE_MBPS, judged, stored
+from tests.support.options import options_typed
 from tests.support.reasons import of_text
 from tests.support.stored_points import EXPERIMENT, spec_of
 
@@ -231,7 +232,7 @@ def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> Non
     """Those of `noise` run exactly its points, of which some are shorter by a fixed part."""
     noise = CATALOGUE.find("noise")
     (figure,) = noise.figures
-    typed = UserOptions.of(seeds=2)
+    typed = options_typed(seeds=2)
     specs = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
     given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]), noise.shared_options)
     again: set[str] = set()
@@ -240,7 +241,7 @@ def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> Non
         asked = {name[2:]: value for name, value in zip(words_of[::2], words_of[1::2], strict=True)}
         assert asked.keys() <= set(noise.shared_options or ())
         numbers = {"seconds": float, "warmup": float, "seed": int, "seeds": int}
-        typed = UserOptions.of(**{name: numbers.get(name, str)(value) for name, value in asked.items()})
+        typed = options_typed(**{name: numbers.get(name, str)(value) for name, value in asked.items()})
         points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
         again |= {spec.content_hash() for spec in points}
     assert again == {spec.content_hash() for spec in specs}
@@ -273,7 +274,7 @@ def test_a_window_that_is_off_is_reported() -> None:
 @pytest.mark.parametrize("name", ["star", "dctcp"])
 def test_commands_ask_for_the_k_that_makes_the_network(name: str) -> None:
     figure = CATALOGUE.find(name).figures[0]
-    specs = figure.points(resolve(UserOptions.of(k="6"), figure.defaults), lambda _topology: 5.0)
+    specs = figure.points(resolve(options_typed(k="6"), figure.defaults), lambda _topology: 5.0)
     given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]))
     assert given
     assert all("--k 6 " in command for command in given)

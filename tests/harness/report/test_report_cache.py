@@ -19,15 +19,17 @@ from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.claims.own_settings import OwnSettings
 from harness.load import FigureResults
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from harness.report import report
 from harness.report.figures import as_drawn, draw
 from harness.report.report import finding, picture
 from harness.results.point_results import judge
 from harness.results.store import Store, load
 from model.result import Status
+from model.spec import Settings
 from tests.support import chart_files
 from tests.support.judged_points import judged, stored
+from tests.support.options import options_typed
 from tests.support.stored_points import EXPERIMENT, put, put_baseline, result_of, spec_of
 
 STUDY = "cs244-one-to-one"
@@ -136,7 +138,7 @@ FIGURE = dataclasses.replace(CATALOGUE.find(EXPERIMENT).figures[0], charts=("thr
 PLAIN = "throughput-fat_tree-k4-one_to_one"
 
 
-def drawn(folder: Path, *options: UserOptions) -> set[str]:
+def drawn(folder: Path, *options: Settings) -> set[str]:
     """Draw what the figure runs with each of these options; return the names of all charts in its folder."""
     specs = [
         spec
@@ -149,8 +151,8 @@ def drawn(folder: Path, *options: UserOptions) -> set[str]:
     return {path.stem for path in there}
 
 
-def with_options(**texts: str) -> UserOptions:
-    return UserOptions.of(engine=SIMULATOR, k="4", subflows="1,2", **texts)
+def with_options(**texts: str) -> Settings:
+    return options_typed(engine=SIMULATOR, k="4", subflows="1,2", **texts)
 
 
 def test_names_of_charts_say_which_setting_they_show(tmp_path: Path) -> None:

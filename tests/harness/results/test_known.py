@@ -8,17 +8,17 @@ import pytest
 
 from common.errors import UsageError
 from experiments.registry import EXPERIMENTS
-from harness.options.options import UserOptions
 from harness.plan import session
 from harness.results import run_json
 from model.spec import RunSpec
+from tests.support.options import options_typed
 from tests.support.stored_points import spec_of
 
 
 def test_every_planned_point_is_known_and_comes_back_from_json() -> None:
     checked = 0
     for experiment in EXPERIMENTS.values():
-        asked = UserOptions.of(profile="paper", seeds=1)
+        asked = options_typed(profile="paper", seeds=1)
         made = session.make_plan(experiment, asked)
         for spec in (job.spec for job in made.jobs if job.spec.link.rate_mbps > 0):
             run_json.check_known(spec)

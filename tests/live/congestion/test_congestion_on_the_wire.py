@@ -14,11 +14,12 @@ from analysis.shares import bottleneck_shares_pct, congested_shares_pct
 from engines.emulation.engine import MininetEngine
 from engines.emulation.machine import bpf_support
 from experiments import dctcp as experiment
-from harness.options.options import UserOptions, resolve
+from harness.options.options import resolve
 from model.reasons import texts
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.machine_noise import doubts, exact, run_once, skip_if_repaired
+from tests.support.options import options_typed
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
@@ -96,7 +97,7 @@ def results(engine: MininetEngine, tmp_path_factory: pytest.TempPathFactory) -> 
     if not bpf_support().ok:
         pytest.skip(bpf_support().text)
     raw = tmp_path_factory.mktemp("raw")
-    options = resolve(UserOptions.of(seconds=5.0, warmup=3.0, traffic="native"), experiment.DEFAULTS)
+    options = resolve(options_typed(seconds=5.0, warmup=3.0, traffic="native"), experiment.DEFAULTS)
     drop_tail, _, marked = experiment.QUEUE.figures[0].points(options, lambda _: options.rate_mbps or 0.0)
     points = {"drop-tail": drop_tail, "dctcp": marked}
     return {name: run_once(engine, point, raw, calmly=True) for name, point in points.items()}
