@@ -331,7 +331,7 @@ def plan_command(chosen: Experiment, results: Path, as_json: bool, **options: An
     alone, shared = ([job for job in left if (job.at_once == 1) == one] for one in (True, False))
     if alone and shared:
         total += f": {duration(wall_s(shared))} side by side, then {duration(wall_s(alone))} one by one"
-    for line in (total, *made.rate_lines(), *made.left_out()):
+    for line in (total, *made.setting_lines(), *made.left_out()):
         click.echo(fitted(line, 2))
     print_advice(advice, as_json)
 

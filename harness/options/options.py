@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ from model.congestion import COUPLED_DEFAULT
 from model.spec import (
     ELASTIC,
     QDISC,
+    USUAL,
     LinkSpec,
     RunSpec,
     SamplingSpec,
@@ -213,6 +215,21 @@ class Defaults:
         real: dict[str, Any] = {"rate_mbps": None, "seconds": None, "warmup_s": None, "engines": (ENGINE,)}
         kernels = {path: value for path, value in self.pins.items() if not path.startswith(_STACK)}
         return dataclasses.replace(self, pins=kernels).but(**{**real, **changes})
+
+
+def overriding(given: Settings, defaults: Defaults) -> Settings:
+    """Return what the user gave all points instead of what the figure pins or what is usual.
+
+    Rates and durations are no settings of a figure, and names of points have the axes.
+    """
+    own, axes = defaults.layer, several(given)
+    paths = [path for path in given if (path in BY_PATH or path.startswith(_STACK)) and path not in axes]
+    usual = {path: BY_PATH[path].usual for path in paths if path in BY_PATH}
+    return {
+        path: given[path]
+        for path in paths
+        if given[path] != own.get(path, usual.get(path) or operator.attrgetter(path)(USUAL))
+    }
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ class Plan:
     figures: tuple[FigurePlan, ...]
     notes: tuple[str, ...] = ()
     """Lines for the user on what is not run."""
+    overrides: tuple[str, ...] = ()
+    """What all points have instead of the settings of their figures, in words."""
 
     @property
     def certain(self) -> bool:
@@ -92,8 +94,9 @@ class Plan:
         """Return the plans of the variants of a figure."""
         return [each for each in self.figures if each.figure is figure]
 
-    def rate_lines(self) -> list[str]:
-        """Return one line for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`.
+    def setting_lines(self) -> list[str]:
+        """Return one line for each rate and reason, `link rate at k=4; k=8: 10 Mb/s (fixed)`, and one for the
+        settings that are not the figure's.
 
         A network without points has none, as k=48 of a figure that leaves it out.
         """
@@ -106,7 +109,8 @@ class Plan:
                     if choice.rate_mbps is not None:
                         how = f"{choice.rate_mbps:g} Mb/s ({how})"
                     alike.setdefault(how, []).append(labels.named(topology))
-        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
+        lines = [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
+        return [*lines, *([labels.overriding(self.overrides).lstrip("; ")] if self.overrides else [])]
 
     def left_out(self) -> list[str]:
         """Return lines on figures that an engine cannot show, and on windows that were shortened."""

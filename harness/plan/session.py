@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common import text
 from common.errors import HostUnfitError, RunError, UsageError
@@ -19,7 +22,7 @@ from engines.emulation.sandbox import client
 from engines.engine import Engine, Observer
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.experiment import Experiment, Figure
-from harness.options.options import ENGINE, SweepOptions, option_name, sweeps_of
+from harness.options.options import ENGINE, SweepOptions, option_name, overriding, sweeps_of
 from harness.options.profiles import NO_RETRIES, Retries
 from harness.options.rates import RateChoice, RateKey, fixed, rate_key
 from harness.plan.jobs import FigurePlan, Job, Plan, jobs_of, merged, pending_jobs, retry_jobs
@@ -37,6 +40,7 @@ from harness.results import store
 from harness.results.point_results import PointResult
 from harness.results.store import Scan, Store, point_name
 from model.spec import RunSpec, Settings, TopologySpec
+from model.words import words_at
 
 NOT_ROOT = (
     "simulated only, because real hosts need root: `sudo .venv/bin/refabric run {name}` runs both and "
@@ -186,7 +190,13 @@ def prepare(
             raise RunError(
                 f"planning {job.name}: its link rate is not known, a bug of refabric; give --rate MBPS"
             )
-    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, machines), *session.lacking, *why):
+    for line in (
+        *plan.setting_lines(),
+        *plan.left_out(),
+        *_uncoupled(plan, machines),
+        *session.lacking,
+        *why,
+    ):
         observer.note(line)
     for each in plan.figures:
         if each.figure.name != experiment.folder:
@@ -206,8 +216,10 @@ def _plan(
     _check_options(experiment, options)
     chosen = with_default_engines(experiment, options)
     resolved: list[tuple[Figure, SweepOptions]] = []
+    overridden = dict[str, Any]()
     for figure in experiment.figures:
         for own, defaults in figure.variants(chosen):
+            overridden |= overriding(own, defaults)
             coupled_cc, _ = machines.coupled_cc(own["engine"])
             resolved += [(figure, sweep) for sweep in sweeps_of(own, defaults, coupled_cc)]
     rates = _begun_rates(resolved, stored)
@@ -228,10 +240,19 @@ def _plan(
     notes = (f"{', '.join(lacking)}: {NO_COUNTERPART}",) if lacking else ()
     if options != chosen and ENGINE not in (chosen.get("engine", ())):
         notes = (NOT_ROOT.format(name=experiment.name),)
-    plan = Plan(jobs, figures, notes)
+    plan = Plan(jobs, figures, notes, _in_words(overridden, jobs))
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
+
+
+def _in_words(settings: Settings, jobs: Sequence[Job]) -> tuple[str, ...]:
+    """Return the settings, of which some points have each, as labels name them."""
+    found = []
+    for path, value in settings.items():
+        having = (job.spec for job in jobs if operator.attrgetter(path)(job.spec) == value)
+        found += [words_at(spec, path) for spec in itertools.islice(having, 1)]
+    return tuple(dict.fromkeys(found))
 
 
 def _check_options(experiment: Experiment, options: Settings) -> None:
@@ -347,7 +368,7 @@ def _without_refused(plan: Plan, pending: Pending, check: Check) -> tuple[Plan, 
         jobs = [job for job in plan.jobs if job.name in names]
         if not jobs:
             raise
-    rest = Plan(jobs, tuple(kept), tuple(notes))
+    rest = dataclasses.replace(plan, jobs=jobs, figures=tuple(kept), notes=tuple(notes))
     return rest, check(job.spec for job in pending(rest.jobs))
 
 

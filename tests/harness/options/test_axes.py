@@ -82,6 +82,15 @@ def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> Non
     assert labels.shared(specs()).axes == ()
 
 
+def test_a_plan_says_what_no_name_of_a_point_does() -> None:
+    """Axes are in the names of points; what all of them have instead of the figure's is said once."""
+    texts = {"queue": "20,50", "ecn": "10", "delay": "0", "stack": ("min_rto_ms=10", "sack=on")}
+    made = session.make_plan(EXPERIMENTS["cs244-one-to-one"], options_typed(**BASE, **texts))
+    assert made.overrides == ("ECN from 10 packets", "min_rto_ms=10")
+    assert made.setting_lines()[-1] == "not the figure's: ECN from 10 packets, min_rto_ms=10"
+    assert session.make_plan(EXPERIMENTS["cs244-one-to-one"], options_typed(**BASE)).overrides == ()
+
+
 def test_points_of_one_arm_are_told_apart_by_the_axis_alone() -> None:
     given = options_typed(engine="simulator", delay="0,100", seeds="1")
     of = [job.spec for job in session.make_plan(EXPERIMENTS["pfabric-parts"], given).jobs]
