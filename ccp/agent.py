@@ -33,12 +33,16 @@ class FlowCreated:
 
 @dataclass(frozen=True, slots=True)
 class FlowReport:
-    """A report; `program` is the number of the program that made it. Further `fields` mean nothing."""
+    """A report; `program` is the number of the program that made it. Further `fields` mean nothing.
+
+    `cwnd_bytes` is the datapath's window at that time; None: it is not known.
+    """
 
     flow: int
     t_us: int
     fields: Sequence[int]
     program: int = 0
+    cwnd_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Agent:
         """Return the commands that the algorithm gives in answer to one event."""
         if isinstance(event, FlowReport):
             fields = event.fields[: len(self._programs.programs[event.program].fields)]
-            return self.measured(event.flow, event.t_us, fields, event.program)
+            return self.measured(event.flow, event.t_us, fields, event.program, event.cwnd_bytes)
         if isinstance(event, FlowCreated):
             ends, programs = (event.source, event.destination), self._programs
             flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, programs, self._commands)
@@ -85,13 +89,17 @@ class Agent:
         known = self._flows.pop(event.flow, None)
         return [] if known is None else self._call(event.flow, self._algorithm.on_close, known)
 
-    def measured(self, flow: int, t_us: int, fields: Sequence[int], program: int) -> list[Command]:
-        """Return the commands in answer to a report, as `handle` does for `Measured`; `fields` are all of the
-        program's."""
+    def measured(
+        self, flow: int, t_us: int, fields: Sequence[int], program: int, cwnd_bytes: int | None = None
+    ) -> list[Command]:
+        """Return the commands in answer to a report, as `handle` does for a FlowReport; `fields` are all of
+        the program's."""
         known = self._flows.get(flow)
         if known is None:
             return []
         self.reports += 1
+        if cwnd_bytes is not None:
+            known.window_is(cwnd_bytes)
         report = self._kinds[program](t_us, *fields)
         try:  # as in `_call`, which takes a tenth longer
             self._on_report(known, report)

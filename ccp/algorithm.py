@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import keyword
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from ccp.programs import Programs
 
 MAX_COMMAND = 2**63 - 1
+MIN_PACKETS, MAX_PACKETS = 2, 2**20
+"""Windows that a datapath keeps (CCP_MIN_PACKETS and CCP_MAX_PACKETS of fabric/ccp/datapath.h). A timeout
+leaves one packet."""
+MAX_UNDER_WAY = 1000
+"""Windows of a flow that no report has shown yet; a datapath may skip some."""
 
 
 class Algorithm:
@@ -89,13 +95,14 @@ class Command:
 class Flow:
     """A flow, or a subflow of MPTCP, as an algorithm sees it.
 
-    `number` identifies it in this run. `mss` is the payload of a full segment and `cwnd_bytes` the window
-    that was last set, both in bytes. `source` and `destination` are addresses. `program` is the name of its
-    program. `state` is for the algorithm's use.
+    `number` identifies it in this run. `mss` is the payload of a full segment and `cwnd_bytes` the window in
+    force, both in bytes: what was last set, within the datapath's limits, or what the datapath has made of
+    it since, by its program or after a timeout. `source` and `destination` are addresses. `program` is the
+    name of its program. `state` is for the algorithm's use.
     """
 
-    __slots__ = ("_commands", "_programs", "created_us", "cwnd_bytes", "destination", "mss", "number",
-                 "program", "source", "state")  # fmt: skip
+    __slots__ = ("_commands", "_programs", "_reported", "_under_way", "created_us", "cwnd_bytes",
+                 "destination", "mss", "number", "program", "source", "state")  # fmt: skip
 
     def __init__(
         self,
@@ -110,7 +117,8 @@ class Flow:
         """Put what is set into `commands`, which the flows of an agent share, by number."""
         self.number = number
         self.mss = mss
-        self.cwnd_bytes = cwnd_bytes
+        self.cwnd_bytes = self._reported = cwnd_bytes
+        self._under_way: deque[int] = deque(maxlen=MAX_UNDER_WAY)
         self.source, self.destination = ends
         self._programs = programs
         self.program = programs.names[0]
@@ -129,11 +137,30 @@ class Flow:
             return
         command = self._command()
         if cwnd_bytes is not None:
-            command.cwnd_bytes = self.cwnd_bytes = _number("cwnd_bytes", cwnd_bytes)
+            wanted = _number("cwnd_bytes", cwnd_bytes)
+            command.cwnd_bytes = min(max(wanted, MIN_PACKETS * self.mss), MAX_PACKETS * self.mss)
+            if command.cwnd_bytes != self.cwnd_bytes:
+                self._under_way.append(command.cwnd_bytes)
+            self.cwnd_bytes = command.cwnd_bytes
         if rate_bps is not None:
             command.rate_bps = _number("rate_bps", rate_bps)
         if controls:
             self._set_controls(command, controls)
+
+    def window_is(self, cwnd_bytes: int) -> None:
+        """Take over the window of a report, unless it was set itself: the window is the datapath's own then.
+
+        Windows that were set later are on their way to the datapath, and stay.
+        """
+        if cwnd_bytes == self._reported:
+            return
+        self._reported = cwnd_bytes
+        if cwnd_bytes in self._under_way:
+            while self._under_way.popleft() != cwnd_bytes:
+                pass
+            return
+        self._under_way.clear()
+        self.cwnd_bytes = cwnd_bytes
 
     def _command(self) -> Command:
         command = self._commands.get(self.number)

@@ -430,8 +430,8 @@ class SimulatedAgent:
         measured, packed = self._agent.measured, []
         for position, event in enumerate(events):
             if event[0] == MEASURED:
-                _, subflow, t_us, program, fields = event
-                commands = measured(subflow, t_us, fields, program)
+                _, subflow, t_us, program, window, fields = event
+                commands = measured(subflow, t_us, fields, program, window)
             else:
                 commands = self._begun_or_ended(self._agent, event)
             for command in commands:
@@ -439,10 +439,10 @@ class SimulatedAgent:
         return packed
 
     def _begun_or_ended(self, agent: Agent, event: AgentEventTuple) -> list[Command]:
-        kind, subflow, t_us, _, fields = event
+        kind, subflow, t_us, _, window, fields = event
         if kind == CLOSED:
             return agent.handle(FlowClosed(subflow))
-        window, mss = fields
+        (mss,) = fields
         ends = self._pairs[subflow]
         return agent.handle(FlowCreated(subflow, t_us, mss, window, ends.laddr, ends.raddr))
 

@@ -11,9 +11,9 @@ Departure = tuple[int, int, int, bool, int]
 """Packet, the NIC it reached (or the port that dropped or lost it), time in ps, whether it was dropped, and
 its ECN field."""
 
-AgentEventTuple = tuple[int, int, int, int, tuple[int, ...]]
-"""Kind (0: created, 1: measured, 2: closed), subflow, time in us, number of the program, fields: those of a
-report, or of a flow that begins its window and a full segment, in bytes."""
+AgentEventTuple = tuple[int, int, int, int, int, tuple[int, ...]]
+"""Kind (0: created, 1: measured, 2: closed), subflow, time in us, number of the program, window in bytes,
+fields: those of a report, or of a flow that begins a full segment in bytes."""
 
 
 class SimulatedCounters(TypedDict):

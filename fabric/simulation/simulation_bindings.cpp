@@ -26,14 +26,15 @@ SubflowConfig subflow_of(const SubflowTuple& subflow) {
   return {source, destination, hash, back_hash};
 }
 
-// An event of an agent: kind, subflow, time in us, number of the program, fields; the fields of a flow that begins are
-// its window and a full segment, in bytes.
-using AgentEventTuple = nb::typed<nb::tuple, int, std::uint32_t, Time, std::uint32_t, nb::typed<nb::tuple, int, nb::ellipsis>>;
+// An event of an agent: kind, subflow, time in us, number of the program, window in bytes, fields; the field of a flow
+// that begins is a full segment, in bytes.
+using AgentEventTuple =
+    nb::typed<nb::tuple, int, std::uint32_t, Time, std::uint32_t, std::uint64_t, nb::typed<nb::tuple, int, nb::ellipsis>>;
 using AnswerOfAgent = nb::typed<nb::callable, std::vector<AgentCommand>(nb::typed<nb::list, AgentEventTuple>)>;
 using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
 
 nb::tuple fields_of(const AgentEvent& event, const std::vector<std::uint32_t>& counts) {
-  if (event.kind == AgentEventKind::created) return nb::make_tuple(event.window_bytes, event.mss);
+  if (event.kind == AgentEventKind::created) return nb::make_tuple(event.mss);
   if (event.kind == AgentEventKind::closed) return nb::make_tuple();
   const std::uint32_t count = counts.at(event.program);
   const auto out = nb::steal<nb::tuple>(PyTuple_New(count));
@@ -50,7 +51,7 @@ std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const
   nb::list events;
   for (const AgentEvent& each : batch) {
     events.append(nb::make_tuple(static_cast<int>(each.kind), each.subflow, each.at / kMicrosecond, each.program,
-                                 fields_of(each, fields)));
+                                 each.window_bytes, fields_of(each, fields)));
   }
   auto out = nb::cast<std::vector<AgentCommand>>(agent(events));
   for (const AgentCommand& command : out) {

@@ -512,7 +512,9 @@ def decoded(data: bytes) -> tuple[Event, int]:
     if kind == _CREATED:
         ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
         return FlowCreated(flow, at_us, mss, window, *ends), at_ns
-    return (FlowReport(flow, at_us, fields, program) if kind == _MEASURED else FlowClosed(flow)), at_ns
+    return (
+        FlowReport(flow, at_us, fields, program, window) if kind == _MEASURED else FlowClosed(flow)
+    ), at_ns
 
 
 def beat_of(report_us: int) -> bytes:

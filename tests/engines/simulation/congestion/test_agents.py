@@ -147,6 +147,43 @@ def test_subflows_of_mptcp_are_flows_of_the_agent() -> None:
     assert goodput(result) > 0.8 * RATE_MBPS
 
 
+GROWING = '''
+from ccp import Algorithm, Flow, Report
+
+
+class Growing(Algorithm):
+    program = """
+window: report = 0
+timeout: volatile = 0
+
+timeout = max(timeout, Flow.was_timeout)
+if Ack.lost_pkts_sample > 0:
+    Cwnd = Cwnd // 2
+if Ack.lost_pkts_sample == 0:
+    Cwnd = Cwnd + 100
+window = Cwnd
+if Flow.was_timeout or Micros > Flow.report_us:
+    Micros = 0
+    report()
+"""
+
+    def on_report(self, flow: Flow, report: Report) -> None:
+        assert flow.cwnd_bytes in (report.window, 2 * flow.mss), (flow.cwnd_bytes, report.window)
+        {act}
+'''
+
+
+@pytest.mark.parametrize("act", ["pass", "flow.set(cwnd_bytes=0 if report.timeout else report.window)"])
+def test_an_algorithm_sees_the_window_in_force(act: str, tmp_path: Path) -> None:
+    """Without an agent's delay it is the datapath's own, whether program, timeout or agent set it."""
+    spec = mine(GROWING.format(act=act), tmp_path)
+    cut = (LinkEvent(6.0, "l0", "r0", 0.0), LinkEvent(7.5, "l0", "r0", 1.0))
+    result = result_of(dataclasses.replace(spec, events=cut, agent=AgentSpec(delay_us=0)))
+    assert result.metrics["agent_failed_flows"] == 0, result.provenance.get("agent_traceback")
+    assert result.metrics["timeouts"] > 0
+    assert result.metrics["agent_reports"] > 100
+
+
 def test_a_users_file_sets_the_window(tmp_path: Path) -> None:
     spec = mine(MINE.format(act="flow.set(cwnd_bytes=20 * flow.mss)"), tmp_path)
     assert (spec.transport.cc, "20 * flow.mss" in spec.transport.algorithm) == ("mine.py", True)
