@@ -172,9 +172,16 @@ def point_label(spec: RunSpec) -> str:
     return f"{label(spec)}, {spec.link.rate_mbps:g} Mb/s, {queue_label(spec)} queues, {spec.seconds:g} s"
 
 
-def setting_title(specs: Sequence[RunSpec], overrides: Sequence[str] = ()) -> str:
-    """Return the network, the load, the links and all other settings that the points of a table share, and
-    which of them override those of the figure."""
+def with_axes(parts: Iterable[str], spec: RunSpec, axes: Sequence[str]) -> str:
+    """Return the parts of a title, and the value at each of the axes that no part has: a usual one, too."""
+    title = ", ".join(filter(None, parts))
+    values = [words_at(spec, path) for path in axes]
+    return ", ".join(filter(None, [title, *(words for words in values if words not in title)]))
+
+
+def setting_title(specs: Sequence[RunSpec], overrides: Sequence[str] = (), axes: Sequence[str] = ()) -> str:
+    """Return the network, the load, the links and all other settings that the points of a table share, the
+    value of each of the axes, and which settings override those of the figure."""
     spec = specs[0]
     parts = [
         network(spec.topology),
@@ -186,7 +193,7 @@ def setting_title(specs: Sequence[RunSpec], overrides: Sequence[str] = ()) -> st
         f"{spec.warmup_s:g} s warm-up",
         *unusual_words(_of_all(specs), without=("link.queue_bytes",)),
     ]
-    return ", ".join(part for part in parts if part) + overriding(overrides)
+    return with_axes(parts, spec, axes) + overriding(overrides)
 
 
 def _of_all(specs: Sequence[RunSpec]) -> RunSpec:

@@ -66,7 +66,8 @@ def print_results(
     for judged in points:
         if not is_baseline(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
-    titles = [_title(group, own) for group in groups.values()]
+    axes = labels.shared([judged.spec for judged in points]).axes if groups else ()
+    titles = [_title(group, own, axes) for group in groups.values()]
     for title, group in zip(titles, groups.values(), strict=True):
         apart = f", {group[0].spec.warmup_s:g} s warm-up" if titles.count(title) > 1 else ""
         print_wrapped(console, f"{title}{apart}", "bold")
@@ -177,7 +178,7 @@ def _measured(verdict: Verdict) -> str:
     return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 
 
-def _title(group: Sequence[PointResult], own: OwnSettings) -> str:
+def _title(group: Sequence[PointResult], own: OwnSettings, axes: Sequence[str]) -> str:
     spec = group[0].spec
     specs = [judged.spec for judged in group]
     parts = [
@@ -190,7 +191,7 @@ def _title(group: Sequence[PointResult], own: OwnSettings) -> str:
         f"{spec.seconds:g} s",
         *labels.unusual_words(spec, without=("routing", "scheduler", "link.queue_bytes")),
     ]
-    return f"{', '.join(parts)} ({spec.engine}){labels.overriding(own.together(specs))}"
+    return f"{labels.with_axes(parts, spec, axes)} ({spec.engine}){labels.overriding(own.together(specs))}"
 
 
 def _results(group: Sequence[PointResult], own: OwnSettings, metrics: tuple[Metric, ...]) -> Table:

@@ -156,8 +156,8 @@ _LINUX_HOSTS = {ENGINE: "real hosts", LINUX: "real hosts in virtual time"}
 
 def _heads(groups: Sequence[Sequence[RunSpec]], own: OwnSettings) -> list[str]:
     """Return the head of each group's sentence: network and workload if there are several, `simulated`, what
-    overrides the settings of the figure, and the fields in which groups of one network and workload differ.
-    """
+    overrides the settings of the figure, the axes, and the fields in which groups of one network and workload
+    differ."""
     words: tuple[Callable[[RunSpec], str], ...] = (
         lambda each: f"{each.link.rate_mbps:g} Mb/s",
         lambda each: f"{queue_label(each)} queues",
@@ -169,6 +169,7 @@ def _heads(groups: Sequence[Sequence[RunSpec]], own: OwnSettings) -> list[str]:
     )
     specs = [group[0] for group in groups]
     settings = [f"{named(spec.topology)} {workload_label(spec)}" for spec in specs]
+    axes = labels.shared([spec for group in groups for spec in group]).axes if groups else ()
     heads = []
     for group, spec, setting in zip(groups, specs, settings, strict=True):
         alike = [other for other, same in zip(specs, settings, strict=True) if same == setting]
@@ -182,7 +183,7 @@ def _heads(groups: Sequence[Sequence[RunSpec]], own: OwnSettings) -> list[str]:
             common = [each for each in common if all(each in own.overrides(of) for of in group)]
         parts += common
         parts += [word(spec) for word in words if len({word(other) for other in alike} - {""}) > 1]
-        head = ", ".join(dict.fromkeys(filter(None, parts)))
+        head = labels.with_axes(dict.fromkeys(parts), spec, axes)
         heads.append(f"{head[0].upper() if head.startswith('sim') else head[0]}{head[1:]}: " if head else "")
     return heads
 

@@ -75,7 +75,10 @@ def point_tables(
     groups: dict[str, list[PointResult]] = {}
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
-    return [_table(group, own, metrics) for group in groups.values()]
+    axes = (
+        labels.shared([judged.spec for group in groups.values() for judged in group]).axes if groups else ()
+    )
+    return [_table(group, own, axes, metrics) for group in groups.values()]
 
 
 _AGREEMENT = (
@@ -118,7 +121,9 @@ def _agreeing(pair: point_results.EnginePair, name: str) -> tuple[str, ...]:
     )
 
 
-def _table(group: Sequence[PointResult], own: OwnSettings, more: tuple[Metric, ...]) -> PointTable:
+def _table(
+    group: Sequence[PointResult], own: OwnSettings, axes: Sequence[str], more: tuple[Metric, ...]
+) -> PointTable:
     baselines = {j.baseline_mbps for j in group if j.baseline_mbps}
     percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
@@ -127,7 +132,7 @@ def _table(group: Sequence[PointResult], own: OwnSettings, more: tuple[Metric, .
     shown = OF_TRANSFERS if all(judged.all_sized for judged in group) else METRICS
     metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *more)
     return PointTable(
-        labels.setting_title(specs, own.together(specs)),
+        labels.setting_title(specs, own.together(specs), axes),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
         tuple((_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",

@@ -82,6 +82,18 @@ def test_names_of_points_have_every_axis_that_varies_and_no_other_field() -> Non
     assert labels.shared(specs()).axes == ()
 
 
+def test_titles_have_the_value_of_every_axis_also_a_usual_one() -> None:
+    of = specs(queue="20,100", stack=("min_rto_ms=10,200",), subflows="1")
+    axes = labels.shared(of).axes
+    titles = [labels.setting_title([spec], axes=axes) for spec in of]
+    assert len(set(titles)) == len(titles) == 4
+    assert all(
+        f"{spec.link.queue_pkts}-packet queues" in title for spec, title in zip(of, titles, strict=True)
+    )
+    assert all(f"min_rto_ms={spec.stack.min_rto_ms:g}" in t for spec, t in zip(of, titles, strict=True))
+    assert not any("min_rto_ms" in labels.setting_title([spec]) for spec in specs(queue="20,50"))
+
+
 def test_a_plan_says_what_no_name_of_a_point_does() -> None:
     """Axes are in the names of points; what all of them have instead of the figure's is said once."""
     texts = {"queue": "20,50", "ecn": "10", "delay": "0", "stack": ("min_rto_ms=10", "sack=on")}
