@@ -98,27 +98,27 @@ MIDDLE = Range("(100 kB, 10 MB]", SMALL_BYTES, LARGE_BYTES)
 LARGE = Range("above 10 MB", LARGE_BYTES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Normalised:
     """Normalised completion times of the flows that count, those that have not ended among them."""
 
-    values: tuple[float, ...]
+    values: npt.NDArray[np.float64]
     unfinished: int = 0
 
     @property
     def unfinished_pct(self) -> float | None:
         """The share of flows that had not ended, in percent; None without flows."""
-        return 100 * self.unfinished / len(self.values) if self.values else None
+        return 100 * self.unfinished / len(self.values) if len(self.values) else None
 
     @property
     def mean(self) -> float | None:
         """None without flows."""
-        return statistics.fmean(self.values) if self.values else None
+        return statistics.fmean(self.values.tolist()) if len(self.values) else None
 
     @property
     def p99(self) -> float | None:
         """The 99th percentile; None for fewer than a hundred flows."""
-        return percentile(self.values, 99) if len(self.values) >= 100 else None
+        return percentile(self.values.tolist(), 99) if len(self.values) >= 100 else None
 
 
 def counted(rows: Sequence[FlowRow], seconds: float) -> npt.NDArray[np.bool_]:
@@ -144,8 +144,7 @@ def normalised(flows: Sequence[FlowRow], seconds: float, of: Range = ALL) -> Nor
     completed_s = array(flows, "completed_s")[chosen]
     unfinished = np.isnan(completed_s)
     taken_s = np.where(unfinished, seconds - array(flows, "start_s")[chosen], completed_s)
-    values = np.maximum(1.0, taken_s / ideal_s[chosen]).tolist()
-    return Normalised(tuple(values), int(unfinished.sum()))
+    return Normalised(np.maximum(1.0, taken_s / ideal_s[chosen]), int(unfinished.sum()))
 
 
 def mean_job_s(flows: Sequence[FlowRow], transfers: int) -> float | None:

@@ -41,12 +41,12 @@ def downlink(link: int) -> int:
 def longest_queue_pkts(link: LinkSpec, topology: Topology) -> int:
     """Return the highest limit of a switch's queue in full packets; 0 if one is unbounded."""
     usual = link.queue_limit_pkts
-    return usual and max([usual, *(each.queue_pkts for each in topology.links)])
+    return usual and max([usual, *topology.queues_pkts])
 
 
 def lossy(link: LinkSpec, topology: Topology) -> bool:
     """Return whether any link loses packets at random."""
-    return link.loss > 0 or any(each.loss for each in topology.links)
+    return link.loss > 0 or any(topology.losses)
 
 
 def check_events(spec: RunSpec, topology: Topology) -> None:

@@ -152,7 +152,9 @@ def demand(spec: RunSpec) -> PointLoad:
         tuple(sorted(spec.topology.params.items())),
         workload.matrix,
         tuple(sorted(workload.params.items())),
-        Traffic(spec.warmup_s + spec.seconds, spec.link.rate_mbps),
+        Traffic(spec.warmup_s + spec.seconds, spec.link.rate_mbps)
+        if matrices.is_generated(workload.matrix)
+        else None,
     )
     scattered = per_packet(spec.routing)
     subflows = len(GOODPUT_SHARES) if scattered else spec.transport.subflows
@@ -187,7 +189,7 @@ def _crowd(
     params: tuple[tuple[str, int], ...],
     matrix: str,
     arguments: tuple[tuple[str, int | str], ...],
-    traffic: Traffic,
+    traffic: Traffic | None,
 ) -> tuple[int, int, float, float]:
     """Return the hosts, the flows, their traffic in units of one host's link if the network had no other
     limits, and their mean number of ports."""
@@ -198,7 +200,7 @@ def _crowd(
         some = [Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
         return (hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))
     flows = matrices.build(matrix, topology, dict(arguments), sub_seed(_ANY_SEED, "workload"), traffic)
-    if matrices.MATRICES[matrix].generated:
+    if traffic:
         return (hosts, len(flows), _offered(flows, traffic, hosts), _mean_hops(topology, flows))
     sent, received = (Counter(getattr(flow, end) for flow in flows) for end in ("src", "dst"))
     filled = sum(1 / max(sent[flow.src], received[flow.dst]) for flow in flows)

@@ -255,35 +255,38 @@ def build(
     _check_names(matrix, params)
     if known.generated and traffic is None:
         raise ValueError(f"building workload {matrix}: it is generated and needs the run's traffic")
-    timed = traffic if known.generated else None
-    flows = _drawn(known.draw, topology.host_names, seed, timed, tuple(sorted(params.items())))
+    more = (traffic,) if known.generated else ()
+    key = known.draw, topology.host_names, seed, more, tuple(sorted(params.items()))
+    flows = _kept.pop(key, None) or known.draw(list(topology.host_names), seed, *more, **params)
+    _kept[key] = flows  # the last one used comes last
+    while len(_kept) > _MIN_KEPT and sum(map(len, _kept.values())) > _MAX_FLOWS_KEPT:
+        del _kept[next(iter(_kept))]
     _check_joined(matrix, topology, flows)
     return flows
 
 
-@functools.lru_cache(maxsize=4)
-def _drawn(
-    draw: Callable[..., tuple[Flow, ...]],
-    hosts: tuple[str, ...],
-    seed: int,
-    traffic: Traffic | None,
-    params: tuple[tuple[str, Value], ...],
-) -> tuple[Flow, ...]:
-    """Return `draw`'s flows, drawn once for all that need them: estimates, checks, points that differ in
-    their transport, and the run itself."""
-    timed = () if traffic is None else (traffic,)
-    return draw(list(hosts), seed, *timed, **dict(params))
+_kept: dict[tuple[object, ...], tuple[Flow, ...]] = {}
+"""Flows that were drawn: estimates, checks and runs of points that differ in their transport need the same
+ones. `plan sigcomm11` draws 88 times, in 0.15 s of CPU time; with four kept, 162 times in 0.23 s."""
+_MIN_KEPT, _MAX_FLOWS_KEPT = 4, 100_000
 
 
 def _check_joined(matrix: str, topology: Topology, flows: Sequence[Flow]) -> None:
-    if len({topology.islands[node] for node in topology.forwarders}) == 1:
+    if topology.is_joined:
         return
+    islands = {topology.nodes[host].name: topology.islands_of(host) for host in topology.hosts}
     for flow in flows:
-        if not topology.nic_pairs(topology.index(flow.src), topology.index(flow.dst)):
+        if islands[flow.src].isdisjoint(islands[flow.dst]):
             raise UsageError(
                 f"workload {matrix}: no path joins {flow.src} and {flow.dst} in this {topology.kind}; "
                 "choose --workload against_tcp, or another whose flows have a path"
             )
+
+
+def is_generated(matrix: str) -> bool:
+    """Return whether the flows of this matrix depend on the run's traffic. Raises UsageError for an unknown
+    matrix."""
+    return _known(matrix).generated
 
 
 def check(matrix: str, params: Mapping[str, Value]) -> None:

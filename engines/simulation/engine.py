@@ -246,7 +246,11 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> fl
     """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
     usual = spec.link.queue_limit_pkts or _UNLIMITED_QUEUE
-    queues = [each.queue_pkts or usual for each in topology.links]
+    places = sum(
+        links * queue
+        for own, links in topology.queues_pkts.items()
+        if (queue := own or usual) > _PLACES_IN_PORT
+    )
     attachments = len({nic.switch for nic in topology.nics})
     counts = subflow_counts(spec, flows)
     subflows = sum(counts)
@@ -256,7 +260,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> fl
         _PROGRAM
         + _PART * (spec.parts - 1)
         + ports * _PORT
-        + 2 * _RING_ENTRY * sum(queue for queue in queues if queue > _PLACES_IN_PORT)
+        + 2 * _RING_ENTRY * places
         + _TABLE_ENTRY * len(topology.forwarders) * attachments
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)

@@ -16,7 +16,7 @@ import gzip
 import hashlib
 import io
 import itertools
-import math
+import operator
 import os
 import re
 import typing
@@ -105,11 +105,10 @@ def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
 def rows_bytes(kind: type[Any], rows: Sequence[Any]) -> bytes:
     """Return dataclass rows as CSV: one column per field, in the order of the fields."""
     names = [f.name for f in dataclasses.fields(kind)]
-    return csv_bytes(names, ([_shown(getattr(row, name)) for name in names] for row in rows))
-
-
-def _shown(value: Cell) -> Cell:
-    return NO_NUMBER if isinstance(value, float) and math.isnan(value) else value
+    cells = map(operator.attrgetter(*names), rows)
+    # Only NaN differs from itself. Millions of flows have 27 cells each: `math.isnan` would double the time.
+    shown = ([NO_NUMBER if cell != cell else cell for cell in row] for row in cells)  # noqa: PLR0124
+    return csv_bytes(names, shown)
 
 
 def table_bytes(table: Table) -> bytes:

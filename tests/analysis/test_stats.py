@@ -263,7 +263,7 @@ def test_flows_of_the_warm_up_and_of_the_tail_do_not_count() -> None:
 
 def test_a_flow_that_has_not_ended_counts_with_its_time_so_far() -> None:
     found = normalised([sized(1000, 1.0, 2.0), sized(1000, 1.0)], 10.0)
-    assert found.values == (2.0, 9.0) and found.unfinished == 1
+    assert found.values.tolist() == [2.0, 9.0] and found.unfinished == 1
     assert found.mean == pytest.approx(5.5)
 
 

@@ -237,6 +237,17 @@ def test_replicas_are_islands() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "params"), [("db", {"n": 2, "lanes": 3}), ("two", {"first": 1, "lanes": 2}), ("dhft", {"k": 4})]
+)
+def test_hosts_that_share_an_island_have_nics_to_join(kind: str, params: dict[str, int]) -> None:
+    topology = build(kind, params)
+    reached = {host: topology.islands_of(host) for host in topology.hosts}
+    for src, dst in itertools.permutations(topology.hosts, 2):
+        assert bool(topology.nic_pairs(src, dst)) is not reached[src].isdisjoint(reached[dst])
+    assert topology.is_joined == (len(set(topology.islands) - {-1}) == 1)
+
+
+@pytest.mark.parametrize(
     ("a", "b", "joined"),
     [
         ("x", "x", ["00"]),

@@ -14,10 +14,10 @@ from engines.registry import LINUX, MININET, SIMULATOR
 from experiments.registry import CATALOGUE, EXPERIMENTS
 from harness.claims.claims import AGREES, NOT_MEASURED, Verdict, claims, verdicts
 from harness.claims.own_settings import OwnSettings
-from harness.experiment import Figure
+from harness.experiment import Figure, RateOf
 from harness.metrics.published import Published
 from harness.metrics.where import ANY
-from harness.options.options import sweeps_of
+from harness.options.options import SweepOptions, sweeps_of
 from harness.own_experiment import experiment
 from harness.report.sentences import published_goodput
 from model.congestion import BASELINE, COUPLED_DEFAULT
@@ -259,3 +259,18 @@ def test_settings_of_a_statement_survive_a_change_and_are_plain_json() -> None:
     assert dataclasses.replace(row, value=1.0).where == row.where
     assert json.loads(json.dumps(row.as_json()))["where"]["link.queue_pkts"] == [20, 50]
     assert all(word in row.setting for word in ("first_fit:10", "20 or 50", "any"))
+
+
+def test_a_figure_is_expanded_once_for_all_that_ask() -> None:
+    expansions: list[object] = []
+
+    def counted(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        expansions.append(options)
+        return ONE_TO_ONE.points(options, rate_of)
+
+    figure = dataclasses.replace(ONE_TO_ONE, points=counted)
+    spec = mptcp_with(ONE_TO_ONE, k="8")
+    first = OwnSettings([figure]).overrides(spec)
+    count = len(expansions)
+    assert OwnSettings([figure]).overrides(spec) == first and len(expansions) == count > 0
+    assert OwnSettings([dataclasses.replace(figure)]).overrides(spec) == first and len(expansions) > count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -15,15 +16,17 @@ from common.errors import RunError
 from engines.engine import Observer, Silent
 from engines.registry import make
 from harness.execute.point import Task, attempt, audited, fail, run_task
+from harness.plan.machines import unfit_here
 from harness.results.store import Store
 from harness.watch.page import scene_of
 from model import flows
 from model.reasons import BUG, ENDED, ERROR, IMPOSSIBLE, NO_DATA, STARVED, UNSTATED, Reason, blames_machine
 from model.result import RunResult, Status
-from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
 from tests.support.fake_engine import FakeEngine
 from tests.support.stored_points import result_of, spec_of
-from workloads.matrices import build
+from workloads import matrices
+from workloads.matrices import MATRICES
 
 MISLEADING = "CPU: no idle time left"
 """The text of a kind that blames the machine, in older versions."""
@@ -117,13 +120,20 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the seeds of all draws in the test."""
     seeds: list[int] = []
 
-    def counted(name: str, topology: Any, params: Any, seed: int, traffic: Any) -> Any:
-        seeds.append(seed)
-        return build(name, topology, params, seed, traffic)
+    def count(name: str) -> None:
+        matrix = MATRICES[name]
+
+        @functools.wraps(matrix.draw)
+        def counted(hosts: list[str], seed: int, *more: Any, **params: Any) -> Any:
+            seeds.append(seed)
+            return matrix.draw(hosts, seed, *more, **params)
+
+        monkeypatch.setitem(MATRICES, name, dataclasses.replace(matrix, draw=counted))
 
     flows._planned.cache_clear()
     flows._drawn.cache_clear()
-    monkeypatch.setattr(flows, "build", counted)
+    count("poisson")
+    count("one_to_one")
     return seeds
 
 
@@ -152,7 +162,7 @@ def test_a_point_that_is_checked_run_and_shown_draws_its_flows_once(
     done = run_task(Task(spec), engine, Store(tmp_path, "test"), Silent())
     assert done.attempt.status is Status.OK and done.point is not None and done.point.flows
     scene_of(spec)
-    assert len(drawn) == 1
+    assert drawn.count(sub_seed(spec.seed, "workload")) == 1
 
 
 def test_other_points_and_other_networks_draw_their_own(drawn: list[int]) -> None:
@@ -160,10 +170,23 @@ def test_other_points_and_other_networks_draw_their_own(drawn: list[int]) -> Non
     again = [scene_of(permutation_spec("simulator", seed=seed)) for seed in (1, 2)]
     assert first[0].flows != first[1].flows
     assert [scene.flows for scene in first] == [scene.flows for scene in again]
-    assert len(drawn) == len(set(drawn)) == 2, "the flows of two points are kept"
-    scene_of(permutation_spec("simulator", seed=3))
-    scene_of(permutation_spec("simulator", seed=1))
-    assert len(drawn) == 4, "and of no more"
+    assert len(drawn) == len(set(drawn)) == 2
+
+
+def test_points_that_differ_in_their_transport_share_their_flows(drawn: list[int]) -> None:
+    spec, seeds = permutation_spec("simulator"), range(8)
+    for subflows in (1, 2, 4):
+        transport = dataclasses.replace(spec.transport, subflows=subflows)
+        points = [dataclasses.replace(spec, transport=transport, seed=seed) for seed in seeds]
+        assert unfit_here(make("simulator"), points) == {}
+    assert sorted(drawn) == sorted(sub_seed(seed, "workload") for seed in seeds)
+
+
+def test_large_draws_do_not_fill_memory(drawn: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "_MAX_FLOWS_KEPT", 1)
+    for seed in (1, 2, 3, 4, 5, 6, 1):
+        make("simulator").check(permutation_spec("simulator", seed=seed))
+    assert len(drawn) == 7 and len(matrices._kept) <= 4
 
 
 def test_the_same_spec_on_another_network_draws_again(drawn: list[int]) -> None:
