@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from common.errors import UsageError
 from model.result import Instant, RunResult
 from model.spec import RunSpec
-from workloads.matrices import kind_of
 
 
 class Observer(Protocol):
@@ -105,41 +102,3 @@ class Engine(Protocol):
         Raises RefabricError if there is no result. KeyboardInterrupt is re-raised after everything that the
         run created is gone.
         """
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A kind of workload on one engine: flows between hosts, SIP calls, programs. Its functions are what
-    `Engine` says of the same names."""
-
-    check: Callable[[RunSpec], None]
-    memory_mb: Callable[[RunSpec], float]
-    expected_s: Callable[[RunSpec], float]
-    run: Callable[[RunSpec, Observer, Path], RunResult]
-
-
-class ByWorkload:
-    """An engine that runs the kinds of workloads in `workloads` (workloads/matrices.py has the kinds)."""
-
-    name: str
-    workloads: ClassVar[Mapping[str, Workload]]
-
-    def _workload(self, spec: RunSpec) -> Workload:
-        kind = kind_of(spec.workload.matrix)
-        if kind not in self.workloads:
-            raise UsageError(
-                f"workload {spec.workload.matrix}: --engine {self.name} cannot run it; choose another"
-            )
-        return self.workloads[kind]
-
-    def check(self, spec: RunSpec) -> None:
-        self._workload(spec).check(spec)
-
-    def memory_mb(self, spec: RunSpec) -> float:
-        return self._workload(spec).memory_mb(spec)
-
-    def expected_s(self, spec: RunSpec) -> float:
-        return self._workload(spec).expected_s(spec)
-
-    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        return self._workload(spec).run(spec, observer, raw)

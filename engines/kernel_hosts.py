@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import UsageError
-from controllers.routing import check_routing
+from controllers.routing import check_routing, per_packet
 from model import tuning
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, check_ports, planned_flows
@@ -59,6 +59,10 @@ def check_spec(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) 
             "--engine simulator"
         )
     check_routing(spec.routing, topology)
+    if spec.reroute_ms and spec.sampling.pings_ms and not per_packet(spec.routing):
+        raise UsageError(
+            f"--reroute {spec.reroute_ms:g}: pings do not follow flows to other paths: sample none"
+        )
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
     check_stack(spec)

@@ -30,16 +30,15 @@ def _simulator() -> Engine:
 
 
 def _flow_level() -> Engine:
-    from engines.flow_level.engine import EQUILIBRIUM, FlowLevelEngine  # noqa: PLC0415
+    from engines.flow_level.engine import FlowLevelEngine  # noqa: PLC0415
 
-    return FlowLevelEngine(FLOW_LEVEL, EQUILIBRIUM)
+    return FlowLevelEngine(FLOW_LEVEL)
 
 
 def _max_min() -> Engine:
-    from engines.flow_level.engine import MAX_MIN as MODEL  # noqa: PLC0415
     from engines.flow_level.engine import FlowLevelEngine  # noqa: PLC0415
 
-    return FlowLevelEngine(MAX_MIN, MODEL)
+    return FlowLevelEngine(MAX_MIN)
 
 
 def _srpt() -> Engine:

@@ -93,19 +93,6 @@ std::vector<Nic> nics_of(const NetworkPlan& plan) {
   return nics;
 }
 
-ForwardingTable table_of(const NetworkPlan& plan) {
-  const auto ports = column<std::uint32_t>(plan, "member_port");
-  const auto paths = column<std::uint32_t>(plan, "member_paths");
-  if (ports.size() != paths.size()) throw std::invalid_argument("network plan: one path count a group member");
-  std::vector<GroupMember> members(ports.size());
-  for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
-  return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
-          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows"),
-          PathLists(nb::cast<std::size_t>(plan.attr("attachments")), column<std::uint32_t>(plan, "list_paths"),
-                    column<std::uint32_t>(plan, "list_ports"), column<std::uint32_t>(plan, "path_weight"),
-                    column<std::uint32_t>(plan, "path_port"))};
-}
-
 // None for a network without traced ports.
 std::shared_ptr<const Opportunities> opportunities_of(const NetworkPlan& plan) {
   std::vector<Time> at = column<Time>(plan, "opportunities_ps");
@@ -219,6 +206,13 @@ void bind_virtual(nb::module_& module) {
           },
           "port"_a, "rate_bps"_a, "when_ps"_a)
       .def(
+          "reroute",
+          [](VirtualFabric& self, const NetworkPlan& plan, Time when_ps) {
+            self.carry_until(when_ps);
+            self.network().reroute(table_of(plan));
+          },
+          "plan"_a, "when_ps"_a)
+      .def(
           "set_path",
           [](VirtualFabric& self, const FiveTupleNumbers& flow, const std::vector<PortId>& ports) {
             self.network().router().choose(five_tuple(flow), path_along(ports));
@@ -298,6 +292,19 @@ Path path_along(std::span<const PortId> ports) {
     if (!path.add(port)) throw std::length_error("a path passes more than 10 links, which is what a packet can hold");
   }
   return path;
+}
+
+ForwardingTable table_of(const NetworkPlan& plan) {
+  const auto ports = column<std::uint32_t>(plan, "member_port");
+  const auto paths = column<std::uint32_t>(plan, "member_paths");
+  if (ports.size() != paths.size()) throw std::invalid_argument("network plan: one path count a group member");
+  std::vector<GroupMember> members(ports.size());
+  for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
+  return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
+          column<std::uint32_t>(plan, "group_offsets"), std::move(members), column<std::uint32_t>(plan, "fib_rows"),
+          PathLists(nb::cast<std::size_t>(plan.attr("attachments")), column<std::uint32_t>(plan, "list_paths"),
+                    column<std::uint32_t>(plan, "list_ports"), column<std::uint32_t>(plan, "path_weight"),
+                    column<std::uint32_t>(plan, "path_port"))};
 }
 
 NetworkConfig network_config(const NetworkPlan& plan) {

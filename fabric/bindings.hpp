@@ -88,6 +88,8 @@ Path path_along(std::span<const PortId> ports);
 
 // Throws std::invalid_argument on lengths that do not fit together.
 NetworkConfig network_config(const NetworkPlan& plan);
+// The forwarding tables and lists of paths alone.
+ForwardingTable table_of(const NetworkPlan& plan);
 
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued);
 

@@ -71,6 +71,7 @@ def baseline_of(spec: RunSpec) -> RunSpec:
         seed=1,
         sampling=SamplingSpec(),
         events=(),
+        reroute_ms=0.0,
         scheduler=SchedulerSpec(),
         noise=NoiseSpec(),
         clock=ELASTIC,

@@ -19,7 +19,7 @@ from model.result import UDP
 from model.spec import TCP, TRANSPORTS, RunSpec, sub_seed
 from topos.topology import Topology
 from workloads.flow import Flow, Traffic
-from workloads.matrices import FLOWS, build, kind_of
+from workloads.matrices import build
 
 FIRST_PORT = 5201
 FIRST_CPORT = 1100
@@ -190,19 +190,16 @@ def congestion_controls(spec: RunSpec, flows: Iterable[Flow]) -> frozenset[str]:
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
-    """Draw the workload's flows, once for all steps of a run. Raises UsageError for a workload that does not
-    suit the topology, or has no flows."""
+    """Draw the workload's flows, once for all steps of a run. None where hosts do something else.
+
+    Raises UsageError for a workload that does not suit the topology.
+    """
     return _drawn(_Point(spec, topology))
 
 
 @functools.lru_cache(maxsize=2)
 def _drawn(point: _Point) -> tuple[Flow, ...]:
     spec, topology = point.spec, point.topology
-    if kind_of(spec.workload.matrix) != FLOWS:
-        raise UsageError(
-            f"workload {spec.workload.matrix} has no flows, so --engine {spec.engine} cannot run it: choose "
-            "--engine simulator or mininet"
-        )
     traffic = Traffic(spec.warmup_s + spec.seconds, topology.host_speed * spec.link.rate_mbps)
     workload = spec.workload
     return build(workload.matrix, topology, workload.params, sub_seed(spec.seed, "workload"), traffic)

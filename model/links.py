@@ -22,7 +22,7 @@ import numpy.typing as npt
 from common.draws import exponential
 from common.errors import UsageError
 from fabric.plan import FRAME_BITS
-from model.spec import LinkEvent, LinkSpec, RunSpec
+from model.spec import NO_SCHEDULER, LinkEvent, LinkSpec, RunSpec
 from topos.topology import Topology
 
 MAX_LISTED = 4
@@ -50,7 +50,8 @@ def lossy(link: LinkSpec, topology: Topology) -> bool:
 
 
 def check_events(spec: RunSpec, topology: Topology) -> None:
-    """Raise UsageError for an event outside the run, or on an unknown link."""
+    """Raise UsageError for an event outside the run, or on an unknown link, and as `check_reroute`."""
+    check_reroute(spec, topology)
     end_s = spec.warmup_s + spec.seconds
     for event in spec.events:
         ports_of(event, topology)
@@ -58,6 +59,42 @@ def check_events(spec: RunSpec, topology: Topology) -> None:
             raise UsageError(
                 f"event {event_text(event)}: the run lasts from 0 to {end_s:g} s; choose a time in it"
             )
+
+
+def check_reroute(spec: RunSpec, topology: Topology) -> None:
+    """Raise UsageError for rerouting without an event, or where routing does not choose the paths."""
+    option = f"--reroute {spec.reroute_ms:g}"
+    if not spec.reroute_ms:
+        return
+    if not spec.events:
+        raise UsageError(f"{option}: no link of this run fails: add --event, or leave it out")
+    chosen = {
+        f"hosts of {topology.kind} forward, and choose paths themselves": topology.hosts_forward,
+        "replacement=off chooses the paths of subflows": not spec.stack.replacement,
+        f"the scheduler {spec.scheduler.name} chooses paths": spec.scheduler.name != NO_SCHEDULER,
+    }
+    for why, given in chosen.items():
+        if given:
+            raise UsageError(f"{option}: {why}: leave one out")
+
+
+def links_left_out(spec: RunSpec, topology: Topology) -> list[tuple[float, frozenset[int]]]:
+    """Return when routing changes, in s from the start of traffic and in order, and the links between
+    switches that it leaves out from then on: those that were down `reroute_ms` before."""
+    hosts = {nic.link for nic in topology.nics}
+    down: set[int] = set()
+    changes: list[tuple[float, frozenset[int]]] = []
+    for event in sorted(spec.events if spec.reroute_ms else (), key=lambda event: event.t_s):
+        link = ports_of(event, topology)[0] // 2
+        if link in hosts:
+            continue
+        (down.discard if event.share else down.add)(link)
+        t_s = event.t_s + spec.reroute_ms / 1000
+        if changes and changes[-1][0] == t_s:
+            changes.pop()
+        changes.append((t_s, frozenset(down)))
+    before = (frozenset[int](), *(cut for _, cut in changes))
+    return [change for change, known in zip(changes, before, strict=False) if change[1] != known]
 
 
 def changes_in_window(spec: RunSpec) -> bool:

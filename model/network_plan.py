@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +20,7 @@ from controllers.groups import EcmpTables, leftmost, rightmost
 from controllers.routing import DIGITS, POLICIES, hashed, parse, tables_of
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
-from model.links import downlink, link_trace, uplink
+from model.links import downlink, link_trace, links_left_out, uplink
 from model.spec import IN_ORDER, QUEUES, LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
@@ -88,10 +88,18 @@ def _by_clocks(
     return of_clocks
 
 
-def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
-    """Return the network of a RunSpec; the path hash uses the sub-seed `routing`."""
-    tables = tables_of(topology, spec.routing)
+def plan_for(spec: RunSpec, topology: Topology, cut: Collection[int] = ()) -> NetworkPlan:
+    """Return the network of a RunSpec; the path hash uses the sub-seed `routing`. Paths leave out the links
+    `cut` between switches."""
+    tables = tables_of(topology.without(cut) if cut else topology, spec.routing)
     return network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
+
+
+def reroutes(spec: RunSpec, topology: Topology) -> list[tuple[float, NetworkPlan]]:
+    """Return when routing changes, in s from the start of traffic, and a plan with its paths from then on."""
+    changes = links_left_out(spec, topology)
+    plans = {cut: plan_for(spec, topology, cut) for _, cut in changes}
+    return [(t_s, plans[cut]) for t_s, cut in changes]
 
 
 def network_plan(

@@ -179,14 +179,8 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "pings": ("t_s", "flow", "subflow", "rtt_ms", "out_ms"),
 }  # fmt: skip
-"""The tables of RunResult.samples and the columns that every table has."""
-CALL_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "calls": (
-        "t_s", "offered", "completed", "failed", "registered", "retransmitted", "setup_ms", "setup_ms_p95",
-    ),
-    "components": ("t_s", "name", "waiting", "drops", "cpu_pct", "busy_pct", "dialogs", "active"),
-}  # fmt: skip
-"""The same for points about SIP calls."""
+"""The tables of RunResult.samples and the columns that every table has; kinds of workloads have more
+(engines/workload.py)."""
 
 
 @dataclass(frozen=True)
@@ -215,13 +209,6 @@ class RunResult:
       time in which data was unsent or unacknowledged, `rwnd_limited_ms` the part of it in which the
       receiver's window was the limit;
     * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out only; nan without an answer).
-
-    A point about SIP calls (workloads/sip.py) has no flows, and two tables of each second:
-
-    * `calls` (t_s, counts of calls offered, completed and failed, of users registered and of messages
-      retransmitted; median and 95th percentile of setup times in ms, nan without any);
-    * `components` (t_s, name: `p1` is a P-CSCF and `s1` an S-CSCF, messages waiting, messages dropped,
-      percent of a CPU, percent of the workers' time, dialogs, 1 if it takes new ones).
     """
 
     status: Status

@@ -811,6 +811,8 @@ class RunSpec:
     A simulation may divide its network into up to `parts` parts, which CPUs carry out side by side. What is
     due at the same instant may then happen in another order, so the result depends on the number of parts,
     but not on the number of CPUs.
+
+    Routing leaves a cut link out, and uses one that is back, `reroute_ms` after the event; 0 means never.
     """
 
     link: LinkSpec
@@ -832,6 +834,9 @@ class RunSpec:
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
+    reroute_ms: float = field(
+        default=0.0, metadata=within(0.001, 1e6, "ms", zero=True) | called("rerouting after {:g} ms".format)
+    )
     openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
     scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
     noise: NoiseSpec = field(default_factory=NoiseSpec)
@@ -918,6 +923,8 @@ class RunSpec:
         Specs that differ only in sampling have equal texts."""
         decisive = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         del decisive["sampling"]
+        if not self.reroute_ms:  # points from before there was the field keep their names
+            del decisive["reroute_ms"]
         return msgspec.json.encode({"schema": SCHEMA, **decisive}, order="sorted").decode()
 
     def content_hash(self) -> str:

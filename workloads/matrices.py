@@ -23,8 +23,6 @@ from workloads import generated, pairs, sequential, sip, sizes, trace
 from workloads.flow import Flow, Traffic
 
 Value = int | str
-FLOWS, IMS = "flows", "ims"
-"""The kinds of workloads: flows, and calls through an IMS (engines/ims)."""
 MANY_PARAMETERS = 8
 
 
@@ -44,8 +42,8 @@ class Matrix:
     transfers: bool = False
     loops: bool = False
     """Whether a host sends its next flow when one has ended, so that goodput shows what it reached."""
-    kind: str = FLOWS
-    """What hosts do, by which engines and verdicts are chosen. Only FLOWS has flows."""
+    kind: str = "engines.flows"
+    """The package of what hosts do (engines/workload.py), by name: it is above this one."""
     words: str = ""
     """Name in charts, with parameters in braces; empty for the label."""
     data: tuple[str, ...] = ()
@@ -228,7 +226,9 @@ MATRICES: dict[str, Matrix] = {
         generated=True,
         words="a permutation, joined by another after {after_ms} ms",
     ),
-    "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, kind=IMS),
+    "sip": Matrix(
+        sip.sip, "SIP calls and registrations through an IMS", everywhere=False, kind="engines.ims"
+    ),
     "trace": Matrix(
         trace.trace,
         "the flows of a file, trace:flows.csv (start_s, src, dst, bytes)",
@@ -360,7 +360,7 @@ def loops(matrix: str) -> bool:
 
 
 def kind_of(matrix: str) -> str:
-    """Return its kind, FLOWS or another. Raises UsageError if unknown."""
+    """Return the package of its kind, `engines.flows` or another. Raises UsageError if unknown."""
     return _known(matrix).kind
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -17,8 +18,9 @@ from experiments.registry import CATALOGUE
 from harness.cli.manuals import EXIT_CODES
 from harness.metrics import summary_csv
 from harness.metrics.metrics import TABLES, Metric, ShownIn
-from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
+from model.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
 from model.spec import RunSpec
+from workloads.matrices import MATRICES
 
 MADE = "<!-- made from the code by docs/tools/site_reference.py -->\n\n"
 
@@ -114,7 +116,11 @@ def results() -> str:
 
 
 def _samples() -> dict[str, tuple[str, ...]]:
-    return {**SAMPLE_COLUMNS, **CALL_COLUMNS}
+    """Return the tables of all kinds of workloads."""
+    found = dict(SAMPLE_COLUMNS)
+    for package in sorted({matrix.kind for matrix in MATRICES.values()}):
+        found |= import_module(package).KIND.tables
+    return found
 
 
 def _fields(of: type[Any]) -> Iterator[str]:

@@ -9,10 +9,9 @@ import dataclasses
 import functools
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import ClassVar
 
 from ccp.names import is_agents
 from common.errors import HostUnfitError, StalledFlowError, UsageError
@@ -24,10 +23,10 @@ from engines.emulation.outside import spawned
 from engines.emulation.path_manager import MAX_EXTRA_SUBFLOWS
 from engines.emulation.sandbox.client import emulation_lock, require
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
-from engines.engine import ByWorkload, Observer, Workload
-from engines.ims.real import CALLS
+from engines.engine import Observer
 from engines.kernel_hosts import MINTCP, check_spec, samples_bytes, slack_s, tables_bytes
 from engines.provenance import free_memory_mb, origin, output
+from engines.workload import ByWorkload
 from fabric.plan import FRAME_BITS
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
@@ -37,7 +36,6 @@ from model.result import RunResult
 from model.schedulers import opens_subflows
 from model.spec import LinkSpec, RunSpec, check_marks
 from topos.topology import Topology
-from workloads.matrices import FLOWS, IMS
 
 WAIT_S = 3600.0
 """How long a run waits for another emulation of this machine to end."""
@@ -110,10 +108,6 @@ class MininetEngine(ByWorkload):
 
     name = "mininet"
     parallel = 1
-    workloads: ClassVar[Mapping[str, Workload]] = {
-        FLOWS: Workload(check, memory_mb, expected_s, run),
-        IMS: CALLS,
-    }
 
     def __init__(self, wait_s: float = WAIT_S) -> None:
         """Wait at most `wait_s` for another emulation of this machine to end."""

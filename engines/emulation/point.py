@@ -114,11 +114,7 @@ class EmulatedPoint:
                 sampler, pinger = self._samplers(stack, hosts, traffic, congestion)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
-            links = (
-                LinkEvents(self._spec.events, self._dataplane.set_share)
-                if self._spec.events
-                else nullcontext()
-            )
+            links = LinkEvents(self._dataplane.changes(self._spec)) if self._spec.events else nullcontext()
             with links, self._controlled(hosts, watcher) as scheduler, stalling(self._spec) as stalls:
                 readings = self._measure(sampler, pinger, traffic, watcher, last_up_s, scheduler)
             connections = watcher.reports() if watcher else ()

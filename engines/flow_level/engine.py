@@ -20,6 +20,7 @@ from engines.core_setup import check_ccs, check_paths, check_spec, prepared
 from engines.engine import Observer, OnePointPerCpu
 from engines.flow_level.models import RATE_LAWS, Floats, FluidNetwork, equilibrium, max_min
 from engines.provenance import free_memory_mb, origin
+from engines.workload import ByWorkload
 from fabric._core import crossings
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows
@@ -69,70 +70,76 @@ class Model:
     ccs: Collection[str] | None = None
 
 
-EQUILIBRIUM = Model(equilibrium, 3e-6, tuple(RATE_LAWS))
-MAX_MIN = Model(max_min, 3e-7)
+MODELS = {
+    "flow-level": Model(equilibrium, 3e-6, tuple(RATE_LAWS)),
+    "max-min": Model(max_min, 3e-7),
+}
+"""By the name of the engine."""
 
 
-class FlowLevelEngine(OnePointPerCpu):
+def check(spec: RunSpec) -> None:
+    """Raise UsageError for a spec that the model does not cover."""
+    topology = spec.network()
+    check_spec(spec)
+    check_tcp(spec)
+    flows = drawn_flows(spec, topology)
+    known = MODELS[spec.engine].ccs
+    ccs = congestion_controls(spec, flows) if known else frozenset()
+    check_ccs(ccs)
+    check_steady(spec, topology, flows)
+    for cc in sorted(ccs - set(known or ())):
+        raise UsageError(
+            f"{cc} has no flow-level model: choose --cc of {', '.join(known or ())}, or --engine max-min"
+        )
+    check_paths(spec, topology)
+    needed_mb, free_mb = memory_mb(spec), free_memory_mb()
+    if needed_mb > free_mb:
+        raise UsageError(
+            f"running {spec.engine} with {len(flows)} flows takes about {needed_mb:,.0f} MB of memory, but "
+            f"only {free_mb:,.0f} MB are free: choose a smaller --k or fewer --subflows"
+        )
+
+
+def memory_mb(spec: RunSpec) -> float:
+    """Return an estimate from the numbers of hosts and subflows."""
+    asked = demand(spec)
+    return PROGRAM_MB + asked.hosts * HOST_MB + asked.flows * spec.transport.subflows * SUBFLOW_MB
+
+
+def expected_s(spec: RunSpec) -> float:
+    """Return an estimate from the numbers of hosts and subflows, and of the ports they cross."""
+    asked = demand(spec)
+    subflows = asked.flows * spec.transport.subflows
+    own_s = SUBFLOW_S + asked.hops * MODELS[spec.engine].crossing_s
+    return STARTING_S + asked.hosts * HOST_S + subflows * own_s
+
+
+def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+    """See `Engine.run`; raises RunError if the solution does not converge."""
+    del raw
+    began = time.process_time()
+    observer.phase("measure", 0.0)
+    topology = spec.network()
+    flows = planned_flows(spec, topology)
+    network = fluid_network(spec, topology, flows)
+    rates, rounds = MODELS[spec.engine].solve(network)
+    return dataclasses.replace(
+        summarise(spec, topology, flows, network, rates, rounds),
+        reproducible=True,
+        provenance={**origin(), "numpy": np.__version__, "engine": spec.engine},
+        cost={"simulation_cpu_s": time.process_time() - began},
+    )
+
+
+class FlowLevelEngine(ByWorkload, OnePointPerCpu):
     """An Engine that computes rates by a model, on the simulator's paths."""
 
-    def __init__(self, name: str, model: Model) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._model = model
-
-    def check(self, spec: RunSpec) -> None:
-        """Raise UsageError for a spec that the model does not cover."""
-        topology = spec.network()
-        check_spec(spec)
-        check_tcp(spec)
-        flows = drawn_flows(spec, topology)
-        ccs = congestion_controls(spec, flows) if self._model.ccs else frozenset()
-        check_ccs(ccs)
-        check_steady(spec, topology, flows)
-        for cc in sorted(ccs - set(self._model.ccs or ())):
-            raise UsageError(
-                f"{cc} has no flow-level model: choose --cc of {', '.join(self._model.ccs or ())}, or "
-                "--engine max-min"
-            )
-        check_paths(spec, topology)
-        needed_mb, free_mb = self.memory_mb(spec), free_memory_mb()
-        if needed_mb > free_mb:
-            raise UsageError(
-                f"running {self.name} with {len(flows)} flows takes about {needed_mb:,.0f} MB of memory, but "
-                f"only {free_mb:,.0f} MB are free: choose a smaller --k or fewer --subflows"
-            )
-
-    def memory_mb(self, spec: RunSpec) -> float:
-        """Return an estimate from the numbers of hosts and subflows."""
-        asked = demand(spec)
-        return PROGRAM_MB + asked.hosts * HOST_MB + asked.flows * spec.transport.subflows * SUBFLOW_MB
 
     def coupled_cc(self) -> tuple[str, str]:
         """Return the default, which has a model."""
         return COUPLED_DEFAULT, ""
-
-    def expected_s(self, spec: RunSpec) -> float:
-        """Return an estimate from the numbers of hosts and subflows, and of the ports they cross."""
-        asked = demand(spec)
-        subflows = asked.flows * spec.transport.subflows
-        own_s = SUBFLOW_S + asked.hops * self._model.crossing_s
-        return STARTING_S + asked.hosts * HOST_S + subflows * own_s
-
-    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """See `Engine.run`; raises RunError if the solution does not converge."""
-        del raw
-        began = time.process_time()
-        observer.phase("measure", 0.0)
-        topology = spec.network()
-        flows = planned_flows(spec, topology)
-        network = fluid_network(spec, topology, flows)
-        rates, rounds = self._model.solve(network)
-        return dataclasses.replace(
-            summarise(spec, topology, flows, network, rates, rounds),
-            reproducible=True,
-            provenance={**origin(), "numpy": np.__version__, "engine": self.name},
-            cost={"simulation_cpu_s": time.process_time() - began},
-        )
 
 
 def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> FluidNetwork:
@@ -157,6 +164,7 @@ def check_steady(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> No
     link = spec.link
     asked = {
         "link events": bool(spec.events),
+        "rerouting (--reroute)": spec.reroute_ms > 0,
         "central schedulers": scheduled(spec),
         "CPUs that stall": noisy(spec),
         f"the {spec.clock} clock": spec.clock != ELASTIC,

@@ -17,6 +17,7 @@ from common.errors import UsageError
 from engines.core_setup import NEVER_PS, PS_PER_BYTE_AT_1_BPS, PS_PER_S, check_spec, times_alone_s
 from engines.engine import Observer, OnePointPerCpu
 from engines.provenance import origin
+from engines.workload import ByWorkload
 from fabric._core import srpt_ends
 from model.congestion import COUPLED_DEFAULT
 from model.flows import PlannedFlow, drawn_flows, planned_flows
@@ -33,57 +34,61 @@ STARTING_S, FLOW_S = 0.5, 3e-4
 PROGRAM_MB, FLOW_MB = 60.0, 0.004
 
 
-class IdealEngine(OnePointPerCpu):
+def check(spec: RunSpec) -> None:
+    """Raise UsageError for a network with inner limits, or flows that have no size."""
+    topology = spec.network()
+    check_spec(spec)
+    check_tcp(spec)
+    check_events(spec, topology)
+    _check_network(topology)
+    if spec.link.trace:
+        raise UsageError(
+            "--link-trace: the ideal scheduler supports fixed rates only; choose --engine simulator"
+        )
+    if any(not flow.size_bytes or flow.after is not None for flow in drawn_flows(spec, topology)):
+        raise UsageError(
+            f"the ideal scheduler needs flows that have a size and an arrival time, which "
+            f"{spec.workload.matrix} lacks: choose --workload poisson, or --engine simulator"
+        )
+
+
+def memory_mb(spec: RunSpec) -> float:
+    """Return an estimate from the number of flows."""
+    return PROGRAM_MB + FLOW_MB * demand(spec).flows
+
+
+def expected_s(spec: RunSpec) -> float:
+    """Return an estimate from the number of flows."""
+    return STARTING_S + FLOW_S * demand(spec).flows
+
+
+def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+    """See `Engine.run`."""
+    del raw
+    began = time.process_time()
+    observer.phase("measure", 0.0)
+    topology = spec.network()
+    flows = planned_flows(spec, topology)
+    alone_s = times_alone_s(spec, topology, flows)
+    return RunResult(
+        status=Status.OK,
+        flows=tuple(_rows(spec, flows, alone_s, _completed_s(spec, topology, flows, alone_s))),
+        ports=(),
+        samples={name: Table.from_rows(SAMPLE_COLUMNS[name], ()) for name in ("goodput", "cpu", "links")},
+        reproducible=True,
+        provenance={**origin(), "engine": NAME},
+        cost={"simulation_cpu_s": time.process_time() - began},
+    )
+
+
+class IdealEngine(ByWorkload, OnePointPerCpu):
     """An Engine that schedules sized flows as if it knew them all."""
 
     name = NAME
 
-    def check(self, spec: RunSpec) -> None:
-        """Raise UsageError for a network with inner limits, or flows that have no size."""
-        topology = spec.network()
-        check_spec(spec)
-        check_tcp(spec)
-        check_events(spec, topology)
-        _check_network(topology)
-        if spec.link.trace:
-            raise UsageError(
-                "--link-trace: the ideal scheduler supports fixed rates only; choose --engine simulator"
-            )
-        if any(not flow.size_bytes or flow.after is not None for flow in drawn_flows(spec, topology)):
-            raise UsageError(
-                f"the ideal scheduler needs flows that have a size and an arrival time, which "
-                f"{spec.workload.matrix} lacks: choose --workload poisson, or --engine simulator"
-            )
-
-    def memory_mb(self, spec: RunSpec) -> float:
-        """Return an estimate from the number of flows."""
-        return PROGRAM_MB + FLOW_MB * demand(spec).flows
-
     def coupled_cc(self) -> tuple[str, str]:
         """Return the default: no congestion control runs here."""
         return COUPLED_DEFAULT, ""
-
-    def expected_s(self, spec: RunSpec) -> float:
-        """Return an estimate from the number of flows."""
-        return STARTING_S + FLOW_S * demand(spec).flows
-
-    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """See `Engine.run`."""
-        del raw
-        began = time.process_time()
-        observer.phase("measure", 0.0)
-        topology = spec.network()
-        flows = planned_flows(spec, topology)
-        alone_s = times_alone_s(spec, topology, flows)
-        return RunResult(
-            status=Status.OK,
-            flows=tuple(_rows(spec, flows, alone_s, _completed_s(spec, topology, flows, alone_s))),
-            ports=(),
-            samples={name: Table.from_rows(SAMPLE_COLUMNS[name], ()) for name in ("goodput", "cpu", "links")},
-            reproducible=True,
-            provenance={**origin(), "engine": NAME},
-            cost={"simulation_cpu_s": time.process_time() - began},
-        )
 
 
 def _check_network(topology: Topology) -> None:

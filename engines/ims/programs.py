@@ -5,22 +5,22 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.errors import DeadlineError, HostUnfitError, RunError
-from engines.emulation.hosts import processes
+from common.errors import DeadlineError, RunError
 from engines.emulation.hosts.processes import Process
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
+from engines.emulation.programs import RunningPrograms, scheduled_s
 from engines.ims.calls import Calls
-from engines.ims.real import FILES, KAMAILIO, REDIS, SIPP
 
+KAMAILIO, SIPP, REDIS = "/usr/sbin/kamailio", "/usr/bin/sipp", "/usr/bin/redis-server"
+FILES = Path(__file__).parent / "files"
 SIP_PORT, REDIS_PORT = 5060, 6379
 READY_S = 20.0
 ANSWER_S = 2.0
@@ -81,7 +81,6 @@ class Kamailio:
                     raise DeadlineError(f"starting {self.name}: {self.process.describe()}") from error
                 time.sleep(POLL_S)
         self.pids = tuple(int(each["PID"]) for each in found)
-        prefer(self.pids)
         self.workers = tuple(int(each["PID"]) for each in found if "udp receiver" in each["DSC"])
 
     def cpu_s(self) -> float:
@@ -107,20 +106,13 @@ class Kamailio:
         return self.waiting()[0] / self.size_bytes
 
 
-def scheduled_s(pid: int) -> tuple[float, float]:
-    """Return how long a process has run, and how long it was ready and waited for a CPU.
-
-    Both are 0 once it has ended.
-    """
-    try:
-        ran_ns, waited_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0, 0.0
-    return int(ran_ns) / 1e9, int(waited_ns) / 1e9
-
-
 def start_kamailio(
-    kind: str, number: int, host: HostRef, values: Mapping[str, str], env: Mapping[str, str]
+    programs: RunningPrograms,
+    kind: str,
+    number: int,
+    host: HostRef,
+    values: Mapping[str, str],
+    env: Mapping[str, str],
 ) -> Kamailio:
     """Start an instance from the template of its kind; `values` replace @NAMES@ in it."""
     folder, name = Path(values["FOLDER"]), f"{kind}{number}"
@@ -132,24 +124,23 @@ def start_kamailio(
     own.mkdir()
     argv = (KAMAILIO, "-DD", "-f", str(config), "-m", "64", "-M", "4", "-Y", str(own))
     process = Process(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
-    processes.start([process])
+    programs.start(process)
     return Kamailio(name, number, host, values["ADDRESS"], folder, process)
 
 
-def start_redis(host: HostRef, folder: Path, data: str) -> Process:
+def start_redis(programs: RunningPrograms, host: HostRef, folder: Path, data: str) -> None:
     """Start the HSS and fill it with `data`, lines of redis commands, from its own namespace."""
     argv = (
         REDIS, "--bind", "0.0.0.0", "--port", str(REDIS_PORT), "--protected-mode", "no", "--save", "",
         "--appendonly", "no", "--dir", str(folder),
     )  # fmt: skip
     process = Process(host, argv, folder / "hss.out", folder / "hss.err", _PATH)
-    processes.start([process])
+    programs.start(process)
     end_s = time.monotonic() + READY_S
     while True:
         try:
             call_in_netns(host.pid, lambda: redis_commands("127.0.0.1", data))
-            prefer([process.pid])
-            return process
+            return
         except OSError as error:
             if process.poll() is not None or time.monotonic() > end_s:
                 raise DeadlineError(f"starting the HSS: {process.describe()}") from error
@@ -207,26 +198,6 @@ def _options(address: str, own: str, port: int, number: int) -> bytes:
         f"Max-Forwards: 70\r\nFrom: <sip:probe@ims>;tag=p{number}\r\nTo: <sip:probe@ims>\r\n"
         f"Call-ID: probe{number}@{own}\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"
     ).encode()
-
-
-PRIORITY = 1
-"""Of SCHED_RR (sched(7))."""
-
-
-def prefer(pids: Iterable[int]) -> None:
-    """Give processes real-time priority over other programs, below the fabric's core.
-
-    They sleep or wait most of the time. Raises HostUnfitError where the kernel refuses.
-    """
-    for pid in pids:
-        try:
-            os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(PRIORITY))
-        except ProcessLookupError:
-            continue  # it has ended; its parent reports that
-        except OSError as error:
-            raise HostUnfitError(
-                f"giving SIP servers real-time priority: {error.strerror}; run as root"
-            ) from error
 
 
 CALLEES_PORT = 5070
@@ -291,12 +262,12 @@ class LoadGenerator:
 class Users:
     """The users' host with its SIPp processes."""
 
+    programs: RunningPrograms
     host: HostRef
     address: str
     folder: Path
     values: Mapping[str, str]
     generators: dict[tuple[str, str], LoadGenerator] = field(default_factory=dict)
-    callees: Process | None = None
 
     def start_callees(self) -> None:
         path = self._scenario("uas")
@@ -304,7 +275,7 @@ class Users:
             SIPP, "-sf", str(path), "-i", self.address, "-p", str(CALLEES_PORT), "-nostdin",
             "-l", MAX_CALLS, "-default_behaviors", "none",
         )  # fmt: skip
-        self.callees = self._start("uas", argv)
+        self._start("uas", argv)
 
     def set_rate(self, proxy: str, address: str, kind: str, per_s: float) -> None:
         """Set the rate that the generator of this kind ("uac" or "register") offers to a P-CSCF."""
@@ -315,20 +286,6 @@ class Users:
             return
         command = f"cset rate {per_s:.3f}\n".encode()
         call_in_netns(self.host.pid, partial(_send, (self.address, known.control), command))
-
-    def check(self) -> None:
-        """Raise RunError if a program has ended."""
-        for each in self.generators.values():
-            if each.process.poll() is not None:
-                raise RunError(f"generating load: {each.process.describe()}")
-        if self.callees is not None and self.callees.poll() is not None:
-            raise RunError(f"answering calls: {self.callees.describe()}")
-
-    def all(self) -> list[Process]:
-        return [
-            *(each.process for each in self.generators.values()),
-            *([self.callees] if self.callees else []),
-        ]
 
     def _generator(self, address: str, kind: str, per_s: float) -> LoadGenerator:
         number = len(self.generators)
@@ -355,8 +312,7 @@ class Users:
 
     def _start(self, name: str, argv: tuple[str, ...]) -> Process:
         process = Process(self.host, argv, self.folder / f"{name}.out", self.folder / f"{name}.err", _ENV)
-        processes.start([process])
-        prefer([process.pid])
+        self.programs.start(process)
         return process
 
 

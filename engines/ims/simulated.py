@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.errors import UsageError
 from engines.core_setup import PS_PER_MS, PS_PER_S
-from engines.engine import Observer, Workload
+from engines.engine import Observer
 from engines.ims.calls import (
     PCSCF,
     ROLES,
@@ -43,7 +43,7 @@ PROGRAM_MB = 60.0
 def check(spec: RunSpec) -> None:
     """Raise UsageError for what the simulated IMS does not have."""
     checked(spec, spec.network())
-    if spec.events:
+    if spec.events or spec.reroute_ms:
         raise UsageError(f"--event: links of a simulated {sip.MATRIX} do not fail: choose --engine mininet")
 
 
@@ -75,9 +75,6 @@ def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         provenance={**origin(), "compiler": COMPILER, "engine": "simulator", "steps": found.steps},
         cost={"simulation_cpu_s": time.process_time() - began, "events": float(twin.events)},
     )
-
-
-CALLS = Workload(check, memory_mb, expected_s, run)
 
 
 def _hop_us(spec: RunSpec, topology: Topology) -> float:

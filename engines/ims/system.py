@@ -9,32 +9,28 @@ import subprocess
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from common.errors import RunError
-from engines.emulation.hosts import processes
-from engines.emulation.hosts.processes import Process
 from engines.emulation.kernel.namespaces import HostRef, call_in_netns
+from engines.emulation.programs import RunningPrograms
+from engines.emulation.sandbox.inside import WORK
 from engines.ims.calls import PCSCF, ROLES, SCSCF, Calls, ImsReading, Instance
 from engines.ims.programs import (
     CALLEES_PORT,
+    FILES,
     POLL_S,
     TRUESIZE,
     Kamailio,
     Users,
     look_up_s,
     redis_commands,
-    scheduled_s,
     service_s,
     start_kamailio,
     start_redis,
 )
-from engines.ims.real import FILES
 from topos.topology import Topology
 from workloads.sip import SipSettings, roles_of
 
-FOLDER = Path("/tmp/ims")
-"""In the run's private /tmp, so that it ends with the run."""
 USERS = 2000
 PROBES = 30
 BURST = 120
@@ -48,17 +44,24 @@ _SIZE = re.compile(r"rb(\d+)")
 
 
 class RealIms:
-    """A System of real programs. `close` ends them; the end of the namespaces would, too.
+    """A System of real programs.
 
     `ready_ms` are the times from the start of each instance until it answered. `times_us` are measured: a
     P-CSCF's service of a `message`, an S-CSCF's CPU time for one (`scscf`), a `lookup`.
     """
 
-    def __init__(self, settings: SipSettings, topology: Topology, hosts: Mapping[str, HostRef]) -> None:
+    def __init__(
+        self,
+        settings: SipSettings,
+        topology: Topology,
+        hosts: Mapping[str, HostRef],
+        programs: RunningPrograms,
+    ) -> None:
         """Prepare for the `hosts` of a network that runs, by name."""
         names = topology.host_names
         users, hss, pcscfs, scscfs = roles_of(names, 1)
         self.settings = settings
+        self._programs = programs
         self.ready_ms: list[float] = []
         self.times_us = {"message": 0.0, "scscf": 0.0, "lookup": 0.0}
         self.running: dict[str, list[Kamailio]] = {role: [] for role in ROLES}
@@ -71,26 +74,25 @@ class RealIms:
             hosts[hss],
         )
         values = {"HOLD_MS": str(settings.hold_ms), "PATIENCE_MS": str(settings.patience_ms)}
-        self._users = Users(hosts[users], self._own, FOLDER, values)
-        self._library = FOLDER / "slow_receive.so"
-        self._hss: Process | None = None
+        self._users = Users(programs, hosts[users], self._own, WORK, values)
+        self._library = WORK / "slow_receive.so"
         self._t0_s = 0.0
         self._rates = 0.0, 0.0
 
     def start(self) -> None:
         """Start HSS, instances and callees, and wait until all answer."""
-        FOLDER.mkdir(parents=True)
-        os.chdir(FOLDER)  # SIPp writes response times into the working directory
+        WORK.mkdir(parents=True)
+        os.chdir(WORK)  # SIPp writes response times into the working directory
         flags = ["-O2", "-shared", "-fPIC", "-o", str(self._library)]
         argv = ["gcc", *flags, str(FILES / "slow_receive.c"), "-ldl"]
         made = subprocess.run(argv, capture_output=True, text=True, timeout=TOOLS_S, check=False)
         if made.returncode:
             raise RunError(f"compiling slow_receive.c: {' '.join(made.stderr.split())[-MAX_WORDS:]}")
         rows = (f"u{i};[authentication username=u{i} password=s{i}];{self._contact}\n" for i in range(USERS))
-        (FOLDER / "users.csv").write_text("RANDOM\n" + "".join(rows))
+        (WORK / "users.csv").write_text("RANDOM\n" + "".join(rows))
         passwords = "".join(f"SET pw:u{i} s{i}\n" for i in range(USERS))
-        self._hss = start_redis(self._hss_host, FOLDER, passwords)
-        (FOLDER / "dispatcher.list").write_text("")
+        start_redis(self._programs, self._hss_host, WORK, passwords)
+        (WORK / "dispatcher.list").write_text("")
         for _ in range(self.settings.scscf):
             self._launch(SCSCF)
         self._write_list()
@@ -125,14 +127,7 @@ class RealIms:
 
     def wait(self, until_s: float) -> None:
         time.sleep(max(0.0, self._t0_s + until_s - time.monotonic()))
-        self.check()
-
-    def check(self) -> None:
-        """Raise RunError if a program has ended."""
-        self._users.check()
-        for process in self._servers():
-            if process.poll() is not None:
-                raise RunError(f"serving calls: {process.describe()}")
+        self._programs.check()
 
     def fills(self) -> dict[str, float]:
         return {role: max(each.fill for each in self.running[role] if each.active) for role in ROLES}
@@ -167,19 +162,6 @@ class RealIms:
         """Return the CPU time of this machine that running instances of a function have used."""
         return sum(each.cpu_s() for each in self.running[role])
 
-    def waited_s(self) -> dict[int, float]:
-        """Return how long each running program was ready and waited for a CPU, by process."""
-        pids = [pid for role in ROLES for each in self.running[role] for pid in each.pids]
-        own = [*self._users.all(), *([self._hss] if self._hss else [])]
-        return {pid: scheduled_s(pid)[1] for pid in (*pids, *(process.pid for process in own))}
-
-    def close(self) -> None:
-        processes.end([*self._users.all(), *self._servers()])
-
-    def _servers(self) -> list[Process]:
-        running = [each.process for role in ROLES for each in self.running[role]]
-        return [*running, *([self._hss] if self._hss else [])]
-
     @property
     def _contact(self) -> str:
         return f"{self._own}:{CALLEES_PORT}"
@@ -192,15 +174,16 @@ class RealIms:
         size_bytes = self.settings.buffer * TRUESIZE
         env = {"LD_PRELOAD": str(self._library), "SLOW_NS": str(slow_ns), "BUFFER_BYTES": str(size_bytes)}
         values = {
-            "FOLDER": str(FOLDER),
+            "FOLDER": str(WORK),
             "ADDRESS": self._addresses[host.name],
             "HSS": self._hss_address,
             "CHILDREN": str(1 if role == PCSCF else self.settings.workers),
         }
         began_s = time.monotonic()
-        server = start_kamailio(role, self._started[role], host, values, env)
+        server = start_kamailio(self._programs, role, self._started[role], host, values, env)
         self.running[role].append(server)
         server.wait()
+        self._programs.prefer(server.pids)
         self.ready_ms.append(1000 * (time.monotonic() - began_s))
         server.size_bytes = _sized(host, size_bytes)
 
@@ -216,7 +199,7 @@ class RealIms:
     def _write_list(self) -> None:
         active = [each.address for each in self.running[SCSCF] if each.active]
         text = "".join(f"1 sip:{address}:5060\n" for address in active)
-        (FOLDER / "dispatcher.list").write_text(text)
+        (WORK / "dispatcher.list").write_text(text)
 
     def _register_all(self) -> None:
         """Put every user behind one of the active P-CSCFs, as if it had registered there."""
@@ -238,7 +221,7 @@ class RealIms:
             elif each.quiet_since_s is None:
                 each.quiet_since_s = now_s
             elif now_s - each.quiet_since_s > held_s:
-                processes.end([each.process])
+                self._programs.end(each.process)
                 self.running[role].remove(each)
 
     def _instance(self, role: str, each: Kamailio) -> Instance:

@@ -22,6 +22,7 @@ from engines.linux import guest
 from engines.linux.kernel.store import Kernel, current
 from engines.provenance import free_memory_mb, origin
 from engines.wire import ResultReader
+from engines.workload import ByWorkload
 from model.congestion import BASELINE, COUPLED_DEFAULT, kernel_name
 from model.flows import PlannedFlow, planned_flows
 from model.machine import demand
@@ -41,29 +42,55 @@ PATIENCE_S, PATIENCE = 120.0, 30.0
 """A guest's clock may stand still for this long, plus this many times the expected real time of a second."""
 
 
-class LinuxEngine(OnePointPerCpu):
+def check(spec: RunSpec) -> None:
+    """Raise UsageError for a spec that guests cannot run, HostUnfitError for an unfit machine."""
+    check_marks(spec)
+    check_guest(spec)
+    check_agent(spec)
+    topology = spec.network()
+    flows = planned_flows(spec, topology)
+    check_spec(spec, topology, flows)
+    guest.check_machine()
+    check_objects(spec)
+    check_memory(expected_mb(spec, topology, flows), free_memory_mb())
+    available = kernel_or_advice().congestion_controls
+    check_congestion_controls(sorted({flow.cc for flow in flows}), available)
+
+
+def memory_mb(spec: RunSpec) -> float:
+    """Return the memory that the point's guest is expected to use."""
+    topology = spec.network()
+    return expected_mb(spec, topology, planned_flows(spec, topology))
+
+
+def expected_s(spec: RunSpec) -> float:
+    """Return an estimate from the point's hosts and packet-hops."""
+    hosts = len(spec.network().hosts)
+    return STARTING_S + STARTING_HOST_S * hosts + (spec.warmup_s + spec.seconds) * _wall_per_s(spec)
+
+
+def run(spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+    """See `Engine.run`."""
+    kernel = kernel_or_advice()
+    reader = ResultReader(observer)
+    began_s = time.monotonic()
+    with guest.claimed_cpu() as cpu:
+        cpu_s = guest.run(_asked(spec, kernel, raw), cpu, reader.take)
+    result = reader.result("guest")
+    virtual_s = spec.warmup_s + spec.seconds
+    cost = {"wall_s": time.monotonic() - began_s, "guest_cpu_s": cpu_s}
+    return dataclasses.replace(
+        result,
+        reproducible=True,
+        provenance={**result.provenance, **_origin(kernel)},
+        cost={**cost, **{f"{name}_per_virtual_s": spent / virtual_s for name, spent in cost.items()}},
+    )
+
+
+class LinuxEngine(ByWorkload, OnePointPerCpu):
     """An Engine with real Linux hosts in virtual time."""
 
     name = "linux"
-
-    def check(self, spec: RunSpec) -> None:
-        """Raise UsageError for a spec that guests cannot run, HostUnfitError for an unfit machine."""
-        check_marks(spec)
-        check_guest(spec)
-        check_agent(spec)
-        topology = spec.network()
-        flows = planned_flows(spec, topology)
-        check_spec(spec, topology, flows)
-        guest.check_machine()
-        check_objects(spec)
-        check_memory(expected_mb(spec, topology, flows), free_memory_mb())
-        available = kernel_or_advice().congestion_controls
-        check_congestion_controls(sorted({flow.cc for flow in flows}), available)
-
-    def memory_mb(self, spec: RunSpec) -> float:
-        """Return the memory that the point's guest is expected to use."""
-        topology = spec.network()
-        return expected_mb(spec, topology, planned_flows(spec, topology))
 
     def coupled_cc(self) -> tuple[str, str]:
         """Return LIA, unless there is a kernel without it."""
@@ -71,28 +98,6 @@ class LinuxEngine(OnePointPerCpu):
         if kernel is None or kernel_name(COUPLED_DEFAULT) in kernel.congestion_controls:
             return COUPLED_DEFAULT, ""
         return BASELINE, f"the guests' kernel has no {COUPLED_DEFAULT}; run: {BUILD}"
-
-    def expected_s(self, spec: RunSpec) -> float:
-        """Return an estimate from the point's hosts and packet-hops."""
-        hosts = len(spec.network().hosts)
-        return STARTING_S + STARTING_HOST_S * hosts + (spec.warmup_s + spec.seconds) * _wall_per_s(spec)
-
-    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """See `Engine.run`."""
-        kernel = kernel_or_advice()
-        reader = ResultReader(observer)
-        began_s = time.monotonic()
-        with guest.claimed_cpu() as cpu:
-            cpu_s = guest.run(_asked(spec, kernel, raw), cpu, reader.take)
-        result = reader.result("guest")
-        virtual_s = spec.warmup_s + spec.seconds
-        cost = {"wall_s": time.monotonic() - began_s, "guest_cpu_s": cpu_s}
-        return dataclasses.replace(
-            result,
-            reproducible=True,
-            provenance={**result.provenance, **_origin(kernel)},
-            cost={**cost, **{f"{name}_per_virtual_s": spent / virtual_s for name, spent in cost.items()}},
-        )
 
 
 def kernel_or_advice() -> Kernel:

@@ -9,10 +9,10 @@ import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,11 +40,11 @@ from engines.core_setup import (
     plan_of,
     transport_options,
 )
-from engines.engine import ByWorkload, Observer, OnePointPerCpu, Workload
-from engines.ims.simulated import CALLS
+from engines.engine import Observer, OnePointPerCpu
 from engines.provenance import free_memory_mb, origin
 from engines.simulation.readings import Ints, Reading, Recording, following, owners, payload_bytes, record
 from engines.simulation.scheduled import Responsive, Scheduling, control_of
+from engines.workload import ByWorkload
 from fabric._core import COMPILER, LATENESS_EDGES_NS, Simulation
 from fabric.plan import FRAME_BITS
 from model.congestion import COUPLED_DEFAULT, DATAPATH, core_name
@@ -59,7 +59,6 @@ from model.schedulers import check_scheduler, opens_subflows, ticking_s
 from model.spec import FIFO, QUEUES, TCP, LinkSpec, RunSpec
 from topos.topology import Topology, parts_of
 from workloads.flow import Flow
-from workloads.matrices import FLOWS, IMS
 
 HOPS_PER_CPU_S = 12e6
 """Packet-hops per CPU second, for plans: between those at k=8 (20 M) and k=32 (8 M) on the reference machine
@@ -152,10 +151,6 @@ class SimulatorEngine(ByWorkload, OnePointPerCpu):
     """An Engine with simulated hosts on the fabric core."""
 
     name = "simulator"
-    workloads: ClassVar[Mapping[str, Workload]] = {
-        FLOWS: Workload(check, memory_mb, expected_s, run),
-        IMS: CALLS,
-    }
 
     def cpus(self, spec: RunSpec) -> int:
         """Return the number of threads that carry out the point."""

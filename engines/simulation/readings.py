@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +24,10 @@ from fabric._core import Simulation
 from fabric.readings import DatagramReadings, FlowReadings, NoiseReadings, SimulatedCounters, SubflowReadings
 from model.flows import PlannedFlow
 from model.links import ports_of
-from model.network_plan import port_rates_bps
+from model.network_plan import port_rates_bps, reroutes
 from model.result import Instant, Windows
 from model.schedulers import opens_subflows
-from model.spec import RunSpec
+from model.spec import LinkEvent, RunSpec
 from topos.topology import Topology
 
 Ints = npt.NDArray[np.int64]
@@ -87,25 +88,33 @@ class Recording:
 
 
 def with_events(simulation: Simulation, spec: RunSpec, topology: Topology) -> RunUntil:
-    """Return what runs the simulation and carries out the spec's link events at their exact times.
+    """Return what runs the simulation and carries out the spec's link events, and changes of routing, at
+    their exact times.
 
-    Packets that arrive at an event's time arrive before it.
+    Packets that arrive at such a time arrive before it.
     """
     rates = port_rates_bps(topology, spec.link)
-    ahead = deque(
-        (round(event.t_s * PS_PER_S), ports, round(event.share * int(rates[ports[0]])))
-        for event in sorted(spec.events, key=lambda event: event.t_s)
-        for ports in [ports_of(event, topology)]
-    )
+
+    def set_share(event: LinkEvent, at_ps: int) -> None:
+        for port in ports_of(event, topology):
+            simulation.set_port_up(port, event.share > 0, at_ps)
+            if event.share:
+                simulation.set_port_rate(port, round(event.share * int(rates[port])))
+
+    changes: list[tuple[int, Callable[[int], None]]] = [
+        *((_ps(event.t_s), functools.partial(set_share, event)) for event in spec.events),
+        *(
+            (_ps(t_s), lambda _, plan=plan: simulation.reroute(plan))
+            for t_s, plan in reroutes(spec, topology)
+        ),
+    ]
+    ahead = deque(sorted(changes, key=operator.itemgetter(0)))
 
     def run_until(limit_ps: int) -> None:
         while ahead and ahead[0][0] <= limit_ps:
-            at_ps, ports, rate_bps = ahead.popleft()
+            at_ps, change = ahead.popleft()
             simulation.run_until(at_ps)
-            for port in ports:
-                simulation.set_port_up(port, rate_bps > 0, at_ps)
-                if rate_bps:
-                    simulation.set_port_rate(port, rate_bps)
+            change(at_ps)
         simulation.run_until(limit_ps)
 
     return run_until

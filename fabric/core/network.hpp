@@ -191,6 +191,18 @@ class Network {
     watch_wires_ = true;
   }
   void set_port_rate(PortId port, std::int64_t rate_bps) { existing(port).set_rate(checked_rate(rate_bps)); }
+  // Routes packets from now on by the tables of another plan of this network. Packets under way keep their paths, unless
+  // switches choose hop by hop. Throws std::invalid_argument for tables that do not fit.
+  void reroute(ForwardingTable table) {
+    std::vector<PortConfig> configs;
+    for (const Port& port : ports_) configs.push_back(port.config());
+    PlanCheck(configs, router().far_nodes(), router().nics(), table, std::min(pool_.capacity(), kMaxPackets)).run();
+    const ForwardingTable& before = router().table();
+    if (table.attachments() != before.attachments() || table.nodes() != before.nodes()) {
+      throw std::invalid_argument("network plan: tables of another network");
+    }
+    router().replace(std::move(table));
+  }
   void restart_max_queues() {
     for (Port& port : ports_) port.restart_max_queue();
   }
@@ -293,7 +305,8 @@ class Network {
     send(id, packet, packet.due, hosts);
   }
 
-  // The switch that the packet has reached chooses its next port. Returns false if its path has become too long.
+  // The switch that the packet has reached chooses its next port. Returns false if its path has become too long, or if
+  // no next hop is left.
   [[nodiscard]] bool steer(PacketId id, Packet& packet) {
     Steering& steering = pool_.steering(id);
     if (steering.to == kNone) return true;
@@ -308,6 +321,7 @@ class Network {
     }
     if (packet.hop + 2U > Path::kMostHops) return false;
     const auto hops = those_up(router().table().group(node, destination.attach));
+    if (hops.empty()) [[unlikely]] return false;
     packet.ports[packet.hop] = balancer.choose(packet, steering, hops, packet.due);
     packet.hops = packet.hop + 2;
     return true;

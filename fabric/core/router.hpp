@@ -107,6 +107,9 @@ class Router {
   }
   void leave_to_routing(const FiveTuple& flow) { chosen_.clear(flow); }
 
+  // Routes by other tables from now on, with as many columns. Paths chosen for single flows stay.
+  void replace(ForwardingTable table) { table_ = std::move(table); }
+
   // The path of this rank, modulo the number of paths.
   [[nodiscard]] Path path_of_rank(NicId source, NicId destination, std::uint32_t rank) const {
     const Nic& from = nics_[source];
@@ -125,6 +128,7 @@ class Router {
   [[nodiscard]] const ForwardingTable& table() const { return table_; }
   [[nodiscard]] NicId find_nic(std::uint32_t ip) const { return by_address_.find(ip); }
   [[nodiscard]] const std::vector<Nic>& nics() const { return nics_; }
+  [[nodiscard]] const std::vector<NodeId>& far_nodes() const { return far_nodes_; }
 
  private:
   [[nodiscard]] std::uint32_t any() { return static_cast<std::uint32_t>(random_.next() >> 32); }

@@ -146,6 +146,14 @@ void bind_realtime(nb::module_& module) {
       .def("set_port_up", &RealtimeFabric::set_port_up, "port"_a, "up"_a, Release())
       .def("set_port_rate", &RealtimeFabric::set_port_rate, "port"_a, "rate_bps"_a, Release())
       .def(
+          "reroute",
+          [](RealtimeFabric& self, const NetworkPlan& plan) {
+            ForwardingTable table = table_of(plan);
+            const nb::gil_scoped_release release;
+            self.reroute(std::move(table));
+          },
+          "plan"_a)
+      .def(
           "set_path",
           [](RealtimeFabric& self, const FiveTupleNumbers& flow, const std::vector<PortId>& ports) {
             const Path path = path_along(ports);

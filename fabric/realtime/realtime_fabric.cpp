@@ -359,6 +359,13 @@ void RealtimeFabric::set_port_up(PortId port, bool up) {
   });
 }
 
+void RealtimeFabric::reroute(ForwardingTable table) {
+  on_thread([&] {
+    advance_to(at_);
+    network_.reroute(std::move(table));
+  });
+}
+
 void RealtimeFabric::set_path(const FiveTuple& flow, const Path& path) {
   on_thread([&] { network_.router().choose(flow, path); });
 }

@@ -102,6 +102,8 @@ class RealtimeFabric {
   void sample_every(Time interval);
   void set_port_up(PortId port, bool up);
   void set_port_rate(PortId port, std::int64_t rate_bps);
+  // For frames that come in from now on (network.hpp).
+  void reroute(ForwardingTable table);
   // Restarts the maxima: the longest queues and the longest pause.
   void restart_maxima();
   // For packets that come in from now on; packets in flight keep their paths.

@@ -21,6 +21,7 @@ std::vector<DatagramSource> datagram_sources(const TransportOptions& options, Ne
     DatagramSource& source = out.emplace_back();
     source.source = each.path.source;
     source.destination = each.path.destination;
+    source.hash = each.path.hash;
     source.path = network.router().path(source.source, source.destination, each.path.hash);
     if (source.path.empty()) throw std::invalid_argument("no path joins the ends of a subflow");
     source.packets = each.packets;

@@ -19,6 +19,7 @@ struct DatagramSource {
   Path path;
   NicId source = kNone;
   NicId destination = kNone;
+  std::uint32_t hash = 0;  // of its five-tuple
   std::uint32_t packets = 0;  // 0: no end
   Time start = 0;
   // Packet n is due n intervals after the start, rounded down to a picosecond. `part` of `rate_bps` is what the

@@ -239,7 +239,17 @@ Path Ndp::next_path(NdpFlow& flow) {
   }
   const std::uint32_t rank = flow.ranks[flow.turn];
   flow.turn = (flow.turn + 1) % flow.ranks.size();
-  return stack_.network.router().path_of_rank(flow.route.source, flow.route.destination, rank);
+  const Path path = stack_.network.router().path_of_rank(flow.route.source, flow.route.destination, rank);
+  return path.empty() ? flow.route.forward : path;  // routing has lost the last path
+}
+
+void Ndp::rerouted(std::uint32_t number, const Path& there, const Path& back) {
+  NdpFlow& flow = state_.flows_[number];
+  flow.route.forward = there;
+  flow.route.back = back;
+  flow.ranks.resize(stack_.network.router().paths(flow.route.source, flow.route.destination));
+  std::iota(flow.ranks.begin(), flow.ranks.end(), 0U);
+  flow.turn = 0;
 }
 
 // ---- The receiver.
@@ -307,7 +317,8 @@ void Ndp::answer(PacketId id, std::uint32_t number, Carries carries, Time now) {
   Path path = flow.route.back;
   if (!stack_.network.routes_each_packet()) {
     const auto rank = static_cast<std::uint32_t>(state_.random_.next() >> 32);
-    path = stack_.network.router().path_of_rank(flow.route.destination, flow.route.source, rank);
+    const Path any = stack_.network.router().path_of_rank(flow.route.destination, flow.route.source, rank);
+    if (!any.empty()) path = any;
   }
   stack_.send(id, {number, stack_.options.ack_bytes, Ecn::not_ect, flow.dscp}, path, flow.route.destination,
               flow.route.source, now);

@@ -107,6 +107,7 @@ class Ndp final : public Transport {
   void received(PacketId id, Time now) override;
   void may_send(PortId port, Time now) override;
   void expired(Alarm what, std::uint32_t owner, PacketId id, Time now) override;
+  void rerouted(std::uint32_t number, const Path& there, const Path& back) override;
 
  private:
   // The sender.

@@ -10,6 +10,7 @@ namespace fabric {
 Simulation::Simulation(NetworkConfig network, const TransportOptions& options, const std::vector<FlowConfig>& flows,
                        const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise,
                        std::optional<AgentConfig> agent, std::uint32_t threads) {
+  for (const FlowConfig& flow : flows) subflows_.insert(subflows_.end(), flow.subflows.begin(), flow.subflows.end());
   Network whole(std::move(network));
   whole.prefer_huge_pages();
   tables_.emplace(checked(options), whole, flows, datagrams);
@@ -95,6 +96,22 @@ void Simulation::set_port_up(PortId port, bool up, Time now) {
 void Simulation::set_port_rate(PortId port, std::int64_t rate_bps) {
   only_undivided("changes of links");
   network().set_port_rate(port, rate_bps);
+}
+
+void Simulation::reroute(ForwardingTable table) {
+  only_undivided("changes of routing");
+  network().reroute(std::move(table));
+  Router& router = network().router();
+  for (std::uint32_t number = 0; number < subflows_.size(); ++number) {
+    const SubflowConfig& of = subflows_[number];
+    const Path there = router.path(of.source, of.destination, of.hash);
+    const Path back = router.path(of.destination, of.source, of.back_hash);
+    if (!there.empty() && !back.empty()) partitions_.front()->transport().rerouted(number, there, back);
+  }
+  for (DatagramSource& source : tables_->datagrams) {
+    const Path path = router.path(source.source, source.destination, source.hash);
+    if (!path.empty()) source.path = path;
+  }
 }
 
 void Simulation::run_until(Time limit) {

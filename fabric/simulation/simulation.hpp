@@ -39,6 +39,9 @@ class Simulation {
 
   void set_port_up(PortId port, bool up, Time now);
   void set_port_rate(PortId port, std::int64_t rate_bps);
+  // Routes by other tables from now on (network.hpp), and gives every subflow the path that they hold for it. One that has
+  // none any more keeps its path.
+  void reroute(ForwardingTable table);
   void restart_max_queues() { network().restart_max_queues(); }
 
   // Ports and routes, which all partitions share.
@@ -64,6 +67,7 @@ class Simulation {
   void check_followers(const Network& whole, const std::vector<FlowConfig>& flows) const;
   void only_undivided(const char* what) const;
 
+  std::vector<SubflowConfig> subflows_;
   std::optional<Tables> tables_;
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::optional<Windows> windows_;  // of several partitions

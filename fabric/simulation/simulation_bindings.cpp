@@ -310,6 +310,7 @@ void bind_simulation(nb::module_& module) {
       .def("set_port_up", &Simulation::set_port_up,
            "port"_a, "up"_a, "now_ps"_a)
       .def("set_port_rate", &Simulation::set_port_rate, "port"_a, "rate_bps"_a)
+      .def("reroute", [](Simulation& self, const NetworkPlan& plan) { self.reroute(table_of(plan)); }, "plan"_a)
       .def("restart_max_queues", &Simulation::restart_max_queues)
       .def("hops", [](Simulation& self) { return self.totals().hops; })
       .def("ports", [](Simulation& self) { return network_readings(self.network(), self.totals()); }, nb::sig("def ports(self) -> fabric.readings.SimulatedCounters"))

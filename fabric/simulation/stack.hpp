@@ -117,6 +117,7 @@ struct Stack {
     if (network.routes_each_packet()) [[unlikely]] {
       const std::uint32_t flow = segments[id].carries == Carries::datagram ? ~header.owner : header.owner;
       network.route(id, from, to, switch_seed(flow, from));  // the other direction is another flow
+      if (packet.hops == 0) packet.take(path);  // routing has lost the last path
     } else {
       packet.take(path);
     }

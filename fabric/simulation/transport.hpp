@@ -86,6 +86,8 @@ class Transport {
   // Returns false where that is impossible: the connection has ended, or the subflow is not open.
   virtual bool close_subflow(std::uint32_t /*subflow*/, Time /*now*/) { throw lacks("subflows on demand"); }
   virtual void set_path(std::uint32_t /*subflow*/, const Path& /*there*/, const Path& /*back*/) { throw lacks("one path"); }
+  // Routing has other tables now, in which these are the subflow's paths.
+  virtual void rerouted(std::uint32_t subflow, const Path& there, const Path& back) { set_path(subflow, there, back); }
   // nullptr where no flow is under an agent.
   [[nodiscard]] virtual const Agents* agents() const { return nullptr; }
 

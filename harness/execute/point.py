@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import math
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.plausibility import impossible, starved
 from common import files
 from common.errors import HostUnfitError, RefabricError, StoreError
 from engines.engine import Engine, Observer
-from engines.ims import calls
+from engines.workload import kind_of
 from harness.baseline import off_by_arithmetic
 from harness.results import run_json
 from harness.results.point_results import PointResult
 from harness.results.run_json import Attempt
 from harness.results.store import PointWriter, Store
 from harness.watch.feed import followed
-from model.reasons import BASELINE, BUG, ERROR, GOODPUT, JAIN, SLOWEST, UNSTATED, Reason
-from model.result import FlowRow, RunResult, Status
+from model.reasons import BASELINE, BUG, ERROR, UNSTATED, Reason
+from model.result import RunResult, Status
 from model.spec import RunSpec
-from workloads.matrices import FLOWS, IMS, kind_of
 
 NO_REASON = (Reason(UNSTATED, "the engine gave no reason"),)
 
@@ -120,45 +116,7 @@ def audited(result: RunResult, spec: RunSpec) -> RunResult:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
     if result.status is Status.SUSPECT and not result.reasons:
         result = dataclasses.replace(result, reasons=NO_REASON)
-    return VERDICTS[kind_of(spec.workload.matrix)](result, spec)
-
-
-def verdict_of_flows(result: RunResult, spec: RunSpec) -> RunResult:
-    """Return `result`, failed if it has no number or a number about nothing, suspect if flows delivered
-    more than links carry, and with a caution if flows starved. Where flows have sizes, the point is about
-    completion times, and too much goodput is a caution, too."""
-    if lacking := _lack_of_data(result.flows, spec):
-        return result.without_data(lacking)
-    topology = spec.network()
-    rate_mbps = spec.link.rate_mbps
-    above = impossible(result.flows, topology, rate_mbps)
-    cautions = (*result.cautions, *starved(result.flows, topology, rate_mbps))
-    if any(flow.size_bytes for flow in result.flows):  # it is about completion times
-        of_goodput = tuple(dataclasses.replace(each, doubts=(GOODPUT, SLOWEST, JAIN)) for each in above)
-        return dataclasses.replace(result, cautions=(*cautions, *of_goodput))
-    return dataclasses.replace(result, cautions=cautions).doubted(above)
-
-
-VERDICTS: Mapping[str, Callable[[RunResult, RunSpec], RunResult]] = {
-    FLOWS: verdict_of_flows,
-    IMS: calls.verdict,
-}
-"""By kind of workload: what a result must have, and what is doubtful."""
-
-
-def _lack_of_data(flows: Sequence[FlowRow], spec: RunSpec) -> str:
-    """Return why the point has no number; empty if it has."""
-    if not flows:
-        return "no flow has data"
-    lacking = [flow.flow for flow in flows if not math.isfinite(flow.goodput_mbps)]
-    if lacking:
-        return f"flow {lacking[0]} has no goodput"
-    if any(flow.goodput_mbps for flow in flows):
-        return ""
-    ended = sum(flow.size_bytes > 0 and flow.start_s + flow.completed_s <= 0 for flow in flows)
-    if ended == len(flows):
-        return f"all {ended} flows had ended before the window: leave out --warmup, or use a shorter one"
-    return f"no flow delivered a byte in the {spec.seconds:g} s of the window: measure longer (--seconds)"
+    return kind_of(spec).verdict(result, spec)
 
 
 def one_line(text: str) -> str:

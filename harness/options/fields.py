@@ -358,6 +358,13 @@ _FIELDS: tuple[SpecField, ...] = (
         multiple=True, path="events", text=lambda events: tuple(map(event_text, events)),
     ),
     SpecField(
+        "reroute", "MS",
+        "Let routing leave a cut link out, and use one that is back, MS milliseconds after its --event; 0: "
+        "never. [default: 0]",
+        parsers.of_field("reroute_ms"),
+        path="reroute_ms",
+    ),
+    SpecField(
         "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
         parsers.of_field("transport.write_bytes"),
         path="transport.write_bytes", hosts=Hosts.REAL,

@@ -24,13 +24,14 @@ from analysis.plausibility import MOST_PCT
 from analysis.stats import correlation, rank_correlation
 from common.errors import StoreError
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
+from engines.workload import kind_of
 from harness.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
 from harness.results import tables
 from harness.results.run_json import ANOTHER_REVISION, Attempt, sample_path
 from harness.results.tables import REMOVE, Content, UnreadableError
 from model import transports
 from model.reasons import BASELINE, COMPLETION, IMPOSSIBLE, RTT, Reason, blames_machine
-from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, Status, Table, array, under_test
+from model.result import SAMPLE_COLUMNS, FlowRow, PortRow, Status, Table, array, under_test
 from model.spec import RunSpec, StackSpec
 from workloads import matrices
 
@@ -255,7 +256,7 @@ class PointResult:
             raise StoreError(f"reading {self.path}: no samples called {name}; it has: {have}")
         path = sample_path(self.path, name)
         table = tables.read_table(path, self.samples[name])
-        for column in {**SAMPLE_COLUMNS, **CALL_COLUMNS}.get(name, ()):
+        for column in {**SAMPLE_COLUMNS, **kind_of(self.spec).tables}.get(name, ()):
             if column not in table.columns:
                 raise UnreadableError(path, f"it has no column {column}; {ANOTHER_REVISION}", REMOVE)
         return table

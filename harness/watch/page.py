@@ -27,6 +27,7 @@ from controllers.routing import per_packet
 from engines.core_setup import built, plan_of, transport_options
 from engines.emulation.dataplanes.dataplane import FABRIC
 from engines.registry import STEADY_STATE
+from engines.workload import kind_of
 from harness import labels
 from harness.baseline import is_baseline
 from harness.results.point_results import PointResult
@@ -39,7 +40,6 @@ from model.result import Table
 from model.schedulers import opens_subflows, scheduled
 from model.spec import RunSpec
 from topos.topology import Topology
-from workloads.matrices import FLOWS, kind_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -117,8 +117,8 @@ def is_shown(spec: RunSpec) -> bool:
 
 
 def is_drawable(spec: RunSpec) -> bool:
-    """Whether `scene_of` has something to draw: flows."""
-    return kind_of(spec.workload.matrix) == FLOWS
+    """Whether `scene_of` draws points with the kind of its workload."""
+    return kind_of(spec).drawn
 
 
 def order(points: Sequence[PointResult]) -> list[PointResult]:
@@ -198,7 +198,7 @@ class Scene:
 
 
 def scene_of(spec: RunSpec) -> Scene:
-    """Return the scene of a point. Raises UsageError for a point about calls, which has no flows."""
+    """Return the scene of a point."""
     topology = spec.network()
     drawing, flows = draw(topology), planned_flows(spec, topology)
     firsts = list(accumulate((max(1, flow.subflows) for flow in flows[:MAX_FLOWS]), initial=0))

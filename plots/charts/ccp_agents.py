@@ -6,23 +6,25 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from analysis.completion import tail_ms
 from analysis.quantities import DROPS
 from ccp.names import is_agents
 from harness.results.point_results import PointResult
 from model import transports
+from model.congestion import BASELINE
 from model.links import CELL, DROP, FIXED, link_kind
-from plots.data import TRANSPORT, Inputs, Panel, good
-from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import JOINED, Look, Mean, by_transport
-from plots.shared.sheet import Sheet
+from plots.data import TRANSPORT, Panel, good
+from plots.kinds.axis import Axis
+from plots.kinds.curves import Curves, Number, mean
+from plots.kinds.lines import Lines, fixed
+from plots.kinds.plane import Plane
+from plots.picture import Picture, Row, Series, alike
+from plots.shared import axis_labels, kinds, style
+from plots.shared.kinds import JOINED, Look, by_transport, grouped
 
 
 def _goodput(point: PointResult) -> float:
@@ -34,50 +36,39 @@ def _dropped(point: PointResult) -> float:
     return (point.metric(DROPS.name) or 0.0) / point.spec.seconds
 
 
-def _agent_look(cc: str) -> Look:
-    look = transports.look(cc)
-    return (
-        Look(look.label, look.colour, look.marker)
-        if is_agents(cc)
-        else Look(look.label, look.colour, "", ":")
-    )
+def _ordered(points: Sequence[PointResult]) -> list[PointResult]:
+    return sorted(points, key=lambda point: transports.rank(point.cc))
 
 
-@saving.per_panel((*TRANSPORT, "agent"))
-def by_agent_delay(panel: Panel, inputs: Inputs) -> Figure | None:
-    """Draw points that differ at most in congestion control and agent."""
-    usable = [point for point in panel.points if point.under_test]
-    if len({point.spec.agent for point in usable}) < 2:
-        return None
-    sheet = Sheet((1.8, 1), (1.8, 1))
-    of = kinds.grouped(sorted(usable, key=lambda point: transports.rank(point.cc)), lambda point: point.cc)
-    shown = ((axis_labels.GOODPUT_MBPS, _goodput), ("drops per second", _dropped))
-    for (axes,), (words, value) in zip(sheet.axes, shown, strict=True):
-        for cc, points in of.items():
-            _by_delay(axes, points, _agent_look(cc), value)
-        style.plain_log(axes.xaxis)
-        axes.set_ylim(0, 1.08 * axes.dataLim.y1 or 1.0)
-        axes.set_ylabel(words)
-    sheet.axes[1][0].set_xlabel("delay of the agent (ms)")
-    settings = style.parameters(panel, congestion="")
-    keys = [_agent_look(cc).key(size=4.5) for cc in of]
-    return sheet.finish(
-        inputs.title, style.subtitle(panel, "all flows"), settings, style.doubts(usable), keys
-    )
+def _by_control(panel: Panel) -> list[Series]:
+    found = grouped(_ordered([point for point in panel.points if point.under_test]), lambda point: point.cc)
+    made = []
+    for cc, of in found.items():
+        look = transports.look(cc)
+        marks = (look.marker, "-") if is_agents(cc) else ("", ":")
+        made.append(Series(cc, Look(look.label, look.colour, *marks), of))
+    return made
 
 
-def _by_delay(
-    axes: Axes, points: Sequence[PointResult], look: Look, value: Callable[[PointResult], float]
-) -> None:
-    """Draw the mean over seeds at every delay; a control of the kernel has no agent and is a level."""
-    by_agent = kinds.grouped(points, lambda point: point.spec.agent)
-    means = {agent.delay_us / 1000: kinds.mean_over(of, value) for agent, of in by_agent.items()}
-    if len(means) > 1:
-        kinds.curve(axes, dict(sorted(means.items())), look)
-    elif level := next(iter(means.values())):
-        axes.axhline(level.value, color=look.colour, lw=1.2, ls=":")
+def _by_delay(panel: Panel) -> list[Row]:
+    """Draw points with several agents; a control of the kernel has none and is a level."""
+    if len({point.spec.agent for point in panel.points if point.under_test}) < 2:
+        return []
+    curves = [
+        Curves(
+            mean(value), lambda point: point.spec.agent.delay_us / 1000, Axis(log=True),
+            Axis(words, low=0, room=1.08), is_level=lambda one: len({p.spec.agent for p in one.points}) == 1,
+        )
+        for words, value in ((axis_labels.GOODPUT_MBPS, _goodput), ("drops per second", _dropped))
+    ]  # fmt: skip
+    return [Row(1.8, curves[:1]), Row(1.8, curves[1:], "delay of the agent (ms)")]
 
 
+by_agent_delay = Picture(
+    groups=alike(*TRANSPORT, "agent"), series=_by_control, rows=_by_delay,
+    about=lambda panel: style.subtitle(panel, "all flows"),
+    settings=lambda panel: style.parameters(panel, congestion=""),
+)  # fmt: skip
 KINDS = {FIXED: "fixed rate", CELL: "cellular", DROP: "random loss"}
 
 
@@ -95,199 +86,160 @@ def mean_mbps(point: PointResult) -> float:
     return statistics.fmean(flow.goodput_mbps for flow in point.under_test)
 
 
-Marks = Mapping[str, Sequence[PointResult]]
-"""The points of each congestion control on one kind of link."""
-
-
-def marks(points: Sequence[PointResult]) -> Marks:
-    """Return the good points of each congestion control that have a round trip, in the usual order; the
+def on_links(panel: Panel, kind: str) -> list[Series]:
+    """Return a series for each congestion control on one kind of link: its good points with a round trip, the
     suspect ones where none is good."""
-    found = {}
-    for cc in sorted({point.cc for point in points}, key=transports.rank):
-        of = good([point for point in points if point.cc == cc and point.under_test])
-        if known := [point for point in of if queueing_ms(point) is not None]:
-            found[cc] = known
-    return found
+    found = grouped(_ordered(panel.points), lambda point: point.cc)
+    made = []
+    for cc, of in found.items():
+        known = good([p for p in of if p.under_test and link_kind(p.spec.link) == kind])
+        known = [point for point in known if queueing_ms(point) is not None]
+        if known:
+            look = transports.look(cc)
+            label = look.label if is_agents(cc) else f"{cc} without an agent"
+            made.append(Series(cc, Look(label, look.colour, look.marker, ""), known))
+    return made
 
 
-@saving.per_panel((*TRANSPORT, "link.trace", "link.loss", "link.queue_pkts"), lambda point: not point.failed)
-def by_link(panel: Panel, inputs: Inputs) -> Figure | None:
-    """Draw points that differ at most in congestion control and kind of link."""
-    of_kind = kinds.grouped(panel.points, lambda point: link_kind(point.spec.link))
-    by_kind = {kind: of for kind in KINDS if (of := marks(of_kind.get(kind, [])))}
-    if not by_kind:
-        return None
-    sheet = Sheet((2.0, len(by_kind)))
-    for axes, (kind, of) in zip(sheet.axes[0], by_kind.items(), strict=True):
-        for cc, points in of.items():
-            _link_mark(axes, cc, points)
-        axes.set_title(KINDS[kind], fontsize=8)
-        every = [point for points in of.values() for point in points]
-        axes.set_ylim(0, 1.15 * max(map(mean_mbps, every)))
-        axes.set_xlim(0, 1.25 * max(1.0, *(queueing_ms(point) or 0.0 for point in every)))
-        axes.tick_params(labelsize=7)
-    sheet.axes[0][0].set_ylabel(axis_labels.GOODPUT_MBPS)
-    sheet.axes[0][len(by_kind) // 2].set_xlabel("time in queues (ms)")
-    round_trip = f"round trip {6 * panel.spec.link.delay_us / 1000:g} ms"
-    settings = [*style.unlike(panel.points), round_trip, f"{panel.spec.seconds:g} s", panel.spec.engine]
-    notes = [*style.doubts(panel.points), style.intervals(len(panel.seeds))]
-    looks = {cc: _link_look(cc) for of in by_kind.values() for cc in of}
-    keys = [look.key(hollow=not is_agents(cc), size=6) for cc, look in looks.items()]
-    title = link_finding(by_kind.values()) or inputs.title
-    return sheet.finish(title, "One flow; filled: in an agent", settings, notes, keys)
+def _by_link(panel: Panel) -> list[Row]:
+    columns = []
+    for kind, title in KINDS.items():
+        if series := on_links(panel, kind):
+            every = [point for one in series for point in one.points]
+            longest = max(1.0, *(queueing_ms(point) or 0.0 for point in every))
+            columns.append(
+                Plane(
+                    mean(queueing_ms), mean(mean_mbps), Axis(low=0, high=1.25 * longest, tick_size=7),
+                    Axis(low=0, high=1.15 * max(map(mean_mbps, every)), tick_size=7), title, 8,
+                    series=series, is_hollow=lambda one: not is_agents(one.name),
+                )
+            )  # fmt: skip
+    return [Row(2.0, columns, "time in queues (ms)", axis_labels.GOODPUT_MBPS)] if columns else []
 
 
-def _link_look(cc: str) -> Look:
-    look = transports.look(cc)
-    return Look(look.label if is_agents(cc) else f"{cc} without an agent", look.colour, look.marker, "")
-
-
-def _link_mark(axes: Axes, cc: str, points: Sequence[PointResult]) -> None:
-    x, y = (
-        kinds.mean_of(map(of, points), hollow=not is_agents(cc)) or Mean(0.0)
-        for of in (queueing_ms, mean_mbps)
-    )
-    kinds.mark(axes, x, y, _link_look(cc))
-    if points[0].suspect:
-        kinds.write(axes, "?", x.value, y.value)
-
-
-def link_finding(of: Iterable[Marks]) -> str:
-    """Return the title: the largest difference in goodput between an agent and the kernel."""
+def link_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return the least and the largest difference in goodput between an agent and the kernel, in %."""
     shares = []
-    for kind in of:
-        mbps = {cc: statistics.fmean(map(mean_mbps, points)) for cc, points in kind.items()}
+    for kind in KINDS:
+        mbps = {one.name: statistics.fmean(map(mean_mbps, one.points)) for one in on_links(panel, kind)}
         shares += [
             100 * (value / mbps[plain] - 1)
             for cc, value in mbps.items()
             if is_agents(cc) and (plain := cc.partition(":")[2]) in mbps
         ]
-    if not shares:
-        return ""
-    low, high = (round(end) for end in (min(shares), max(shares)))
-    return f"In an agent, goodput differs by {low:+d} to {high:+d} % from goodput without one"
+    return {"low": round(min(shares)), "high": round(max(shares))} if shares else None
 
 
+by_link = Picture(
+    groups=alike(
+        *TRANSPORT, "link.trace", "link.loss", "link.queue_pkts", where=lambda point: not point.failed
+    ),
+    rows=_by_link, about=lambda _: "One flow; filled: in an agent",
+    settings=lambda panel: [
+        *style.unlike(panel.points), f"round trip {6 * panel.spec.link.delay_us / 1000:g} ms",
+        f"{panel.spec.seconds:g} s", panel.spec.engine,
+    ],
+    notes=lambda panel: [style.intervals(len(panel.seeds))],
+    keys=lambda panel: [
+        one.look.key(hollow=not is_agents(one.name), size=6)
+        for one in {one.name: one for kind in KINDS for one in on_links(panel, kind)}.values()
+    ],
+    numbers=link_numbers,
+    finding="In an agent, goodput differs by {{ '%+d' % low }} to {{ '%+d' % high }} % from goodput without "
+    "one",
+)  # fmt: skip
 _INCASTS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "^"))
-
-
-Incast = tuple[float, int, str]
-"""The rate in Mb/s, the packets of each flow, and the congestion control."""
-
-
-def curves(points: Sequence[PointResult]) -> dict[Incast, dict[int, Mean | None]]:
-    """Return how many times as long the last completion takes with an agent, by the interval in us.
-
-    A seed counts where all flows completed, with the agent and without. Suspect points count where none is
-    good."""
-    alike = kinds.grouped(points, lambda p: (p.rate_mbps, _packets(p), p.cc, p.spec.agent.report_us))
-    chosen = [point for key in sorted(alike) for point in sorted(good(alike[key]), key=lambda p: p.seed)]
-    plain = {(p.rate_mbps, _packets(p), p.seed): tail_ms(p.under_test) for p in chosen if not is_agents(p.cc)}
-    found: dict[Incast, dict[int, list[float]]] = {}
-    doubt = set()
-    for point in chosen:
-        key, us = (point.rate_mbps, _packets(point), point.cc), point.spec.agent.report_us
-        tail, beside = tail_ms(point.under_test), plain.get((*key[:2], point.seed))
-        if is_agents(point.cc) and us and tail is not None and beside:
-            found.setdefault(key, {}).setdefault(us, []).append(tail / beside)
-            doubt |= {key} if point.suspect else set()
-    return {
-        key: {us: kinds.mean_of(by_us[us], hollow=key in doubt) for us in sorted(by_us)}
-        for key, by_us in found.items()
-    }
 
 
 def _packets(point: PointResult) -> int:
     return int(point.spec.workload.params.get("packets", 100))
 
 
-@saving.per_panel((*TRANSPORT, "agent", "workload", "link.rate_mbps"), lambda point: not point.failed)
-def by_report_interval(panel: Panel, inputs: Inputs) -> Figure | None:
-    """Draw points that differ at most in transport, agent, workload and rate."""
-    of = {key: means for key, means in curves(panel.points).items() if len(means) > 1}
-    rates = sorted({rate for rate, _, _ in of})
-    if not rates:
-        return None
-    sheet = Sheet((2.0, len(rates)))
-    sizes = sorted({packets for _, packets, _ in of})
-    looks = {
-        size: Look(f"{size} packets", *_INCASTS[number % len(_INCASTS)]) for number, size in enumerate(sizes)
-    }
-    for axes, rate in zip(sheet.axes[0], rates, strict=True):
-        axes.axhline(1.0, color="0.6", lw=0.8)
-        for means, packets in ((means, key[1]) for key, means in of.items() if key[0] == rate):
-            kinds.curve(axes, means, looks[packets], 4)
-            style.plain_log(axes.xaxis)
-            axes.set_xticks(list(means))
-            axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_title(f"{rate / 1000:g} Gb/s", fontsize=8)
-        axes.tick_params(labelsize=6)
-    top = max(axes.dataLim.y1 for axes in sheet.axes[0])
-    for axes in sheet.axes[0]:
-        axes.set_ylim(0, 1.1 * max(top, 1.5))
-    sheet.axes[0][0].set_ylabel("last completion, x Reno's")
-    sheet.axes[0][len(rates) // 2].set_xlabel("time between reports (us)")
-    answer_us = max(point.spec.agent.delay_us for point in panel.points if is_agents(point.cc))
-    names = ", ".join(sorted({transports.title(cc) for _, _, cc in of}))
-    return sheet.finish(
-        interval_finding(of) or inputs.title,
-        f"Incast of {panel.hosts - 1} flows to one host, {names}",
-        [
-            *style.unlike(panel.points),
-            f"round trip {4 * panel.spec.link.delay_us:g} us",
-            style.queue_limit(panel.spec.link.queue_pkts),
-            f"agent answers after {answer_us:g} us",
-        ],
-        [*style.doubts(panel.points), style.intervals(len(panel.seeds))],
-        [look.key(size=4, width=1.4) for look in looks.values()],
-    )
+def over_plain(panel: Panel) -> Number:
+    """Return the function that gives how many times as long the last completion takes as with the kernel's
+    Reno. A seed counts where all flows completed, with the agent and without."""
+
+    def incast(point: PointResult) -> tuple[object, ...]:
+        return point.rate_mbps, _packets(point), point.subflows, point.seed
+
+    kernels = grouped((point for point in panel.points if point.cc == BASELINE), incast)
+    plain = {key: tail_ms(good(of)[0].under_test) for key, of in kernels.items()}
+
+    def ratio(point: PointResult) -> float | None:
+        tail = tail_ms(point.under_test)
+        beside = plain.get(incast(point))
+        return tail / beside if tail is not None and beside else None
+
+    return mean(ratio)
 
 
-def interval_finding(of: Mapping[Incast, Mapping[int, Mean | None]]) -> str:
-    """Return the title: by how much the last completion differs from that without an agent."""
-    means = [mean.value for curve in of.values() for mean in curve.values() if mean]
-    if not means:
-        return ""
-    return f"The last flow takes {min(means):.2f} to {max(means):.2f} times as long as without an agent"
+def incasts(panel: Panel) -> list[Series]:
+    """Return a series for each rate, size of flows and congestion control in an agent that has several
+    intervals with a ratio."""
+    number, sizes = over_plain(panel), sorted(set(map(_packets, panel.points)))
+    of = [point for point in panel.points if is_agents(point.cc) and point.spec.agent.report_us]
+    found = grouped(of, lambda point: (point.rate_mbps, _packets(point), point.cc))
+    made = []
+    for (_, packets, cc), points in sorted(found.items()):
+        looks = _INCASTS[sizes.index(packets) % len(_INCASTS)]
+        by_interval = grouped(points, lambda point: point.spec.agent.report_us)
+        known = [each for each in by_interval.values() if number(each) is not None]
+        if len(known) > 1:
+            made.append(Series(cc, Look(f"{packets} packets", *looks), [p for each in known for p in each]))
+    return made
 
 
+def _by_interval(panel: Panel) -> list[Row]:
+    by_rate: dict[float, list[Series]] = {}
+    for one in incasts(panel):
+        by_rate.setdefault(one.points[0].rate_mbps, []).append(one)
+    values = [mean.value for mean in _ratios(panel)]
+    columns = [
+        Curves(
+            over_plain(panel), lambda point: point.spec.agent.report_us,
+            Axis(log=True, at_values=True, tick_size=6),
+            Axis(low=0, high=1.1 * max(*values, 1.5), tick_size=6), f"{rate / 1000:g} Gb/s", 1.0, 4,
+            series=series, title_size=8,
+        )
+        for rate, series in by_rate.items()
+    ]  # fmt: skip
+    return [Row(2.0, columns, "time between reports (us)", "last completion, x Reno's")] if columns else []
+
+
+def _ratios(panel: Panel) -> list[kinds.Mean]:
+    number = over_plain(panel)
+    each = [grouped(one.points, lambda point: point.spec.agent.report_us) for one in incasts(panel)]
+    return [found for of in each for points in of.values() if (found := number(points))]
+
+
+def interval_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return the least and the largest ratio of last completions with an agent and without one."""
+    ratios = [mean.value for mean in _ratios(panel)]
+    return {"low": min(ratios), "high": max(ratios)} if ratios else None
+
+
+by_report_interval = Picture(
+    groups=alike(*TRANSPORT, "agent", "workload", "link.rate_mbps", where=lambda point: not point.failed),
+    rows=_by_interval,
+    about=lambda panel: f"Incast of {panel.hosts - 1} flows to one host, "
+    + ", ".join(sorted({transports.title(one.name) for one in incasts(panel)})),
+    settings=lambda panel: [
+        *style.unlike(panel.points), f"round trip {4 * panel.spec.link.delay_us:g} us",
+        style.queue_limit(panel.spec.link.queue_pkts),
+        f"agent answers after {max(p.spec.agent.delay_us for p in panel.points if is_agents(p.cc)):g} us",
+    ],
+    notes=lambda panel: [style.intervals(len(panel.seeds))],
+    keys=lambda panel: [
+        look.key(size=4, width=1.4) for look in {one.look.label: one.look for one in incasts(panel)}.values()
+    ],
+    numbers=interval_numbers,
+    finding="The last flow takes {{ '%.2f' % low }} to {{ '%.2f' % high }} times as long as without an agent",
+)  # fmt: skip
 _MAX_CURVES, _MAX_SAMPLES = 4, 400
+Window = tuple[kinds.Floats, kinds.Floats, float]
 
 
-@saving.per_panel(JOINED)
-def windows_beside(panel: Panel, _: Inputs) -> Figure | None:
-    """Draw the first flow's window of points that differ at most in congestion control."""
-    firsts = [group[0] for group in by_transport(panel)]
-    shown = [(one, *found) for one in firsts if (found := _window(one)) is not None][:_MAX_CURVES]
-    if len(shown) < 2:
-        return None
-    sheet = Sheet(*[(1.5, 1)] * len(shown))
-    top = 0.0
-    for (axes,), (point, t_s, cwnd, mean) in zip(sheet.axes, shown, strict=True):
-        dash = style.SUSPECT_DASH if point.suspect else "-"
-        axes.plot(t_s, cwnd, color=transports.look(point.cc).colour, lw=1, ls=dash)
-        if point.suspect:
-            style.hatch(axes)
-        axes.set_xlim(float(t_s.min()), max(float(t_s.max()), 1e-3))
-        top = max(top, float(cwnd.max()))
-        axes.set_ylabel(axis_labels.CWND, fontsize=8.5)
-        axes.set_title(f"{transports.title(point.cc)}: mean {mean:.0f} packets")
-    for (axes,) in sheet.axes:
-        axes.set_ylim(0, 1.05 * top)
-    sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS)
-    means = ", ".join(f"{transports.title(point.cc)} {mean:.0f}" for point, _, _, mean in shown)
-    return sheet.finish(
-        f"Mean window in packets: {means}",
-        style.subtitle(panel, "congestion windows"),
-        style.parameters(panel, congestion=""),
-        [
-            *style.doubts([point for point, *_ in shown]),
-            "Seconds count from the opening of the measured window.",
-        ],
-    )
-
-
-def _window(point: PointResult) -> tuple[kinds.Floats, kinds.Floats, float] | None:
+def _window(point: PointResult) -> Window | None:
     """Return instants, the first flow's window at them, and its mean in the measured window; None without
     samples."""
     sockets = point.read_table("sockets")
@@ -299,3 +251,37 @@ def _window(point: PointResult) -> tuple[kinds.Floats, kinds.Floats, float] | No
         return None
     step = max(1, len(first) // _MAX_SAMPLES)
     return t_s[::step], cwnd[::step], float(cwnd[t_s >= 0].mean())
+
+
+def _windows(panel: Panel) -> list[tuple[PointResult, Window]]:
+    firsts = [group[0] for group in by_transport(panel)]
+    return [(one, found) for one in firsts if (found := _window(one)) is not None][:_MAX_CURVES]
+
+
+def _beside(panel: Panel) -> list[Row]:
+    shown = _windows(panel)
+    if len(shown) < 2:
+        return []
+    top = 1.05 * max(float(cwnd.max()) for _, (_, cwnd, _) in shown)
+    rows = []
+    for point, (t_s, cwnd, pkts) in shown:
+        look = Look("", transports.look(point.cc).colour, "").doubted(point.suspect)
+        lines = Lines(
+            fixed(t_s, cwnd), Axis(low=float(t_s.min()), high=max(float(t_s.max()), 1e-3)),
+            Axis(axis_labels.CWND, low=0, high=top, size=8.5), width=1.0, hatched=point.suspect,
+            title=f"{transports.title(point.cc)}: mean {pkts:.0f} packets",
+            series=[Series("", look, [point])],
+        )  # fmt: skip
+        rows.append(Row(1.5, [lines], axis_labels.SECONDS if point is shown[-1][0] else ""))
+    return rows
+
+
+windows_beside = Picture(
+    groups=alike(*JOINED), rows=_beside, about=lambda panel: style.subtitle(panel, "congestion windows"),
+    settings=lambda panel: style.parameters(panel, congestion=""),
+    notes=lambda _: ["Seconds count from the opening of the measured window."],
+    numbers=lambda panel: {
+        "pkts": [(transports.title(point.cc), pkts) for point, (_, _, pkts) in _windows(panel)]
+    },
+    finding="Mean window in packets: {{ pkts | listed('{:.0f}') }}",
+)  # fmt: skip

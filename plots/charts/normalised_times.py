@@ -5,17 +5,16 @@ losses and queues beside them (Alizadeh et al., pFabric, SIGCOMM 2013, figures 6
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator
 
 from analysis.completion import (
     ALL,
@@ -34,10 +33,16 @@ from common.text import counted
 from harness.results.point_results import PointResult
 from model.arms import ARMS, IDEAL, ON_LINUX, PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS, TWINS, arm_of
 from model.spec import RunSpec, WorkloadSpec
-from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Inputs, good, of_switch
-from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import Look, Mean
-from plots.shared.sheet import Sheet
+from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, good, of_switch
+from plots.kinds.axis import FROM_ZERO, Axis
+from plots.kinds.cdf import Cdf
+from plots.kinds.curves import Curves, Number
+from plots.kinds.lines import Lines
+from plots.kinds.pairs import Pairs
+from plots.kinds.rows import Rows
+from plots.picture import Picture, Row, Series
+from plots.shared import axis_labels, style
+from plots.shared.kinds import Look, Mean, grouped, mean_of
 from workloads.sizes import parse as parse_sizes
 
 APART = (
@@ -54,16 +59,16 @@ _SIZES = {
 USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0
 """Share of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
-ValueOf = Callable[[PointResult], float | None]
 HOLLOW = f"Hollow: over {BOUND_PCT:g} %, a lower bound."
+ValueOf = Callable[[PointResult], float | None]
 
 
 def number_of(points: Sequence[PointResult], value: ValueOf, of: Range | None = None) -> Mean | None:
-    """Return the number that `value` reads off points of one arm; None if none has it.
-
-    It is a lower bound, and hollow, if many of the flows in the range `of` have not ended.
-    """
-    return kinds.mean_of(map(value, points), hollow=bool(of and _is_bound(points, of)), least=_least(points))
+    """Return the mean of what `value` reads off the good points of one arm, or the suspect ones where none is
+    good; None if none has it. It is a lower bound, and hollow, if many flows in the range `of` have not
+    ended."""
+    points = good(points)
+    return mean_of(map(value, points), hollow=bool(of and _is_bound(points, of)), least=_least(points))
 
 
 def _least(points: Iterable[PointResult]) -> int:
@@ -83,221 +88,15 @@ def value_of(of: Range, read: Callable[[Normalised], float | None]) -> ValueOf:
     return lambda point: read(normalised(point.under_test, point.spec.seconds, of))
 
 
+def _times(of: Range, read: Callable[[Normalised], float | None]) -> Number:
+    return functools.partial(number_of, value=value_of(of, read), of=of)
+
+
 MEAN, P99_OF_SMALL, MEAN_OF_LARGE = (
-    (ALL, value_of(ALL, lambda one: one.mean)),
-    (SMALL, value_of(SMALL, lambda one: one.p99)),
-    (LARGE, value_of(LARGE, lambda one: one.mean)),
+    _times(ALL, lambda one: one.mean),
+    _times(SMALL, lambda one: one.p99),
+    _times(LARGE, lambda one: one.mean),
 )
-"""Ranges of sizes, and what is read in them."""
-
-
-@dataclass(frozen=True)
-class ArmStudy:
-    """The points of one network and one distribution of flow sizes; `spec` has what they have in common."""
-
-    spec: RunSpec
-    points: tuple[PointResult, ...]
-
-    @property
-    def loads(self) -> list[int]:
-        """The loads in percent, ascending."""
-        return sorted({load_of(point) for point in self.points})
-
-    @property
-    def sizes(self) -> str:
-        """Return `web search` or `data mining`, or the name of other sizes."""
-        sizes = str(self.spec.workload.params.get("sizes", USUAL_SIZES))
-        return _SIZES.get(sizes, sizes)
-
-    @property
-    def arms(self) -> list[str]:
-        """The arms in the order of their records."""
-        found = {arm_of(point.spec) for point in self.points}
-        return [name for name in ARMS if name in found]
-
-    def of(self, arm: str, load: int) -> Sequence[PointResult]:
-        """Return the points of an arm at a load, one per seed; suspect ones where none is good."""
-        return good([p for p in self.points if load_of(p) == load and arm_of(p.spec) == arm])
-
-    def look(self, arm: str) -> Look:
-        """Return the look of an arm; dashed if suspect points are all that it has at a load."""
-        of = ARMS[arm]
-        doubt = any(point.suspect for load in self.loads for point in self.of(arm, load))
-        return Look(of.label, of.colour, of.marker).doubted(doubt)
-
-    @property
-    def legend(self) -> list[Line2D]:
-        return [self.look(name).key(size=4.5) for name in self.arms]
-
-    def reached(self, value: ValueOf, without: str = "") -> dict[str, float]:
-        """Return the mean over seeds at the highest load, of each arm that has the value."""
-        found = {name: number_of(self.of(name, self.loads[-1]), value) for name in self.arms}
-        return {name: mean.value for name, mean in found.items() if mean and name != without}
-
-    def finish(
-        self, sheet: Sheet, title: str, about: str, *notes: str, means: bool = False,
-        legend: Sequence[Line2D] | None = None,
-    ) -> Figure:  # fmt: skip
-        """Lay the chart out; the caption says how the points ran, how many flows count, how many of them have
-        not ended, and whether `means` have intervals."""
-        hosts = max(point.hosts for point in self.points)
-        mean_bytes = parse_sizes(str(self.spec.workload.params.get("sizes", USUAL_SIZES))).mean_bytes
-        sizes = f"{self.sizes} sizes ({mean_bytes / 1e6:.3g} MB on average)"
-        seeds = len({point.seed for point in self.points})
-        all_of = [normalised(point.under_test, point.spec.seconds) for point in self.points]
-        lengths = [len(one.values) for one in all_of]
-        counts = dict.fromkeys((min(lengths), max(lengths)))
-        unfinished = max(100 * one.unfinished / max(1, len(one.values)) for one in all_of)
-        rate = self.spec.link.rate_mbps
-        settings = [
-            *style.unlike(self.points),
-            counted(seeds, "seed") + (", 95 % intervals" if means and seeds >= _least(self.points) else ""),
-            f"{rate / 1000:g} Gb/s" if rate >= 1000 else f"{rate:g} Mb/s",
-            f"{' to '.join(map(str, counts))} flows count per point",
-        ]
-        all_notes = [
-            *style.doubts(self.points),
-            f"At most {unfinished:.1f} % had not ended and count with their time so far.",
-            *notes,
-            f"Arrivals of the first {100 * COUNTED_SHARE:g} % of the window count.",
-        ]
-        subtitle = f"{style.network(self.spec)}, {hosts} hosts, {sizes}: {about}"
-        return sheet.finish(title, subtitle, settings, all_notes, self.legend if legend is None else legend)
-
-
-def _per_study(
-    drawn: Callable[[ArmStudy, Inputs], Figure | None],
-    where: Callable[[PointResult], bool] = lambda _: True,
-) -> saving.Drawing:
-    """Draw one chart per network and distribution of flow sizes; names tell apart studies of the same."""
-
-    def draw(inputs: Inputs) -> list[Path]:
-        groups: dict[str, list[tuple[RunSpec, ArmStudy]]] = {}
-        for study in studies(filter(where, inputs.points)):
-            groups.setdefault(_named(study.spec), []).append((study.spec, study))
-        each = (saving.draw_groups(inputs, of, drawn, _named) for of in groups.values())
-        return [path for paths in each for path in paths]
-
-    return draw
-
-
-def _named(spec: RunSpec) -> str:
-    """Return the part of a file name that tells studies apart."""
-    return f"{spec.topology.kind}-{spec.workload.params.get('sizes', USUAL_SIZES)}"
-
-
-def load_of(point: PointResult) -> int:
-    """Return the load that a point offers, in percent."""
-    return int(point.spec.workload.params.get("load", 0))
-
-
-def studies(points: Iterable[PointResult]) -> list[ArmStudy]:
-    """Group the points that ran by network and flow sizes."""
-    groups: dict[str, list[PointResult]] = {}
-    common: dict[str, RunSpec] = {}
-    for point in points:
-        if point.is_baseline or point.failed or not point.under_test:
-            continue
-        spec = point.spec.neutral(*APART)
-        sizes = {k: v for k, v in spec.workload.params.items() if k != "load"}
-        spec = dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix, sizes))
-        common[spec.canonical()] = spec
-        groups.setdefault(spec.canonical(), []).append(point)
-    made = [ArmStudy(common[key], tuple(group)) for key, group in groups.items()]
-    return sorted(
-        made, key=lambda study: (study.spec.topology.kind, study.sizes != "web search", study.sizes)
-    )
-
-
-def _by_load(axes: Axes, study: ArmStudy, value: ValueOf, of: Range | None = None) -> None:
-    """Draw one curve per arm by load."""
-    for name in study.arms:
-        at = {load: number_of(study.of(name, load), value, of) for load in study.loads}
-        kinds.curve(axes, at, study.look(name))
-
-
-def _times_axis(axes: Axes) -> None:
-    """Make the vertical axis one of normalised times: logarithmic, from 1 on."""
-    style.plain_log(axes.yaxis)
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(0.95, low), max(2.05, high))
-    subs = (1.0, 2.0, 5.0) if high > 5 else (1.0, 1.2, 1.5, 2.0, 3.0)
-    axes.yaxis.set_major_locator(LogLocator(subs=subs))
-
-
-def _listed(values: Mapping[str, float], shown: str) -> str:
-    return ", ".join(f"{ARMS[name].label} {shown.format(value)}" for name, value in values.items())
-
-
-def by_load_finding(study: ArmStudy) -> str:
-    """Return the title: what each arm reaches at the highest load, its simulated twin in parentheses."""
-    known = study.reached(MEAN[1])
-    both = {real: twin for real, twin in zip(ON_LINUX, TWINS, strict=True) if {real, twin} <= known.keys()}
-    alone = [f"{ARMS[name].label} {known[name]:.2f}" for name in known if name not in {*both, *both.values()}]
-    beside = [f"{ARMS[real].sender} {known[real]:.2f} ({known[twin]:.2f})" for real, twin in both.items()]
-    which = ", Linux (simulated)" if both else ""
-    return f"Completion time over time alone at {study.loads[-1]} % load{which}: {', '.join(alone + beside)}"
-
-
-@_per_study
-def normalised_by_load(study: ArmStudy, _: Inputs) -> Figure:
-    sheet = Sheet((2.4, 1))
-    axes = sheet.axes[0][0]
-    _by_load(axes, study, MEAN[1], ALL)
-    _times_axis(axes)
-    axes.set_ylabel(axis_labels.COMPLETION_OVER_ALONE)
-    axes.set_xlabel(axis_labels.LOAD)
-    axes.set_xticks(study.loads)
-    return study.finish(sheet, by_load_finding(study), "mean of all flows", HOLLOW, means=True)
-
-
-@_per_study
-def normalised_by_size(study: ArmStudy, inputs: Inputs) -> Figure:
-    sheet = Sheet((1.7, 2), (1.7, 2))
-    sizes = {
-        "(0, 100 kB]: mean": (SMALL, value_of(SMALL, lambda one: one.mean)),
-        "(0, 100 kB]: 99th percentile": P99_OF_SMALL,
-        "(100 kB, 10 MB]: mean": (MIDDLE, value_of(MIDDLE, lambda one: one.mean)),
-        "above 10 MB: mean": MEAN_OF_LARGE,
-    }
-    for axes, (words, (of, value)) in zip(kinds.every(sheet.axes), sizes.items(), strict=True):
-        _by_load(axes, study, value, of)
-        _times_axis(axes)
-        axes.set_title(words, fontsize=8.5)
-        axes.set_xticks(study.loads[:: 2 if len(study.loads) > 4 else 1])
-    for row in sheet.axes:
-        row[0].set_ylabel(axis_labels.OVER_ALONE)
-    for axes in sheet.axes[1]:
-        axes.set_xlabel(axis_labels.LOAD)
-    tails = _listed(study.reached(P99_OF_SMALL[1], without=IDEAL), "{:.3g}")
-    title = f"p99 of small flows at {study.loads[-1]} % load, over their time alone: {tails}"
-    notes = f"{HOLLOW} p99 from a hundred flows on."
-    return study.finish(sheet, title if tails else inputs.title, "by size of flow", notes, means=True)
-
-
-def values(study: ArmStudy, arm: str, of: Range) -> list[float]:
-    """Return the sorted normalised times of all seeds at the highest load."""
-    points = study.of(arm, study.loads[-1])
-    return sorted(v for point in points for v in normalised(point.under_test, point.spec.seconds, of).values)
-
-
-@_per_study
-def normalised_cdf(study: ArmStudy, _: Inputs) -> Figure:
-    sheet = Sheet((1.8, 1), (1.8, 1))
-    for (axes,), of in zip(sheet.axes, (ALL, SMALL), strict=True):
-        for name in study.arms:
-            if found := values(study, name, of):
-                kinds.cdf(axes, found, study.look(name))
-        style.plain_log(axes.xaxis)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        kinds.share_axis(axes, "flows (%)")
-        axes.set_title(of.label, fontsize=8.5)
-    sheet.axes[-1][0].set_xlabel(axis_labels.COMPLETION_OVER_ALONE)
-    all_of = {name: values(study, name, ALL) for name in study.arms}
-    alone = {name: 100 * sum(v <= 1.1 for v in found) / max(1, len(found)) for name, found in all_of.items()}
-    load = study.loads[-1]
-    title = f"Flows within 1.1 times their time alone at {load} % load: {_listed(alone, '{:.0f} %')}"
-    return study.finish(sheet, title, f"load {load} %")
 
 
 def dropped_pct(point: PointResult) -> float | None:
@@ -312,109 +111,293 @@ def retransmitted_pct(point: PointResult) -> float | None:
     return 100 * sum(flow.retransmits for flow in point.under_test) / segments if segments else None
 
 
-def _losses(study: ArmStudy, _: Inputs) -> Figure:
-    sheet = Sheet((1.8, 1), (1.8, 1))
-    shown = (("packets dropped (%)", dropped_pct), ("retransmitted (%)", retransmitted_pct))
-    for (axes,), (words, value) in zip(sheet.axes, shown, strict=True):
-        _by_load(axes, study, value)
-        axes.set_ylim(bottom=0)
-        axes.set_xticks(study.loads)
-        axes.set_ylabel(words)
-    sheet.axes[1][0].set_xlabel(axis_labels.LOAD)
-    dropped = _listed(study.reached(dropped_pct), "{:.2g} %")
-    title = f"Packets dropped at {study.loads[-1]} % load: {dropped}"
-    return study.finish(sheet, title, "drops and retransmissions")
+def load_of(point: PointResult) -> int:
+    """Return the load that a point offers, in percent."""
+    return int(point.spec.workload.params.get("load", 0))
 
 
-normalised_losses = _per_study(_losses, where=lambda point: point.spec.engine != IDEAL)
+def studies(points: Iterable[PointResult]) -> list[Panel]:
+    """Group the points that ran by network and flow sizes."""
+    groups: dict[str, list[PointResult]] = {}
+    common: dict[str, RunSpec] = {}
+    for point in points:
+        if point.is_baseline or point.failed or not point.under_test:
+            continue
+        spec = point.spec.neutral(*APART)
+        sizes = {k: v for k, v in spec.workload.params.items() if k != "load"}
+        spec = dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix, sizes))
+        common[spec.canonical()] = spec
+        groups.setdefault(spec.canonical(), []).append(point)
+    made = [Panel(common[key], (1,), tuple(group)) for key, group in groups.items()]
+    return sorted(made, key=lambda of: (of.spec.topology.kind, _sizes(of) != "web search", _sizes(of)))
 
 
-@_per_study
-def normalised_parts(study: ArmStudy, inputs: Inputs) -> Figure:
-    sheet = Sheet((0.15 + 0.2 * len(study.arms), 3))
-    shown = {"all: mean": MEAN, "up to 100 kB: p99": P99_OF_SMALL, "> 10 MB: mean": MEAN_OF_LARGE}
-    for axes, (words, (of, value)) in zip(sheet.axes[0], shown.items(), strict=True):
-        kinds.rows(axes, [ARMS[name].label for name in study.arms], named=axes is sheet.axes[0][0], size=7)
-        for row, name in enumerate(study.arms):
-            points = study.of(name, study.loads[-1])
-            if found := number_of(points, value, of):
-                _part(axes, row, found, study.look(name), any(point.suspect for point in points))
-        _parts_axis(axes)
-        axes.set_title(words, fontsize=7)
-    sheet.axes[0][1].set_xlabel(axis_labels.COMPLETION_OVER_ALONE)
-    known = study.reached(MEAN[1])
-    worst = max(known, key=known.__getitem__, default="")
-    title = inputs.title
-    if worst:
-        title = f"pFabric {ARMS[worst].label}: {known[worst]:.3g} times the time alone, the largest change"
-    return study.finish(sheet, title, f"load {study.loads[-1]} %", HOLLOW, means=True, legend=[])
+def _size_name(spec: RunSpec) -> str:
+    return str(spec.workload.params.get("sizes", USUAL_SIZES))
 
 
-def _part(axes: Axes, row: int, found: Mean, look: Look, doubt: bool) -> None:
-    axes.plot([1, found.value], [row, row], color=look.colour, lw=1.2, alpha=0.5)
-    kinds.mark(axes, dataclasses.replace(found, hollow=found.hollow or doubt), row, look, 5)
-    kinds.write(axes, f"{found.value:.3g}{'?' if doubt else ''}", found.value + found.half, row, 7)
+def _sizes(panel: Panel) -> str:
+    """Return `web search` or `data mining`, or the name of other sizes."""
+    return _SIZES.get(_size_name(panel.spec), _size_name(panel.spec))
+
+
+def highest(panel: Panel) -> int:
+    """Return the highest load in percent."""
+    return max(map(load_of, panel.points))
+
+
+def at_load(panel: Panel, load: int) -> dict[str, Sequence[PointResult]]:
+    """Return the good points of each arm at a load, in the order of the arms' records; suspect ones where
+    none is good."""
+    found = grouped((p for p in panel.points if load_of(p) == load), lambda point: arm_of(point.spec))
+    return {name: good(found[name]) for name in ARMS if name in found}
+
+
+def by_arm(panel: Panel) -> list[Series]:
+    """Return a series for each arm; dashed if suspect points are all that it has at a load."""
+    found = grouped(panel.points, lambda point: arm_of(point.spec))
+    made = []
+    for name in [name for name in ARMS if name in found]:
+        doubt = any(p.suspect for of in grouped(found[name], load_of).values() for p in good(of))
+        look = Look(ARMS[name].label, ARMS[name].colour, ARMS[name].marker).doubted(doubt)
+        made.append(Series(name, look, found[name]))
+    return made
+
+
+def reached(panel: Panel, number: Number, without: str = "") -> dict[str, float]:
+    """Return the mean at the highest load, of each arm that has one."""
+    found = {name: number(of) for name, of in at_load(panel, highest(panel)).items() if name != without}
+    return {name: mean.value for name, mean in found.items() if mean}
+
+
+def _labelled(values: Mapping[str, float]) -> dict[str, float]:
+    return {ARMS[name].label: value for name, value in values.items()}
+
+
+def _settings(panel: Panel, means: bool) -> list[str]:
+    """Return how the points ran, how many flows count, and whether `means` have intervals."""
+    seeds, rate = len(panel.seeds), panel.spec.link.rate_mbps
+    lengths = [len(normalised(point.under_test, point.spec.seconds).values) for point in panel.points]
+    return [
+        *style.unlike(panel.points),
+        counted(seeds, "seed") + (", 95 % intervals" if means and seeds >= _least(panel.points) else ""),
+        f"{rate / 1000:g} Gb/s" if rate >= 1000 else f"{rate:g} Mb/s",
+        f"{' to '.join(map(str, dict.fromkeys((min(lengths), max(lengths)))))} flows count per point",
+    ]
+
+
+def _notes(panel: Panel, *own: str) -> list[str]:
+    """Return how many flows have not ended, and which count."""
+    each = [normalised(point.under_test, point.spec.seconds) for point in panel.points]
+    unfinished = max(100 * one.unfinished / max(1, len(one.values)) for one in each)
+    return [
+        f"At most {unfinished:.1f} % had not ended and count with their time so far.",
+        *own,
+        f"Arrivals of the first {100 * COUNTED_SHARE:g} % of the window count.",
+    ]
+
+
+def _about(panel: Panel, what: str) -> str:
+    mean_bytes = parse_sizes(_size_name(panel.spec)).mean_bytes
+    sizes = f"{_sizes(panel)} sizes ({mean_bytes / 1e6:.3g} MB on average)"
+    return f"{style.network(panel.spec)}, {panel.hosts} hosts, {sizes}: {what.format(highest(panel))}"
+
+
+def _of_arms(
+    about: str,
+    *notes: str,
+    means: bool = False,
+    where: Callable[[PointResult], bool] = lambda _: True,
+    **record: Any,
+) -> Picture:
+    """Return a chart of each network and distribution of flow sizes, with a series for each arm. `{}` in
+    `about` is the highest load."""
+
+    def groups(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
+        return [(panel.spec, panel) for panel in studies(filter(where, inputs.points))]
+
+    return Picture(
+        groups=groups, series=by_arm, named=lambda s: f"{s.topology.kind}-{_size_name(s)}",
+        about=lambda panel: _about(panel, about), settings=lambda panel: _settings(panel, means),
+        notes=lambda panel: _notes(panel, *notes), **record,
+    )  # fmt: skip
+
+
+def _times_axis(axes: Axes) -> None:
+    """Let normalised times begin at 1, with the ticks that a logarithmic axis of their range needs."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(0.95, low), max(2.05, high))
+    subs = (1.0, 2.0, 5.0) if high > 5 else (1.0, 1.2, 1.5, 2.0, 3.0)
+    axes.yaxis.set_major_locator(LogLocator(subs=subs))
+
+
+_TIMES = Axis(log=True, fit=_times_axis)
+_LOAD = Axis(at_values=True)
+
+
+def _mean_numbers(panel: Panel) -> dict[str, object]:
+    """Return what each arm reaches, the simulated twin of Linux hosts beside them."""
+    known = reached(panel, MEAN)
+    both = {real: twin for real, twin in zip(ON_LINUX, TWINS, strict=True) if {real, twin} <= known.keys()}
+    alone = {name: value for name, value in known.items() if name not in {*both, *both.values()}}
+    beside = [(ARMS[real].sender, known[real], known[twin]) for real, twin in both.items()]
+    return {"load": highest(panel), "alone": _labelled(alone), "beside": beside}
+
+
+normalised_by_load = _of_arms(
+    "mean of all flows", HOLLOW, means=True,
+    rows=lambda _: [Row(2.4, [Curves(MEAN, load_of, _LOAD, _TIMES)], axis_labels.LOAD,
+                        axis_labels.COMPLETION_OVER_ALONE)],
+    numbers=_mean_numbers,
+    finding="Completion time over time alone at {{ load }} % load{{ ', Linux (simulated)' if beside }}: "
+    "{{ alone | listed('{:.2f}') }}{{ ', ' if alone and beside }}"
+    "{% for arm, real, twin in beside %}{{ ', ' if not loop.first }}"
+    "{{ '%s %.2f (%.2f)' % (arm, real, twin) }}{% endfor %}",
+)  # fmt: skip
+
+
+def _by_size(panel: Panel) -> list[Row]:
+    loads = sorted({load_of(point) for point in panel.points})
+    sizes = {
+        "(0, 100 kB]: mean": _times(SMALL, lambda one: one.mean),
+        "(0, 100 kB]: 99th percentile": P99_OF_SMALL,
+        "(100 kB, 10 MB]: mean": _times(MIDDLE, lambda one: one.mean),
+        "above 10 MB: mean": MEAN_OF_LARGE,
+    }
+    upper, lower = (
+        Axis(words, ticks=loads[:: 2 if len(loads) > 4 else 1]) for words in ("", axis_labels.LOAD)
+    )
+    each = [
+        Curves(of, load_of, lower if place > 1 else upper, _TIMES, title, title_size=8.5)
+        for place, (title, of) in enumerate(sizes.items())
+    ]
+    return [Row(1.7, of, y=axis_labels.OVER_ALONE) for of in (each[:2], each[2:])]
+
+
+normalised_by_size = _of_arms(
+    "by size of flow", f"{HOLLOW} p99 from a hundred flows on.", means=True,
+    rows=_by_size,
+    numbers=lambda panel: {
+        "load": highest(panel), "p99": _labelled(reached(panel, P99_OF_SMALL, without=IDEAL))
+    },
+    finding="{% if p99 %}p99 of small flows at {{ load }} % load, over their time alone: "
+    "{{ p99 | listed('{:.3g}') }}{% endif %}",
+)  # fmt: skip
+
+
+def times_of(points: Sequence[PointResult], of: Range, load: int) -> list[float]:
+    """Return the normalised times of all good seeds of one arm at a load."""
+    chosen = good([point for point in points if load_of(point) == load])
+    return [v for point in chosen for v in normalised(point.under_test, point.spec.seconds, of).values]
+
+
+def _cdfs(panel: Panel) -> list[Row]:
+    x = Axis(log=True, fit=lambda axes: axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0))))
+    each = [
+        Cdf(functools.partial(times_of, of=of, load=highest(panel)), x, title=of.label) for of in (ALL, SMALL)
+    ]
+    return [Row(1.8, [each[0]]), Row(1.8, [each[1]], axis_labels.COMPLETION_OVER_ALONE)]
+
+
+def _near_alone(panel: Panel) -> dict[str, object]:
+    load = highest(panel)
+    times = {one.name: times_of(one.points, ALL, load) for one in by_arm(panel)}
+    near = {name: 100 * sum(v <= 1.1 for v in of) / max(1, len(of)) for name, of in times.items()}
+    return {"load": load, "near": _labelled(near)}
+
+
+normalised_cdf = _of_arms(
+    "load {} %", rows=_cdfs, numbers=_near_alone,
+    finding="Flows within 1.1 times their time alone at {{ load }} % load: {{ near | listed('{:.0f} %') }}",
+)  # fmt: skip
+_DROPPED, _RETRANSMITTED = (functools.partial(number_of, value=of) for of in (dropped_pct, retransmitted_pct))
+normalised_losses = _of_arms(
+    "drops and retransmissions", where=lambda point: point.spec.engine != IDEAL,
+    rows=lambda _: [
+        Row(1.8, [Curves(_DROPPED, load_of, _LOAD, FROM_ZERO)], y="packets dropped (%)"),
+        Row(1.8, [Curves(_RETRANSMITTED, load_of, _LOAD, FROM_ZERO)], axis_labels.LOAD, "retransmitted (%)"),
+    ],
+    numbers=lambda panel: {"load": highest(panel), "dropped": _labelled(reached(panel, _DROPPED))},
+    finding="Packets dropped at {{ load }} % load: {{ dropped | listed('{:.2g} %') }}",
+)  # fmt: skip
 
 
 def _parts_axis(axes: Axes) -> None:
-    style.plain_log(axes.xaxis)
     low, high = axes.get_xlim()
     axes.set_xlim(0.95, max(2.5, high * (high / max(low, 0.9)) ** 0.45))
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if high > 10 else (1.0, 2.0, 5.0)))
 
 
-_CURVES = (
+def _parts(panel: Panel) -> list[Row]:
+    of = {ARMS[name].label: points for name, points in at_load(panel, highest(panel)).items()}
+    looks = {ARMS[one.name].label: one.look for one in by_arm(panel)}
+    shown = {"all: mean": MEAN, "up to 100 kB: p99": P99_OF_SMALL, "> 10 MB: mean": MEAN_OF_LARGE}
+    columns = [
+        Rows(
+            of, number, Axis(log=True, fit=_parts_axis), title, words="{:.3g}", stems=True, size=5,
+            name_size=7, title_size=7, look_of=looks.__getitem__,
+        )
+        for title, number in shown.items()
+    ]  # fmt: skip
+    return [Row(0.15 + 0.2 * len(of), columns, axis_labels.COMPLETION_OVER_ALONE)]
+
+
+def _worst(panel: Panel) -> dict[str, object] | None:
+    known = _labelled(reached(panel, MEAN))
+    arm = max(known, key=known.__getitem__, default="")
+    return {"arm": arm, "times": known[arm]} if arm else None
+
+
+normalised_parts = _of_arms(
+    "load {} %", HOLLOW, means=True, rows=_parts, keys=lambda _: (), numbers=_worst,
+    finding="pFabric {{ arm }}: {{ '%.3g' % times }} times the time alone, the largest change",
+)  # fmt: skip
+_READINGS = (
     (Look("all flows, mean", "#0072B2", "o"), MEAN),
     (Look("(0, 100 kB], 99th percentile", "#D55E00", "s"), P99_OF_SMALL),
     (Look("above 10 MB, mean", "#009E73", "^"), MEAN_OF_LARGE),
 )
 
 
-@_per_study
-def normalised_sensitivity(study: ArmStudy, _: Inputs) -> Figure | None:
+def _sensitivity(panel: Panel) -> list[Row]:
     """Draw the size of a port's buffer in units of 1024 bytes, and the fixed timeout in us."""
-    shown = (
+    shown: list[tuple[str, Callable[[PointResult], float], list[PointResult]]] = [
         ("buffer of a port (kB of 1024 bytes)", lambda p: p.spec.link.queue_bytes / 1024,
-         [p for p in study.points if p.spec.stack.min_rto_ms == PFABRIC_RTO_MS]),
+         [p for p in panel.points if p.spec.stack.min_rto_ms == PFABRIC_RTO_MS]),
         ("timeout (us)", lambda p: 1000 * p.spec.stack.min_rto_ms,
-         [p for p in study.points if p.spec.link.queue_bytes == PFABRIC_QUEUE_BYTES]),
-    )  # fmt: skip
-    of_values = [kinds.grouped(points, where) for _, where, points in shown]
-    means = [
-        value
-        for by_place in of_values
-        for points in by_place.values()
-        for point in good(points)
-        if (value := MEAN[1](point)) is not None
+         [p for p in panel.points if p.spec.link.queue_bytes == PFABRIC_QUEUE_BYTES]),
+    ]  # fmt: skip
+    if not all(points for _, _, points in shown) or _range(panel) is None:
+        return []
+    rows = []
+    for words, over, points in shown:
+        doubt = any(p.suspect for of in grouped(points, over).values() for p in good(of))
+        series = [Series("", look.doubted(doubt), points, number) for look, number in _READINGS]
+        curves = Curves(MEAN, over, Axis(log=True, at_values=True), _TIMES, series=series)
+        rows.append(Row(1.7, [curves], words, axis_labels.OVER_ALONE))
+    return rows
+
+
+def _range(panel: Panel) -> dict[str, object] | None:
+    """Return the least and the largest mean of a point with the usual buffer or timeout."""
+    usual = [
+        point
+        for point in panel.points
+        if point.spec.stack.min_rto_ms == PFABRIC_RTO_MS or point.spec.link.queue_bytes == PFABRIC_QUEUE_BYTES
     ]
-    if not all(of_values) or not means:
-        return None
-    sheet = Sheet((1.7, 1), (1.7, 1))
-    for (axes,), (words, _where, _points), by_place in zip(sheet.axes, shown, of_values, strict=True):
-        _by_value(axes, by_place)
-        axes.set_xlabel(words)
-    title = f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times the time alone"
-    return study.finish(
-        sheet, title, f"load {study.loads[-1]} %, minTCP + pFabric", HOLLOW, means=True,
-        legend=[look.key(size=4.5) for look, _ in _CURVES],
-    )  # fmt: skip
+    means = [mean.value for point in good(usual) if (mean := MEAN([point]))]
+    return {"low": min(means), "high": max(means)} if means else None
 
 
-def _by_value(axes: Axes, by_place: Mapping[float, Sequence[PointResult]]) -> None:
-    places = sorted(by_place)
-    chosen = {x: good(by_place[x]) for x in places}
-    doubt = any(point.suspect for points in chosen.values() for point in points)
-    for look, (of, read) in _CURVES:
-        kinds.curve(axes, {x: number_of(chosen[x], read, of) for x in places}, look.doubted(doubt))
-    style.plain_log(axes.xaxis)
-    axes.set_xticks(places, [f"{place:g}" for place in places])
-    axes.xaxis.set_minor_locator(NullLocator())
-    _times_axis(axes)
-    axes.set_ylabel(axis_labels.OVER_ALONE)
+normalised_sensitivity = _of_arms(
+    "load {} %, minTCP + pFabric", HOLLOW, means=True, rows=_sensitivity, numbers=_range,
+    keys=lambda _: [look.key(size=4.5) for look, _number in _READINGS],
+    finding="Mean over all flows: {{ '%.2f' % low }} to {{ '%.2f' % high }} times the time alone",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Twins:
     """Times over times alone of the flows that ended in both, in one order."""
 
     arm: str
@@ -433,12 +416,12 @@ class Pairs:
         return rank_correlation(self.linux, self.simulated) if len(self.linux) > 2 else None
 
 
-def pairs(study: ArmStudy, load: int) -> list[Pairs]:
+def twins(panel: Panel, load: int) -> list[Twins]:
     """Return the flows of all seeds at a load, for each arm that both kinds of hosts ran."""
-    found = []
+    of, found = at_load(panel, load), []
     for linux, simulated in zip(ON_LINUX, TWINS, strict=True):
         real, twin = (
-            {point.seed: ended_times(point.under_test, point.spec.seconds) for point in study.of(arm, load)}
+            {point.seed: ended_times(point.under_test, point.spec.seconds) for point in of.get(arm, ())}
             for arm in (linux, simulated)
         )
         both = [
@@ -447,48 +430,35 @@ def pairs(study: ArmStudy, load: int) -> list[Pairs]:
             for flow in sorted(real[seed].keys() & twin[seed].keys())
         ]
         if both:
-            doubt = any(point.suspect for arm in (linux, simulated) for point in study.of(arm, load))
-            found.append(Pairs(linux, tuple(a for a, _ in both), tuple(b for _, b in both), doubt))
+            doubt = any(point.suspect for arm in (linux, simulated) for point in of[arm])
+            found.append(Twins(linux, tuple(a for a, _ in both), tuple(b for _, b in both), doubt))
     return found
 
 
-@_per_study
-def normalised_by_flow(study: ArmStudy, _: Inputs) -> Figure | None:
-    load, found = next(
-        ((load, found) for load in reversed(study.loads) if (found := pairs(study, load))), (0, [])
-    )
-    if not found:
-        return None
-    sheet = Sheet((1.9, len(found)))
-    for axes, of in zip(sheet.axes[0], found, strict=True):
-        _scatter(axes, of)
-    sheet.axes[0][0].set_ylabel(f"simulated: {axis_labels.OVER_ALONE}")
-    sheet.axes[0][len(found) // 2].set_xlabel(f"Linux: {axis_labels.OVER_ALONE}")
-    ratios = ", ".join(f"{ARMS[of.arm].sender} {of.ratio:.2f}" for of in found)
-    title = f"Median of each flow's time between Linux hosts over the simulated one: {ratios}"
-    notes = "Flows that ended in both are drawn."
-    return study.finish(sheet, title, f"load {load} %, flow by flow", notes, legend=[])
+def _at_highest(panel: Panel) -> list[Twins]:
+    loads = sorted({load_of(point) for point in panel.points}, reverse=True)
+    return next((found for load in loads if (found := twins(panel, load))), [])
 
 
-def _scatter(axes: Axes, of: Pairs) -> None:
-    limit = 1.2 * max((*of.linux, *of.simulated))
-    step = -(-len(of.linux) // style.MOST_POINTS)
-    axes.plot(
-        of.linux[::step], of.simulated[::step], linestyle="none", marker=".", ms=3, alpha=0.6,
-        color=ARMS[of.arm].colour,
-    )  # fmt: skip
-    if of.suspect:
-        style.hatch(axes)
-    style.log_axes(axes)
-    kinds.equals(axes, 0.9, limit)
-    for axis, subs in ((axes.xaxis, (1.0,)), (axes.yaxis, (1.0, 3.0))):  # a column is narrower than high
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if limit <= 10 else subs, numticks=20))
-    axes.set_title(ARMS[of.arm].sender, fontsize=7)
+def _pair(of: Twins) -> Pairs:
     agreement = "" if of.agreement is None else f"\nrank corr. {of.agreement:.2f}"
-    words = f"{len(of.linux)} flows{agreement}"
-    axes.text(0.05, 0.95, words, transform=axes.transAxes, fontsize=6.5, va="top")
+    return Pairs(
+        of.linux, of.simulated, ARMS[of.arm].colour, (0.9, 1.2 * max(*of.linux, *of.simulated)),
+        ARMS[of.arm].sender, f"{len(of.linux)} flows{agreement}", log=True, suspect=of.suspect, title_size=7,
+    )  # fmt: skip
 
 
+normalised_by_flow = _of_arms(
+    "load {} %, flow by flow", "Flows that ended in both are drawn.", keys=lambda _: (),
+    rows=lambda panel: [
+        Row(1.9, list(map(_pair, found)), f"Linux: {axis_labels.OVER_ALONE}",
+            f"simulated: {axis_labels.OVER_ALONE}")
+        for found in [_at_highest(panel)] if found
+    ],
+    numbers=lambda panel: {"ratios": {ARMS[of.arm].sender: of.ratio for of in _at_highest(panel)}},
+    finding="Median of each flow's time between Linux hosts over the simulated one: "
+    "{{ ratios | listed('{:.2f}') }}",
+)  # fmt: skip
 _MIN_PCT = 0.01
 
 
@@ -511,24 +481,35 @@ def beyond_pct(points: Sequence[PointResult]) -> npt.NDArray[np.float64]:
     return beyond
 
 
-def _queues(study: ArmStudy, _: Inputs) -> Figure | None:
-    load = study.loads[-1]
-    beyond = {name: beyond_pct(study.of(name, load)) for name in study.arms}
-    shown = {name: of for name, of in beyond.items() if of.any()}
-    if not shown:
-        return None
-    sheet = Sheet((2.2, 1))
-    axes = sheet.axes[0][0]
-    for name, of in shown.items():
-        look, often = study.look(name), of >= _MIN_PCT
-        axes.step(np.flatnonzero(often) + 1, of[often], where="post", color=look.colour, ls=look.dash, lw=1.5)
-    style.plain_log(axes.yaxis)
-    axes.set_ylabel("samples of ports (%)\nwith this many packets or more")
-    axes.set_xlabel(axis_labels.QUEUE)
-    longest = _listed({name: int((of > 1).sum()) for name, of in shown.items()}, "{}")
-    title = f"Packets that 1 % of the queues exceed at {load} % load: {longest}"
-    keys = [study.look(name).key(size=4.5) for name in shown]
-    return study.finish(sheet, title, "queues of switches", "ACKs count as packets.", legend=keys)
+def _with_queues(panel: Panel) -> list[Series]:
+    """Return the arms of which a queue was not empty at the highest load."""
+    at = at_load(panel, highest(panel))
+    return [one for one in by_arm(panel) if beyond_pct(at.get(one.name, ())).any()]
 
 
-queue_by_arm = _per_study(_queues, where=lambda point: point.read_table("queue_times") is not None)
+def _often(panel: Panel) -> Lines:
+    at = at_load(panel, highest(panel))
+
+    def line(points: Sequence[PointResult]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        of = beyond_pct(at[arm_of(points[0].spec)])
+        return np.flatnonzero(of >= _MIN_PCT) + 1, of[of >= _MIN_PCT]
+
+    return Lines(line, y=Axis(log=True), step="post", series=_with_queues(panel), width=1.5)
+
+
+def _longest(panel: Panel) -> dict[str, object]:
+    at = at_load(panel, highest(panel))
+    packets = {one.name: int((beyond_pct(at[one.name]) > 1).sum()) for one in _with_queues(panel)}
+    return {"load": highest(panel), "packets": _labelled(packets)}
+
+
+queue_by_arm = _of_arms(
+    "queues of switches", "ACKs count as packets.",
+    where=lambda point: point.read_table("queue_times") is not None,
+    rows=lambda panel: [
+        Row(2.2, [_often(panel)], axis_labels.QUEUE, "samples of ports (%)\nwith this many packets or more")
+    ] if _with_queues(panel) else [],
+    keys=lambda panel: [one.look.key(size=4.5) for one in _with_queues(panel)],
+    numbers=_longest,
+    finding="Packets that 1 % of the queues exceed at {{ load }} % load: {{ packets | listed('{}') }}",
+)  # fmt: skip

@@ -5,14 +5,10 @@ flow, and the effect of one option or one assumption changed at a time.
 from __future__ import annotations
 
 import dataclasses
-import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analysis.completion import mean_job_s
 from analysis.quantities import CONTROLLER_MESSAGES, GOODPUT_MBPS_MEAN
@@ -22,9 +18,13 @@ from model.schedulers import is_responsive, option_words, scheduled, scheduler_t
 from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
 from plots.data import Inputs, Panel, good
-from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import Look, Mean
-from plots.shared.sheet import Sheet
+from plots.kinds.axis import Axis
+from plots.kinds.curves import mean
+from plots.kinds.plane import Plane
+from plots.kinds.rows import Rows
+from plots.picture import Picture, Row, Series, alike
+from plots.shared import axis_labels, kinds, style
+from plots.shared.kinds import Look
 from workloads import matrices
 
 APART = ("scheduler", "transport.cc", "routing", "link.ecn_pkts")
@@ -50,25 +50,6 @@ def ran(point: PointResult) -> bool:
     return bool(point.under_test) and not point.failed
 
 
-@dataclass(frozen=True)
-class SchemeMark:
-    """A scheme: its name and kind, and subflows per flow and value of each seed."""
-
-    name: str
-    kind: str
-    subflows: tuple[float, ...]
-    values: tuple[float, ...]
-    suspect: bool
-
-    @property
-    def x(self) -> Mean:
-        return kinds.mean_of(self.subflows, hollow=self.suspect) or Mean(0.0)
-
-    @property
-    def y(self) -> Mean:
-        return kinds.mean_of(self.values, hollow=self.suspect) or Mean(0.0)
-
-
 def job_s(point: PointResult) -> float | None:
     """Return the mean completion time of jobs in s; None where flows have no size or a job is incomplete."""
     known = matrices.MATRICES[point.spec.workload.matrix].defaults | dict(point.spec.workload.params)
@@ -76,17 +57,19 @@ def job_s(point: PointResult) -> float | None:
     return mean_job_s(point.under_test, each)
 
 
-def marks(panel: Panel) -> list[SchemeMark]:
-    """Return a mark for each scheme with a value; suspect points count where no seed is good."""
-    sized = _has_sizes(panel)
-    found = []
+def value_of(panel: Panel) -> ValueOf:
+    """Return what schemes are compared by: completion of jobs if the flows have sizes, else goodput."""
+    return job_s if _has_sizes(panel) else goodput_mbps
+
+
+def marks(panel: Panel) -> list[Series]:
+    """Return a series for each scheme: its points that have a value, by subflows per flow; suspect points
+    count where no seed is good."""
+    value, found = value_of(panel), []
     for called, of in by_scheme(panel.points, name).items():
-        pairs = [(subflows(point), job_s(point) if sized else goodput_mbps(point)) for point in of]
-        known = [(count, value) for count, value in pairs if value is not None]
-        if known:
-            counts, values = zip(*known, strict=True)
-            found.append(SchemeMark(called, kind_of(of[0]), counts, values, all(p.suspect for p in of)))
-    return sorted(found, key=lambda mark: statistics.fmean(mark.subflows))
+        if known := [point for point in of if value(point) is not None]:
+            found.append(Series(called, TRADE_OFF_LOOKS[kind_of(known[0])], known))
+    return sorted(found, key=lambda one: statistics.fmean(map(subflows, one.points)))
 
 
 def by_scheme(
@@ -138,39 +121,23 @@ def kind_of(point: PointResult) -> str:
     return CENTRAL if scheduled(point.spec) else HASHED
 
 
-def trade_off_finding(of: Sequence[SchemeMark], sized: bool) -> str:
-    """Return the title: the best scheme that adds subflows on demand, and the best of the others."""
-    best, shown = (min, "{:.2f} s") if sized else (max, "{:.0f} Mb/s")
-    ours, others = ([mark for mark in of if (mark.kind == RESPONSIVE) is on] for on in (True, False))
+def trade_off_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return the best scheme that adds subflows on demand, and the best of the others."""
+    value, best = value_of(panel), (min if _has_sizes(panel) else max)
+    means = {
+        one.name: (one.look.label == RESPONSIVE, statistics.fmean(value(p) or 0.0 for p in one.points),
+                   statistics.fmean(map(subflows, one.points)))
+        for one in marks(panel)
+    }  # fmt: skip
+    ours, others = ({n: of for n, of in means.items() if of[0] is on} for on in (True, False))
     if not ours:
-        return ""
-    own = best(ours, key=lambda mark: mark.y.value)
-    on_demand = f"On demand: {shown.format(own.y.value)} with {own.x.value:.1f} subflows per flow"
-    if not others:
-        return on_demand
-    first = best(others, key=lambda mark: mark.y.value)
-    return f"{on_demand}; best of the others: {shown.format(first.y.value)} ({first.name})"
-
-
-@saving.per_panel(APART, ran)
-def trade_off(panel: Panel, inputs: Inputs) -> Figure | None:
-    of, sized = marks(panel), _has_sizes(panel)
-    if not of:
         return None
-    sheet = Sheet((_HEIGHT_IN, 1))
-    axes = sheet.axes[0][0]
-    for mark in of:
-        kinds.mark(axes, mark.x, mark.y, TRADE_OFF_LOOKS[mark.kind])
-    axes.set_xlabel(f"{axis_labels.SUBFLOWS_PER_FLOW}, mean")
-    axes.set_ylabel("completion of a job (s)" if sized else GOODPUT_MBPS_MEAN.axis)
-    axes.margins(x=0.12, y=0.15)
-    if len(of) <= _MAX_LABELS:
-        _label(axes, of)
-    subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
-    notes = [*style.doubts(panel.points), style.intervals(len(panel.seeds))]
-    keys = [TRADE_OFF_LOOKS[kind].key(size=6) for kind in dict.fromkeys(mark.kind for mark in of)]
-    title = trade_off_finding(of, sized) or inputs.title
-    return sheet.finish(title, subtitle, settings_of(panel), notes, keys)
+    own = ours[best(ours, key=lambda called: ours[called][1])]
+    other = best(others, key=lambda called: others[called][1], default="")
+    return {
+        "unit": "%.2f s" if _has_sizes(panel) else "%.0f Mb/s", "own": own[1], "subflows": own[2],
+        "other": other, "of_other": others[other][1] if other else 0.0,
+    }  # fmt: skip
 
 
 def settings_of(panel: Panel, *ignored: str, queues: bool = True) -> list[str]:
@@ -179,24 +146,33 @@ def settings_of(panel: Panel, *ignored: str, queues: bool = True) -> list[str]:
     return style.parameters(bare, congestion="", queues=queues)
 
 
-def _label(axes: Axes, of: Sequence[SchemeMark]) -> None:
-    """Write names beside the marks, where there is room."""
-    (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    x_scale, y_scale = _SIZE_PT[0] / (high - low), _SIZE_PT[1] / (top - bottom)
-    spots = [
-        NamedMark(
-            mark.name, (mark.x.value - low) * x_scale, (mark.y.value - bottom) * y_scale,
-            mark.x.half * x_scale, mark.y.half * y_scale,
-        )
-        for mark in of
-    ]  # fmt: skip
-    for spot, box in zip(spots, places(spots, _SIZE_PT), strict=True):
-        x, side = (box.left, "left") if box.left > spot.x else (box.right, "right")
-        axes.annotate(
-            spot.name, (low + spot.x / x_scale, bottom + spot.y / y_scale),
-            xytext=(x - spot.x, box.bottom + HEIGHT / 2 - spot.y), textcoords="offset points", ha=side,
-            va="center", fontsize=7.5, color=style.INK,
-        )  # fmt: skip
+def _trade_off(panel: Panel) -> list[Row]:
+    of = marks(panel)
+    words = "completion of a job (s)" if _has_sizes(panel) else GOODPUT_MBPS_MEAN.axis
+    plane = Plane(
+        mean(subflows), mean(value_of(panel)), Axis(f"{axis_labels.SUBFLOWS_PER_FLOW}, mean"), Axis(words),
+        margins=(0.12, 0.15), size_pt=_SIZE_PT if len(of) <= _MAX_LABELS else None,
+    )  # fmt: skip
+    return [Row(_HEIGHT_IN, [plane])] if of else []
+
+
+def _about(panel: Panel) -> str:
+    return f"{style.network(panel.spec)}, {style.workload(panel.spec)}"
+
+
+trade_off = Picture(
+    groups=alike(*APART, where=ran), series=marks, rows=_trade_off,
+    about=lambda panel: (
+        f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
+    ),
+    settings=settings_of, notes=lambda panel: [style.intervals(len(panel.seeds))],
+    keys=lambda panel: [
+        TRADE_OFF_LOOKS[label].key(size=6) for label in dict.fromkeys(one.look.label for one in marks(panel))
+    ],
+    numbers=trade_off_numbers,
+    finding="On demand: {{ unit % own }} with {{ '%.1f' % subflows }} subflows per flow"
+    "{% if other %}; best of the others: {{ unit % of_other }} ({{ other }}){% endif %}",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -276,52 +252,51 @@ def _differs_in(one: Setting, other: Setting) -> list[int]:
     return [n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
 
 
-@saving.per_panel(APART, lambda point: ran(point) and is_responsive(point.spec.scheduler))
-def by_controller_option(panel: Panel, inputs: Inputs) -> Figure | None:
+def _by_option(panel: Panel) -> list[Row]:
+    """Draw a row for each value of an option, beside the usual setting."""
     of = rows(panel.points)
     if len(of) < 2:
-        return None
-    columns: Mapping[str, ValueOf] = {
-        GOODPUT_MBPS_MEAN.axis: goodput_mbps,
-        axis_labels.SUBFLOWS_PER_FLOW: subflows,
-        "1000 messages per s": messages,
+        return []
+    usual = of[0] if of[0].option is None else None
+    columns = {
+        GOODPUT_MBPS_MEAN.axis: mean(goodput_mbps),
+        axis_labels.SUBFLOWS_PER_FLOW: mean(subflows),
+        "1000 messages per s": mean(messages),
     }
-    sheet = Sheet((0.15 + 0.17 * len(of), len(columns)))
-    for axes, (title, value) in zip(sheet.axes[0], columns.items(), strict=True):
-        for y, row in enumerate(of):
-            if mean := kinds.mean_over(row.points, value):
-                look = Look("", "#777777" if row.option is None else "#D55E00")
-                kinds.mark(axes, mean, y, look, 3.5)
-                if row.option is None:
-                    axes.axvline(mean.value, color=look.colour, lw=0.8, ls="--", zorder=1)
-            if row.option is not None and row.option is not of[y - 1].option:
-                axes.axhline(y - 0.5, color=style.GRID, lw=0.8)
-        _column(axes, title, [row.label for row in of], axes is sheet.axes[0][0], 7)
-    return sheet.finish(
-        option_finding(of) or inputs.title,
-        f"{style.network(panel.spec)}, {style.workload(panel.spec)}",
-        settings_of(panel),
-        ["Dashed: the usual setting.", *style.doubts(panel.points), style.intervals(len(panel.seeds))],
-    )
+    each = []
+    for title, number in columns.items():
+        level = number(usual.points) if usual else None
+        each.append(
+            Rows(
+                {row.label: row.points for row in of}, number, Axis(tick_size=7), title, size=3.5,
+                level=(level.value, "#777777") if level else None, name_size=7, title_size=7, margin=0.12,
+                ruled=[y for y, row in enumerate(of) if row.option and row.option is not of[y - 1].option],
+                look_of=lambda label: Look(
+                    "", "#777777" if usual and label == usual.label else "#D55E00"
+                ),
+            )
+        )  # fmt: skip
+    return [Row(0.15 + 0.17 * len(of), each)]
 
 
-def _column(axes: Axes, title: str, names: Sequence[str], named: bool, size: float) -> None:
-    kinds.rows(axes, names, named=named, size=size)
-    axes.margins(x=0.12)
-    axes.tick_params(axis="x", labelsize=size)
-    axes.set_title(title, fontsize=size)
-
-
-def option_finding(of: Sequence[OptionRow]) -> str:
-    """Return the title: the value that moves goodput most, against the usual setting."""
-    means = {row.label: mean.value for row in of if (mean := kinds.mean_over(row.points, goodput_mbps))}
+def option_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return the value that moves goodput most, against the usual setting."""
+    of = rows(panel.points)
+    means = {row.label: found.value for row in of if (found := kinds.mean_over(row.points, goodput_mbps))}
     base = means.pop(of[0].label, 0.0) if of[0].option is None else 0.0
     if not base or not means:
-        return ""
+        return None
     most = max(means, key=lambda label: abs(means[label] - base))
-    return f"{most[0].upper()}{most[1:]} moves goodput most: {100 * (means[most] / base - 1):+.1f} %"
+    return {"option": most, "pct": 100 * (means[most] / base - 1)}
 
 
+by_controller_option = Picture(
+    groups=alike(*APART, where=lambda point: ran(point) and is_responsive(point.spec.scheduler)),
+    rows=_by_option, about=_about, settings=settings_of,
+    notes=lambda panel: ["Dashed: the usual setting.", style.intervals(len(panel.seeds))],
+    numbers=option_numbers,
+    finding="{{ option[0] | upper }}{{ option[1:] }} moves goodput most: {{ '%+.1f' % pct }} %",
+)  # fmt: skip
 _CENTRAL = "Hedera"
 _SCHEMES = (("#D55E00", "o"), ("#E69F00", "D"), ("#0072B2", "^"), ("#009E73", "*"), ("#CC79A7", "v"))
 """Colours and markers of the schemes of a chart, in their order."""
@@ -404,140 +379,62 @@ def _change(usual: OptionRow, row: OptionRow, option: SchemeOption) -> Assumptio
     )
 
 
-def assumption_finding(of: dict[str, list[AssumptionEffect]]) -> str:
-    """Return the title: the change that moves one scheme's goodput most."""
+def assumption_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return the change that moves one scheme's goodput most."""
     each = [
-        (name, change.label, statistics.fmean(change.goodput_pct))
-        for name, found in of.items()
+        (statistics.fmean(change.goodput_pct), change.label, called)
+        for called, found in changes(panel.points).items()
         for change in found
         if change.goodput_pct
     ]
     if not each:
-        return ""
-    name, label, pct = max(each, key=lambda one: abs(one[2]))
-    return f"{label[0].upper()}{label[1:]} moves goodput most: {pct:+.0f} % ({name})"
-
-
-def _with_equal_seeds(inputs: Inputs) -> Inputs:
-    return dataclasses.replace(inputs, points=with_equal_seeds(list(filter(ran, inputs.points))))
-
-
-@saving.per_panel(IGNORED, prepared=_with_equal_seeds)
-def by_assumption(panel: Panel, inputs: Inputs) -> Figure | None:
-    of = changes(panel.points)
-    if not of:
         return None
+    pct, label, called = max(each, key=lambda one: abs(one[0]))
+    return {"assumption": label, "pct": pct, "scheme": called}
+
+
+def _by_assumption(panel: Panel) -> list[Row]:
+    of = changes(panel.points)
     order = {change.label: ASSUMPTIONS.index(change.option) for found in of.values() for change in found}
     labels = sorted(order, key=order.__getitem__)
-    sheet = Sheet((0.15 + 0.3 * len(labels), 2))
-    looks = [Look(name, *look, "") for name, look in zip(of, _SCHEMES, strict=False)]
     columns: Mapping[str, Callable[[AssumptionEffect], tuple[float, ...]]] = {
         "goodput, change in %": lambda change: change.goodput_pct,
         f"{axis_labels.SUBFLOWS_PER_FLOW}, change": lambda change: change.subflows,
     }
-    for axes, (title, values) in zip(sheet.axes[0], columns.items(), strict=True):
-        axes.axvline(0.0, color=style.FAINT, lw=0.8, zorder=1)
-        for y in range(1, len(labels)):
-            axes.axhline(y - 0.5, color=style.GRID, lw=0.8, zorder=1)
-        for n, (found, look) in enumerate(zip(of.values(), looks, strict=False)):
-            for change in found:
-                if mean := kinds.mean_of(values(change), hollow=change.suspect):
-                    place = labels.index(change.label) + kinds.beside(n, len(of))
-                    kinds.mark(axes, mean, place, look, 4)
-        _column(axes, title, labels, axes is sheet.axes[0][0], 7.5)
-    return sheet.finish(
-        assumption_finding(of) or inputs.title,
-        f"{style.network(panel.spec)}, {style.workload(panel.spec)}",
-        settings_of(panel, *IGNORED, queues=False),
-        ["0 is the usual setting.", *style.doubts(panel.points), style.intervals(len(panel.seeds))],
-        [look.key(size=6) for look in looks],
-    )
-
-
-# Places for names beside marks, so that names cover no mark, no whisker and no other name. All lengths are
-# in points, counted from the lower left corner of the axes.
-HEIGHT, PER_CHARACTER = 8.0, 3.7
-"""Height, and width per character, of a name in 7.5-point type."""
-_BESIDE = 7.0
-_STEPS = (0.0, 9.0, -9.0, 16.0, -16.0, 24.0, -24.0, 33.0, -33.0)
-_MARK, _WHISKER = 4.0, 2.5
-_MISTAKEN, _FAR = 20.0, 0.1
-"""Costs, as covered areas, of a name that is nearer to another mark than to its own, and of each point of
-distance."""
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle that names should not cover."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    def overlap(self, other: Box) -> float:
-        """Return the area that both have in common."""
-        wide = min(self.right, other.right) - max(self.left, other.left)
-        high = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return max(0.0, wide) * max(0.0, high)
-
-    @property
-    def area(self) -> float:
-        return (self.right - self.left) * (self.top - self.bottom)
-
-
-@dataclass(frozen=True)
-class NamedMark:
-    """A mark at (x, y) with whiskers of these half lengths, and its name."""
-
-    name: str
-    x: float
-    y: float
-    x_whisker: float = 0.0
-    y_whisker: float = 0.0
-
-    @property
-    def boxes(self) -> tuple[Box, ...]:
-        """Return what a name may not cover: the mark and its whiskers."""
-        x, y = self.x, self.y
-        return (
-            Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK),
-            Box(x - self.x_whisker, y - _WHISKER, x + self.x_whisker, y + _WHISKER),
-            Box(x - _WHISKER, y - self.y_whisker, x + _WHISKER, y + self.y_whisker),
+    marks = {
+        title: [
+            (labels.index(change.label), n, kinds.mean_of(values(change), hollow=change.suspect))
+            for n, found in enumerate(of.values()) for change in found
+        ]
+        for title, values in columns.items()
+    }  # fmt: skip
+    each = [
+        Rows(
+            dict.fromkeys(labels, ()), mean(goodput_mbps), Axis(tick_size=7.5), title, 0.0, size=4,
+            name_size=7.5, title_size=7.5, margin=0.12, ruled=range(1, len(labels)), marks=found,
         )
-
-    def distance(self, x: float, y: float) -> float:
-        return math.hypot(x - self.x, y - self.y)
-
-    @property
-    def candidates(self) -> Iterator[Box]:
-        """Yield boxes for the name, right and left of the mark, the closest ones first."""
-        width = PER_CHARACTER * len(self.name)
-        for step in _STEPS:
-            for left in (self.x + _BESIDE, self.x - _BESIDE - width):
-                bottom = self.y + step - HEIGHT / 2
-                yield Box(left, bottom, left + width, bottom + HEIGHT)
+        for title, found in marks.items()
+    ]  # fmt: skip
+    return [Row(0.15 + 0.3 * len(labels), each)] if of else []
 
 
-def places(spots: Sequence[NamedMark], size: tuple[float, float]) -> list[Box]:
-    """Return a box for the name of each mark, on axes of this width and height."""
-    axes = Box(0.0, 0.0, *size)
-    taken = [box for spot in spots for box in spot.boxes]
-    found: dict[int, Box] = {}
-    for n in sorted(range(len(spots)), key=lambda n: -spots[n].y):
-        others = [*spots[:n], *spots[n + 1 :]]
-        found[n] = min(spots[n].candidates, key=lambda box: _cost(box, spots[n], others, taken, axes))
-        taken.append(found[n])
-    return [found[n] for n in range(len(spots))]
+def _schemes(panel: Panel) -> list[Series]:
+    return [
+        Series(called, Look(called, *look, ""), ())
+        for called, look in zip(changes(panel.points), _SCHEMES, strict=False)
+    ]
 
 
-def _cost(
-    box: Box, own: NamedMark, others: Sequence[NamedMark], taken: Sequence[Box], axes: Box
-) -> tuple[float, float]:
-    """Return the area outside the axes, which counts first, and what else is wrong with a place."""
-    covered = sum(box.overlap(other) for other in taken)
-    outside = max(0.0, box.area - box.overlap(axes))
-    begins = box.left if box.left > own.x else box.right, (box.bottom + box.top) / 2
-    distance = own.distance(*begins)
-    mistaken = any(other.distance(*begins) < distance for other in others)
-    return round(outside, 6), covered + _MISTAKEN * mistaken + _FAR * distance
+def _with_equal_seeds(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
+    points = with_equal_seeds(list(filter(ran, inputs.points)))
+    return list(alike(*IGNORED)(dataclasses.replace(inputs, points=points)))
+
+
+by_assumption = Picture(
+    groups=_with_equal_seeds, series=_schemes, rows=_by_assumption, about=_about, key={"size": 6},
+    settings=lambda panel: settings_of(panel, *IGNORED, queues=False),
+    notes=lambda panel: ["0 is the usual setting.", style.intervals(len(panel.seeds))],
+    numbers=assumption_numbers,
+    finding="{{ assumption[0] | upper }}{{ assumption[1:] }} moves goodput most: {{ '%+.0f' % pct }} % "
+    "({{ scheme }})",
+)  # fmt: skip

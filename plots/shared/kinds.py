@@ -195,14 +195,22 @@ def write(axes: Axes, text: str, x: float, y: float, size: float = 7.5) -> None:
     )  # fmt: skip
 
 
-def cdf(axes: Axes, values: Iterable[float], look: Look, of: int | None = None, **line: Any) -> Line2D:
-    """Draw the share of `of` values, or of all, that are no larger; return the line, which has the label."""
+def cdf(
+    axes: Axes,
+    values: Iterable[float],
+    look: Look,
+    of: int | None = None,
+    end: float | None = None,
+    **line: Any,
+) -> Line2D:
+    """Draw the share of `of` values, or of all, that are no larger, up to `end`; return the line, which has
+    the label."""
     ordered = np.sort(np.fromiter(values, float))
     shown = style.thinned(len(ordered))
-    share = 100 * np.arange(1, len(ordered) + 1) / max(1, of or len(ordered))
-    (drawn,) = axes.plot(
-        ordered[shown], share[shown], color=look.colour, ls=look.dash, lw=1.5, label=look.label, **line
-    )
+    x, share = ordered[shown], 100 * (shown + 1) / max(1, of or len(ordered))
+    if end is not None:
+        x, share = np.append(x, end), np.append(share, share[-1:])
+    (drawn,) = axes.plot(x, share, color=look.colour, ls=look.dash, lw=1.5, label=look.label, **line)
     return drawn
 
 

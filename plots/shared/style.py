@@ -44,6 +44,8 @@ INK = "#222222"
 FAINT = "#5f5f5f"
 GRID = "#e3e3e3"
 HATCH = "////"
+LABEL_SIZE, TITLE_SIZE = 9.5, 9.0
+"""Of the axes, in points."""
 OF_ONE_FLOW = "% of one flow alone"
 MAX_REASON = 90
 """Characters of the reason for suspicion that a caption quotes."""
@@ -62,13 +64,13 @@ _ENGINES = {
 _RC: Any = {  # Any: matplotlib types the keys as one long Literal
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
-    "axes.titlesize": 9,
+    "axes.titlesize": TITLE_SIZE,
     "axes.titlelocation": "left",
     "axes.titlepad": 4,
     "axes.edgecolor": FAINT,
     "axes.linewidth": 0.8,
     "axes.labelcolor": INK,
-    "axes.labelsize": 9.5,
+    "axes.labelsize": LABEL_SIZE,
     "axes.labelpad": 3,
     "legend.fontsize": 8.5,
     "text.color": INK,

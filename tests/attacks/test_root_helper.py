@@ -240,7 +240,7 @@ def test_nothing_of_the_users_counts_before_root_is_left(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["/tmp/raw", "/tmp/raw/x", "/tmp/ims", "/tmp/.X11-unix", "/run/openvswitch", "/"]
+    "path", ["/tmp/raw", "/tmp/raw/x", "/tmp/workload", "/tmp/.X11-unix", "/run/openvswitch", "/"]
 )
 def test_the_callers_folder_is_attached_at_no_name_of_roots(path: str) -> None:
     assert not inside.is_attachable(Path(path))

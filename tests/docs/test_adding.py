@@ -1,4 +1,4 @@
-"""docs/adding.md adds a field of the spec and a metric: a copy of the tree gets its changes and runs.
+"""docs/adding.md adds a field of the spec, a metric and a chart: a copy of the tree gets them and runs.
 
 tests/packaging/test_wheel.py builds and runs its congestion control and its queue discipline.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.svg_text import words_of
 from tests.support.tree_copy import changed_tree, refabric
 
 STUDY = "cs244-one-to-one"
@@ -24,7 +25,7 @@ POINT = (
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a changed copy of the tree, which has run a point without the field and one with it."""
-    copy = changed_tree(tmp_path_factory.mktemp("copy"), "A field of the spec", "A metric")
+    copy = changed_tree(tmp_path_factory.mktemp("copy"), "A field of the spec", "A metric", "A chart")
     for folder, more in (("plain", ()), ("slow", ("--processing", "50"))):
         shown = refabric(copy, "run", STUDY, *POINT, *more, "--results", folder)
         assert re.search(r"\brange\b.*\n.*Mb/s", shown), "the metric's column"
@@ -58,3 +59,15 @@ def test_the_metric_reaches_every_table(tree: Path) -> None:
     assert ranges["one_to_one"] > 0
     assert "range" in (tree / "plain" / STUDY / "report.html").read_text()
     assert "goodput_range_mbps" in refabric(tree, "compare", f"plain/{STUDY}", f"slow/{STUDY}", "--json")
+
+
+def test_the_chart_is_drawn_with_its_finding(tree: Path) -> None:
+    mine = """from refabric.own import experiment
+EXPERIMENT = experiment("mine", "Mine", charts=["retransmitted"])
+"""
+    (tree / "mine.py").write_text(mine)
+    refabric(tree, "run", "./mine.py", *POINT)
+    (drawn,) = (tree / "results" / "mine").rglob("retransmitted-*.svg")
+    words = words_of(drawn)
+    assert re.search(r"At most \d+ segments were retransmitted", words), words
+    assert "subflows" in words and "FatTree k=4" in words

@@ -18,7 +18,7 @@ from engines.flow_level import engine as flow_level
 from engines.kernel_hosts import RouteMetrics, check_stack, on_the_wire, route_metrics, sysctls
 from engines.registry import make
 from harness.options.fields import SPEC_FIELDS
-from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from model.spec import LinkEvent, LinkSpec, RunSpec, SamplingSpec, StackSpec, TopologySpec, TransportSpec
 from tests.support.specs.other_values import fields_of, other
 from tests.support.topologies import with_first_link
 
@@ -30,6 +30,7 @@ def test_a_sysctl_must_be_one_of_this_kernel() -> None:
             check_sysctls([wrong])
 
 
+OUTAGE = (LinkEvent(7.0, "p0a0", "c0"),)
 RANKED: dict[str, Any] = {"link": LinkSpec(5.0, discipline="pfabric"), "traffic": "native"}
 
 
@@ -38,6 +39,15 @@ RANKED: dict[str, Any] = {"link": LinkSpec(5.0, discipline="pfabric"), "traffic"
     [
         ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
         ({"events": (LinkEvent(1.0, "p0e0", "moon"),)}, "no node called 'moon'"),
+        ({"reroute_ms": 50.0}, "--reroute 50: no link of this run fails: add --event"),
+        (
+            {"reroute_ms": 50.0, "events": OUTAGE, "dataplane": "ovs"},
+            "--reroute 50: Open vSwitch's controller finds other paths as soon as a link fails",
+        ),
+        (
+            {"reroute_ms": 50.0, "events": OUTAGE, "sampling": SamplingSpec(pings_ms=100)},
+            "--reroute 50: pings do not follow flows",
+        ),
         ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
         (
             {"link": LinkSpec(5.0, discipline="priority"), "dataplane": "ovs"},

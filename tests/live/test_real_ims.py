@@ -20,12 +20,11 @@ import pytest
 
 from controllers import ims_scaling
 from engines.emulation.engine import MininetEngine
-from engines.emulation.hosts import processes
 from engines.emulation.kernel.namespaces import HostRef
-from engines.emulation.sandbox.inside import Inside
+from engines.emulation.programs import RunningPrograms, run_point
+from engines.emulation.sandbox.inside import WORK, Inside
 from engines.engine import Silent
 from engines.ims import real
-from engines.ims.point import run_point
 from engines.ims.programs import CALLEES_PORT, Users
 from engines.wire import ResultReader
 from model.result import RunResult
@@ -67,7 +66,7 @@ def test_a_fat_tree_carries_a_light_load(engine: MininetEngine, tmp_path: Path) 
     spec = dataclasses.replace(spec, topology=TopologySpec("fat_tree", {"k": 4}))
     result = run_once(engine, spec, tmp_path)
     with exact():
-        assert programs() == [] and not Path("/tmp/ims").exists()
+        assert programs() == [] and not WORK.exists()
         calls = result.samples["calls"]
         assert 80 <= calls["offered"].sum() <= 97
         assert calls["completed"].sum() > 0 and calls["registered"].sum() > 0
@@ -179,7 +178,8 @@ def listening() -> bool:
 def late_ack(inside: Inside) -> int:
     """Call, lose the ACK, hang up, let the ACK arrive, repeat the BYE; report the answers to each."""
     folder = Path(tempfile.mkdtemp(prefix="ims-callee-"))
-    users = Users(HostRef("users", os.getpid()), OWN, folder, {})
+    programs = RunningPrograms()
+    users = Users(programs, HostRef("users", os.getpid()), OWN, folder, {})
     users.start_callees()
     try:
         end_s = time.monotonic() + READY_S
@@ -200,7 +200,7 @@ def late_ack(inside: Inside) -> int:
                 own.sendto(message, (OWN, CALLEES_PORT))
                 inside.report({"message": name, "answers": answers(own, ANSWERS_S)})
     finally:
-        processes.end(users.all())
+        programs.end_all()
     return 0
 
 

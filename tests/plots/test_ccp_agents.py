@@ -9,7 +9,8 @@ import pytest
 
 from model.links import link_kind
 from model.spec import AgentSpec, LinkSpec, WorkloadSpec
-from plots.charts.ccp_agents import curves, interval_finding, link_finding, marks, queueing_ms
+from plots.charts.ccp_agents import incasts, interval_numbers, link_numbers, over_plain, queueing_ms
+from plots.data import Panel
 from tests.support.chart_points import Point, changed, flow_row, point
 
 LINK = LinkSpec(96.0, 20_000 / 6)
@@ -33,12 +34,15 @@ def test_time_in_queues_is_beyond_the_links_delay() -> None:
     assert queueing_ms(link_made(90, srtt_ms=float("nan"))) is None
 
 
+def panel(*points: Point) -> Panel:
+    return Panel(points[0].spec, (1,), points)
+
+
 def test_the_title_has_the_largest_differences() -> None:
-    kinds = [
-        marks([link_made(90), link_made(99, cc="ccp:reno")]),
-        marks([link_made(60), link_made(57, cc="ccp:reno")]),
-    ]
-    assert "-5 to +10 %" in link_finding(kinds)
+    pairs = [link_made(90), link_made(99, cc="ccp:reno")]
+    pairs += [link_made(60, loss=0.0001), link_made(57, cc="ccp:reno", loss=0.0001)]
+    assert link_numbers(panel(*pairs)) == {"low": -5, "high": 10}
+    assert link_numbers(panel(pairs[0])) is None
 
 
 def interval_made(cc: str, tail_s: float, report_us: int = 0, seed: int = 1, packets: int = 100) -> Point:
@@ -60,11 +64,14 @@ def both(seed: int = 1) -> list[Point]:
 
 
 def test_the_last_flow_counts_beside_the_same_seed() -> None:
-    found = curves([*both(), *both(2), interval_made("ccp:reno", 4.0, 10, seed=3)])
-    (means,) = found.values()
+    of = panel(*both(), *both(2), interval_made("ccp:reno", 4.0, 10, seed=3))
+    (series,) = incasts(of)
+    number = over_plain(of)
+    means = {us: number([p for p in series.points if p.spec.agent.report_us == us]) for us in (10, 500)}
     assert {us: mean.value for us, mean in means.items() if mean} == {10: 1.0, 500: 2.5}
-    assert "1.00 to 2.50 times" in interval_finding(found)
+    assert interval_numbers(of) == {"low": 1.0, "high": 2.5}
 
 
 def test_an_unfinished_flow_makes_no_ratio() -> None:
-    assert curves([interval_made("reno", 2.0), interval_made("ccp:reno", float("inf"), 10)]) == {}
+    of = panel(interval_made("reno", 2.0), interval_made("ccp:reno", float("inf"), 10))
+    assert incasts(of) == [] and over_plain(of)(of.points[1:]) is None

@@ -13,7 +13,7 @@ from harness.options.options import resolve
 from model.arms import ARMS, ON_LINUX, TWINS, arm_of
 from model.spec import RunSpec
 from plots.charts import normalised_times
-from plots.charts.normalised_times import Pairs, pairs
+from plots.charts.normalised_times import Twins, twins
 from tests.support.chart_points import Point, flow_row, point
 from tests.support.options import options_typed
 
@@ -56,10 +56,10 @@ def test_an_interval_needs_six_seeds_or_three_of_real_hosts_and_their_twins(name
 def test_flows_pair_by_seed_and_number_where_both_ended() -> None:
     times = dict(zip((*ON_LINUX, *TWINS), (9.0, 2.0, 3.0, 3.0, 1.0, 1.5), strict=True))
     points = [ran(spec, times[arm_of(spec)], 10 if arm_of(spec) == "linux-tcp" else 0) for spec in specs()]
-    (study,) = normalised_times.studies(points)
-    found = pairs(study, 40)
+    (panel,) = normalised_times.studies(points)
+    found = twins(panel, 40)
     assert [of.arm for of in found] == list(ON_LINUX)
     assert [len(of.linux) for of in found] == [90, 100, 100]
     assert [of.ratio for of in found] == pytest.approx([3.0, 2.0, 2.0])
     assert found[0].agreement == pytest.approx(1.0)
-    assert Pairs("linux-tcp", (1.0, 2.0), (1.0, 3.0)).agreement is None, "two flows have no correlation"
+    assert Twins("linux-tcp", (1.0, 2.0), (1.0, 3.0)).agreement is None, "two flows have no correlation"

@@ -13,19 +13,17 @@ from hypothesis import strategies as st
 
 from model.spec import SchedulerSpec, StackSpec
 from plots.charts.subflows_on_demand import (
-    NamedMark,
-    assumption_finding,
+    assumption_numbers,
     changes,
-    marks,
     messages,
     name,
-    option_finding,
-    places,
+    option_numbers,
     rows,
-    trade_off_finding,
+    trade_off_numbers,
     with_equal_seeds,
 )
-from plots.data import panels
+from plots.data import Panel, panels
+from plots.shared.places import NamedMark, places
 from tests.support.chart_points import Point, changed, flow_row, point
 
 RESPONSIVE, HEDERA = SchedulerSpec("responsive", 2.0), SchedulerSpec("annealing", 10.0)
@@ -55,8 +53,10 @@ def test_transports_with_one_subflow_have_names_of_their_own() -> None:
 
 def test_the_title_has_the_best_on_demand_and_the_best_of_the_others() -> None:
     (panel,) = panels(BESIDE, ignoring=("scheduler", "transport.cc", "routing", "link.ecn_pkts"))
-    title = trade_off_finding(marks(panel), False)
-    assert "850 Mb/s with 4.0 subflows" in title and "900 Mb/s (PacketScatter)" in title
+    found = trade_off_numbers(panel)
+    assert found == {
+        "unit": "%.0f Mb/s", "own": 850, "subflows": 4, "other": "PacketScatter", "of_other": 900
+    }  # fmt: skip
 
 
 def test_names_of_equal_marks_do_not_cover_each_other() -> None:
@@ -111,8 +111,11 @@ def test_rows_change_one_option_and_the_first_none() -> None:
 
 
 def test_the_title_names_the_value_that_moves_goodput_most() -> None:
-    assert option_finding(rows(option_sweep())).endswith("-37.5 %")
-    assert "-50 % (MPTCP 4)" in assumption_finding(changes(assumption_sweep()))
+    options = Panel(option_sweep()[0].spec, (4,), tuple(option_sweep()))
+    assert option_numbers(options) == {"option": "most subflows 1", "pct": pytest.approx(-37.5)}
+    assumptions = Panel(options.spec, (4,), tuple(assumption_sweep()))
+    found = assumption_numbers(assumptions)
+    assert found == {"assumption": "min RTO 1 ms", "pct": pytest.approx(-50), "scheme": "MPTCP 4"}
 
 
 def test_messages_are_of_the_whole_run() -> None:

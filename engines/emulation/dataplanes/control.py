@@ -7,6 +7,7 @@ error that ended its work early.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -21,11 +22,11 @@ import numpy.typing as npt
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.responsive.loop import NS_PER_S, Loop
 from controllers.scheduler import Network
+from engines.emulation.dataplanes.dataplane import Change
 from engines.emulation.measure.socket_table import SocketReadings, SocketTable
 from engines.emulation.path_manager import PathManager
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.schedulers import Driver, loop_metrics
-from model.spec import LinkEvent
 from topos.topology import Topology
 
 SYN = 1
@@ -72,21 +73,21 @@ class Background(ABC):
 
 
 class LinkEvents(Background):
-    """Links that fail, degrade or recover: gives `set_share` each event at its time since the block began.
+    """Links that fail, degrade or recover, and routing that follows: carries out each change at its time
+    since the block began.
 
-    Events that are not due when the block ends do not happen.
+    Changes that are not due when the block ends do not happen.
     """
 
-    def __init__(self, events: Sequence[LinkEvent], set_share: Callable[[LinkEvent], None]) -> None:
+    def __init__(self, changes: Sequence[Change]) -> None:
         super().__init__("link events")
-        self._events = sorted(events, key=lambda event: event.t_s)
-        self._set_share = set_share
+        self._changes = sorted(changes, key=operator.itemgetter(0))
 
     def _work(self) -> None:
-        for event in self._events:
-            if self._is_over_at(self._begun_s + event.t_s):
+        for t_s, change in self._changes:
+            if self._is_over_at(self._begun_s + t_s):
                 return
-            self._set_share(event)
+            change()
 
 
 class SchedulerClock(Background):

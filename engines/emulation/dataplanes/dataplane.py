@@ -16,11 +16,12 @@ import numpy.typing as npt
 from controllers.hashing import FiveTuple
 from controllers.scheduler import Network
 from engines.emulation.sandbox.inside import Caller
-from model.spec import LinkEvent, RunSpec
+from model.spec import RunSpec
 from topos.topology import Topology
 
 Counts = npt.NDArray[np.uint64]
 Octets = Callable[[], Mapping[FiveTuple, int]]
+Change = tuple[float, Callable[[], None]]
 QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 """Sample times by the clock of `PlaneReading.now_s`, and queue lengths in packets, one row per time."""
 
@@ -134,8 +135,8 @@ class MeasuredDataPlane(DataPlane, Protocol):
         """Return this network as a scheduler application sees it. `octets` returns the bytes that each
         flow's host has sent, for data planes that do not count them."""
 
-    def set_share(self, event: LinkEvent) -> None:
-        """Carry out a link event now."""
+    def changes(self, spec: RunSpec) -> Sequence[Change]:
+        """Return what changes links and routing, and when, in s from the start of traffic."""
 
     def reading(self) -> PlaneReading:
         """Return the counters since the start. Raises RunError with the reason if it has died."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from common.errors import RunError
 from controllers.rules import Routes
 from controllers.scheduler import Network
 from engines.emulation.dataplanes.dataplane import (
+    Change,
     Cpus,
     Octets,
     PlaneReading,
@@ -28,7 +30,7 @@ from fabric._core import RealtimeFabric
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from fabric.readings import Snapshot
 from model.links import downlink, ports_of, uplink
-from model.network_plan import plan_for
+from model.network_plan import plan_for, reroutes
 from model.spec import ELASTIC, QDISC, VIRTUAL, LinkEvent, RunSpec, sub_seed
 from topos.topology import Topology
 
@@ -180,6 +182,17 @@ class FabricDataPlane:
                 if event.share:
                     rate_bps = round(event.share * int(self._plan.rate_bps[port]))
                     self._running.set_port_rate(port, rate_bps)
+
+    def changes(self, spec: RunSpec) -> list[Change]:
+        """See MeasuredDataPlane. The paths of all changes are found here, before any is due."""
+        return [
+            *((event.t_s, partial(self.set_share, event)) for event in spec.events),
+            *((t_s, partial(self._reroute, plan)) for t_s, plan in reroutes(spec, self._topology)),
+        ]
+
+    def _reroute(self, plan: NetworkPlan) -> None:
+        with _core_errors("the fabric core stopped"):
+            self._running.reroute(plan)
 
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
         """Send frames of this flow through these ports from now on (engines/scheduling.py)."""

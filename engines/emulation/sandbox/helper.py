@@ -56,7 +56,7 @@ LOCK = "lock"
 SHELL = "shell"
 TARGETS: Mapping[str, str] = {
     "point": "engines.emulation.point:run_point",
-    "ims": "engines.ims.point:run_point",
+    "workload": "engines.emulation.programs:run_point",
     SHELL: "engines.emulation.hosts.shell:inside",
     "noise": "engines.emulation.noise:inside",
     "look": "engines.emulation.machine:inside",

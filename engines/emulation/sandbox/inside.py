@@ -38,8 +38,10 @@ PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "
 
 RAW = Path("/tmp/raw")
 """The folder for the output of tools. Its files are sent to the outer process when the run ends."""
+WORK = Path("/tmp/workload")
+"""The folder in which programs of a workload work. It ends with the run."""
 X11 = Path("/tmp/.X11-unix")
-OURS = frozenset({RAW.name, "ims", X11.name})
+OURS = frozenset({RAW.name, WORK.name, X11.name})
 """Names in the private /tmp that root uses: the caller's folder is not attached there."""
 SETPRIV, ENV = "/usr/bin/setpriv", "/usr/bin/env"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -45,14 +46,14 @@ def test_what_is_due_happens_in_order_and_the_rest_does_not() -> None:
     links = Written()
     later, now = LinkEvent(0.05, "a", "b"), LinkEvent(0.0, "a", "b", 0.5)
     never = LinkEvent(60.0, "a", "b", 1.0)
-    with LinkEvents((never, later, now), links.set_share):
+    with LinkEvents([(event.t_s, partial(links.set_share, event)) for event in (never, later, now)]):
         until(lambda: len(links.events) == 2, 10.0)
     assert links.events == [now, later]
 
 
 def test_an_event_that_fails_ends_the_block_with_its_error() -> None:
     links = Written()
-    events = LinkEvents((LinkEvent(0.0, "gone", "b"),), links.set_share)
+    events = LinkEvents([(0.0, partial(links.set_share, LinkEvent(0.0, "gone", "b")))])
     with pytest.raises(RunError, match="core stopped"), events:
         assert links.failed.wait(10)
 

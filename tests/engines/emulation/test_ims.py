@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 import topos
-from common.errors import HostUnfitError, RunError, UsageError
+from common.errors import HostUnfitError, UsageError
 from engines.emulation.hosts.processes import Process
 from engines.emulation.kernel.namespaces import HostRef
-from engines.emulation.sandbox.inside import Inside
-from engines.ims import point, real
+from engines.emulation.programs import contention
+from engines.ims import real
 from engines.ims.calls import Calls, ImsReading, Instance, Measurement
 from engines.ims.programs import LoadGenerator
 from fabric.plan import PS_PER_US
 from model.links import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads import matrices, sip
-from workloads.sip import SipSettings
 
 REAL = "sip:65:scale=50:arrivals=constant"
 DATE = "2026-11-23\t17:09:35.395419\t1795453775.395419"
@@ -42,16 +41,6 @@ def spec_of(workload: str = REAL, **link: float) -> RunSpec:
         warmup_s=0.0,
         seconds=10.0,
     )
-
-
-def test_a_program_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> SipSettings:
-        raise ConnectionRefusedError(111, "Connection refused")
-
-    monkeypatch.setattr(point, "checked", refused)
-    inside = Inside({"spec": spec_of().to_json()}, -1)
-    with pytest.raises(RunError, match=r"a program of the IMS did not answer: .*Connection refused"):
-        point.run_point(inside)
 
 
 def generator(folder: Path) -> LoadGenerator:
@@ -85,8 +74,7 @@ def test_setup_times_are_read_once_and_only_of_the_first_timer(tmp_path: Path) -
 def test_a_look_up_takes_the_links_there_and_back() -> None:
     spec = spec_of()
     topology = topos.build("star", {"n": 6})
-    settings = sip.settings(spec.workload.params)
-    plan = point.plan_of(spec, topology, settings)
+    plan = real.plan_of(spec, topology)
     links = [topology.nics_of(topology.index(name))[0].link for name in ("s1h4", "s1h1")]
     there = plan.delay_ps[uplink(links[0])] + plan.delay_ps[downlink(links[1])]
     back = plan.delay_ps[uplink(links[1])] + plan.delay_ps[downlink(links[0])]
@@ -110,12 +98,11 @@ def readings(served: float = 1.0, fill: float = 0.9, per_s: int = 65) -> list[Im
 
 def doubts(
     found: Measurement,
-    machine: Mapping[str, float] = IDLE,
     events: bool = False,
     **times_us: float,
 ) -> list[str]:
     settings = sip.settings(spec_of("sip:130:scale=50:arrivals=constant").workload.params)
-    reasons = point.doubts(settings, {**ASKED_US, **times_us}, found, machine, events)
+    reasons = real.doubts(settings, {**ASKED_US, **times_us}, found, events)
     return [reason.text for reason in reasons]
 
 
@@ -124,9 +111,6 @@ def doubts(
     [
         ({}, {}, ""),
         ({}, {"lookup": 45_000.0}, "lookup is +25 % off"),
-        ({}, {"machine": {**IDLE, "paused_pct": 5.0}}, "paused for 5 %"),
-        ({}, {"machine": BUSY}, ""),
-        ({}, {"machine": {**BUSY, "waited_pct": 2.5}}, "a program waited for 2.5 % of the time"),
         ({"served": 0.93}, {}, "a full P-CSCF served 93 % of what its service times give"),
         ({"served": 0.97}, {}, ""),
         ({"served": 0.93}, {"events": True}, ""),
@@ -135,15 +119,30 @@ def doubts(
         ({"per_s": 64}, {}, ""),
     ],
 )
-def test_doubts_name_what_the_machine_did(found: dict[str, Any], others: dict[str, Any], words: str) -> None:
+def test_doubts_name_what_the_servers_did(found: dict[str, Any], others: dict[str, Any], words: str) -> None:
     doubted = doubts(Measurement(readings(**found)), **others)
     assert len(doubted) == bool(words)
     assert words in "".join(doubted)
 
 
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        (IDLE, ""),
+        ({**IDLE, "paused_pct": 5.0}, "paused for 5 %"),
+        (BUSY, ""),
+        ({**BUSY, "waited_pct": 2.5}, "a program waited for 2.5 % of the time"),
+    ],
+)
+def test_contention_names_what_the_machine_did(machine: Mapping[str, float], words: str) -> None:
+    found = contention(machine)
+    assert len(found) == bool(words)
+    assert words in "".join(reason.text for reason in found)
+
+
 def test_knees_of_measured_times_are_in_published_units() -> None:
     settings = sip.settings(spec_of().workload.params)
-    knees = point._knees(settings, ASKED_US)
+    knees = real._knees(settings, ASKED_US)
     assert knees["pcscf_knee_per_s"] == pytest.approx(settings.pcscf_knee(1))
     assert knees["scscf_knee_per_s"] == pytest.approx(settings.scscf_knee(1))
 

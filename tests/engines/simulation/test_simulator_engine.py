@@ -14,7 +14,7 @@ from common.errors import RunError, UsageError
 from engines.engine import Silent
 from engines.registry import make
 from engines.simulation import readings
-from engines.simulation.engine import SimulatorEngine, check, check_memory, estimated_mb
+from engines.simulation.engine import check, check_memory, estimated_mb
 from model.flows import drawn_flows
 from model.result import SAMPLE_COLUMNS, RunResult, Status
 from model.spec import (
@@ -289,9 +289,3 @@ def test_the_advice_fits_the_point(queue_pkts: int, advice: str) -> None:
     with pytest.raises(UsageError) as refused:
         check_memory(spec, topology, flows, enough - 1)
     assert re.search(f"{advice}$", str(refused.value))
-
-
-def test_a_kind_of_workload_that_the_engine_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SimulatorEngine, "workloads", {})
-    with pytest.raises(UsageError, match="--engine simulator cannot run it"):
-        SimulatorEngine().check(spec_of())

@@ -300,6 +300,7 @@ TEXTS: dict[str, Any] = {
     "loss": "0.7", "ecn": "20", "link_trace": "lte:3",
     "random_drop": "5", "discipline": "priority", "host_queue": "qdisc",
     "event": ("10:p0a0-c0:0", "12.5:p0a0-c0:0.25"), "write": "8192",
+    "reroute": "50",
     "sysctl": ("net.ipv4.tcp_rmem=4096 16384 65536", "net.ipv4.tcp_sack=0"), "scheduler": "first_fit:50",
     "stalls": "all:100:2-6", "clock": "strict", "stack": ("min_rto_ms=10", "sack=off"),
     "agent_delay": "250", "agent_jitter": "12.5", "report_interval": "5000", "parts": "8",

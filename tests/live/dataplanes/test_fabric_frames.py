@@ -7,8 +7,9 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,11 @@ import pytest
 
 from engines.emulation.kernel.namespaces import call_in_netns
 from fabric._core import RealtimeFabric, disciplines
+from fabric.plan import NetworkPlan
 from fabric.readings import Snapshot
+from model.links import downlink, uplink
+from model.network_plan import plan_for
+from model.spec import LinkSpec, RunSpec, TopologySpec
 from tests.support.core_networks import ip, one_switch
 from tests.support.machine_noise import exact
 from tests.support.two_hosts import run_isolated
@@ -49,18 +54,23 @@ class Lab(NamedTuple):
 
 @contextmanager
 def lab(
-    rate_bps: int = 1_000_000_000, ecn_pkts: int = 0, slow_bps: int = 0, sample_ms: float = 0.0
+    rate_bps: int = 1_000_000_000,
+    ecn_pkts: int = 0,
+    slow_bps: int = 0,
+    sample_ms: float = 0.0,
+    plan: NetworkPlan | None = None,
 ) -> Iterator[Lab]:
     """Yield a running fabric, and raw sockets on three host ends in a namespace of their own.
 
-    Where `slow_bps` is not 0, ports to hosts have that rate and serve by strict priority."""
+    The hosts are on one switch, or in the network of `plan`. Where `slow_bps` is not 0, ports to hosts have
+    that rate and serve by strict priority."""
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     wait_for_namespace(holder.pid)
     for i in range(HOSTS):
         run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
         run(f"ip link set n{i} up")
     ends = [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(HOSTS)]
-    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=1000, ecn_pkts=ecn_pkts)
+    plan = plan or one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=1000, ecn_pkts=ecn_pkts)
     if slow_bps:
         plan.rate_bps[plan.nic_downlink] = slow_bps
         plan.discipline[plan.nic_downlink] = disciplines().index("priority")
@@ -292,6 +302,45 @@ def queue_lengths_are_sampled_exactly() -> None:
     assert np.allclose(np.diff(times), 0.01)
 
 
+def frames_take_another_path_once_routing_knows() -> None:
+    shape = {"leaves": 2, "spines": 2, "hosts": 2, "speed": 1}
+    spec = RunSpec(LinkSpec(1000.0), TopologySpec("leaf_spine", shape), routing="spanning-tree")
+    topology = spec.network()
+    link = topology.link_between(topology.index("l1"), topology.index("s0"))
+    whole, without = (three_hosts_of(plan_for(spec, topology, cut)) for cut in ((), (link,)))
+
+    def set_link(fabric: RealtimeFabric, up: bool) -> None:
+        for port in (uplink(link), downlink(link)):
+            fabric.set_port_up(port, up)
+
+    found = []
+    with lab(plan=whole) as (fabric, ends):
+        changes: tuple[Callable[[], None], ...] = (
+            lambda: None,
+            lambda: set_link(fabric, False),
+            lambda: fabric.reroute(without),
+            lambda: set_link(fabric, True),
+            lambda: fabric.reroute(whole),
+        )
+        for number, change in enumerate(changes):
+            change()
+            before = fabric.snapshot()
+            for _ in range(5):
+                ends[0].send(udp_frame(0, 1, b"here"))
+            after = Lab(fabric, ends).settled(5 * (number + 1))
+            over = int(after["tx_packets"][downlink(link)] - before["tx_packets"][downlink(link)])
+            found.append((after["delivered"] - before["delivered"], over))
+    with exact():
+        assert found == [(5, 5), (0, 0), (5, 0), (5, 0), (5, 5)]
+
+
+def three_hosts_of(plan: NetworkPlan) -> NetworkPlan:
+    """Return the plan of two leaves with two hosts each without the second host."""
+    columns = ("nic_attach_node", "nic_attach", "nic_uplink", "nic_downlink")
+    kept = {name: getattr(plan, name)[[0, 2, 3]] for name in columns}
+    return replace(plan, nic_ip=ip("10.0.0.1") + np.arange(HOSTS, dtype=np.uint32), **kept)
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -302,6 +351,7 @@ def queue_lengths_are_sampled_exactly() -> None:
         a_full_queue_marks_who_can_be_marked,
         a_frame_of_a_higher_class_overtakes_those_that_wait,
         a_cut_link_carries_nothing_until_it_heals,
+        frames_take_another_path_once_routing_knows,
         queue_lengths_are_sampled_exactly,
     ],
     ids=lambda scenario: scenario.__name__,

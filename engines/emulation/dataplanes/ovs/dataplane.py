@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from controllers.rules import POLICIES, supports
 from controllers.scheduler import Network
 from engines.emulation import machine
 from engines.emulation.dataplanes.dataplane import (
+    Change,
     Cpus,
     Octets,
     PlaneReading,
@@ -189,6 +191,10 @@ class OvsDataPlane:
         for port in (up, down) if event.share else ():
             self._wires.set_share(port, event.share)
 
+    def changes(self, spec: RunSpec) -> list[Change]:
+        """See MeasuredDataPlane. The controller finds other paths when a link fails."""
+        return [(event.t_s, partial(self.set_share, event)) for event in spec.events]
+
     @contextmanager
     def network(self, spec: RunSpec, octets: Octets) -> Iterator[Network]:
         """Return the controller's view; its flows come from the rules' counters. Raises RefabricError if
@@ -313,6 +319,11 @@ def check(spec: RunSpec, topology: Topology) -> None:
     if not supports(spec.routing):
         both = ", ".join(name for name in POLICIES if name in routing.POLICIES)
         raise UsageError(f"OpenFlow has no routing '{spec.routing}', only {both}: {instead}")
+    if spec.reroute_ms:
+        raise UsageError(
+            f"--reroute {spec.reroute_ms:g}: Open vSwitch's controller finds other paths as soon as a link "
+            f"fails: {instead}"
+        )
     if routing.lists_paths(spec.routing) and spec.openflow.mode != "reactive":
         raise UsageError(
             f"--mode {spec.openflow.mode}: routing '{spec.routing}' needs rules for each flow: choose --mode "

@@ -7,11 +7,12 @@ import dataclasses
 import pytest
 
 from common.errors import UsageError
-from engines.flow_level.engine import EQUILIBRIUM, FlowLevelEngine
+from engines.flow_level.engine import FlowLevelEngine
+from engines.ims.calls import COLUMNS
 from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import audited
 from model.reasons import NO_DATA
-from model.result import CALL_COLUMNS, Status
+from model.result import Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.simulated_networks import result_of
 from workloads import matrices
@@ -87,7 +88,7 @@ def test_an_overload_outlasts_its_cause_until_the_load_falls() -> None:
 
 def test_tables_have_a_row_per_second() -> None:
     result = result_of(spec_of("sip:90:pcscf=2", 10.0))
-    for name, columns in CALL_COLUMNS.items():
+    for name, columns in COLUMNS.items():
         assert tuple(result.samples[name].columns) == columns
     assert result.samples["calls"]["t_s"].tolist() == list(range(1, 11))
     assert set(result.samples["components"]["name"].tolist()) == {"p1", "p2", "s1"}
@@ -101,13 +102,16 @@ def test_the_same_spec_gives_the_same_result() -> None:
     assert one.metrics != other.metrics
 
 
-def test_a_result_without_a_call_is_failed_and_without_a_completed_one_suspect() -> None:
+def test_a_result_without_a_call_is_failed_and_without_one_that_ended_suspect() -> None:
     spec = spec_of("sip:90", 5.0)
     result = result_of(spec)
     assert audited(dataclasses.replace(result, metrics={}), spec).status is Status.FAILED
     assert audited(result, spec).status is Status.OK
-    none = dataclasses.replace(result, metrics={**result.metrics, "calls_completed_per_s": 0.0})
+    ended = {"calls_completed_per_s": 0.0, "calls_failed_per_s": 0.0}
+    none = dataclasses.replace(result, metrics={**result.metrics, **ended})
     assert [reason.kind for reason in audited(none, spec).reasons] == [NO_DATA]
+    lost = dataclasses.replace(result, metrics={**none.metrics, "calls_failed_per_s": 1.0})
+    assert audited(lost, spec).status is Status.OK
 
 
 @pytest.mark.parametrize(
@@ -136,8 +140,10 @@ def test_other_specs_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             ENGINE.check(dataclasses.replace(spec, **change))
-    with pytest.raises(UsageError, match="has no flows"):
-        FlowLevelEngine("flow-level", EQUILIBRIUM).check(dataclasses.replace(spec, engine="flow-level"))
+    with pytest.raises(
+        UsageError, match="--engine flow-level cannot run it; choose --engine simulator or mininet"
+    ):
+        FlowLevelEngine("flow-level").check(dataclasses.replace(spec, engine="flow-level"))
 
 
 def test_ten_thousand_calls_a_second_are_carried() -> None:

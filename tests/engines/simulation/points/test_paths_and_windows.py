@@ -34,7 +34,7 @@ from model.spec import (
 )
 from tests.support.scenarios.divided_networks import made
 from tests.support.simulated_networks import result_of
-from workloads.matrices import FLOWS, MATRICES, kind_of
+from workloads.matrices import MATRICES
 
 ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
 SIZED = {
@@ -63,7 +63,7 @@ def spec(matrix: str, **params: int | str) -> RunSpec:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("matrix", [name for name in MATRICES if kind_of(name) == FLOWS])
+@pytest.mark.parametrize("matrix", [name for name, each in MATRICES.items() if each.kind == "engines.flows"])
 def test_every_matrix_runs(matrix: str) -> None:
     result = result_of(spec(matrix))
     assert result.flows

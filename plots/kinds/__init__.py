@@ -1,0 +1,1 @@
+"""The kinds of plots that charts are made of, one module each."""

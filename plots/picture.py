@@ -1,0 +1,170 @@
+"""A chart as a record: the points that share a sheet, their series, the kinds of plots in its rows, and its
+finding, which is a template over numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from harness.results.point_results import PointResult
+from model.spec import RunSpec
+from plots.data import Inputs, Panel, panels
+from plots.shared import saving, style
+from plots.shared.kinds import Look, Mean
+from plots.shared.naming import PartOf, place
+from plots.shared.sheet import Sheet
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that are drawn alike, e.g. those of one transport. `number` is what curves show of them, if each
+    series shows something else."""
+
+    name: str
+    look: Look
+    points: Sequence[PointResult]
+    number: Callable[[Sequence[PointResult]], Mean | None] | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the plots of one sheet are drawn from."""
+
+    panel: Panel
+    series: Sequence[Series]
+    inputs: Inputs
+
+
+class Kind(Protocol):
+    """A plot."""
+
+    def draw(self, axes: Axes, subject: Subject, first: bool) -> object:
+        """Draw; `first` is whether the axes are the leftmost of their row."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Plots side by side, `height_in` inches high; `x` labels the horizontal axes of all, at the middle one,
+    and `y` the vertical axis of the first."""
+
+    height_in: float
+    kinds: Sequence[Kind]
+    x: str = ""
+    y: str = ""
+
+    @property
+    def middle(self) -> int:
+        return len(self.kinds) // 2
+
+
+Groups = Callable[[Inputs], Iterable[tuple[RunSpec, Panel]]]
+Words = Callable[[Panel], Sequence[str]]
+
+
+def nothing(_: Panel) -> Sequence[str]:
+    return ()
+
+
+def alike(
+    *ignoring: str,
+    where: Callable[[PointResult], bool] = lambda _: True,
+    apart: Callable[[PointResult], object] = lambda _: None,
+) -> Groups:
+    """Return the points that share a sheet: those that differ at most in subflows, seed and the fields
+    `ignoring`, and for which `apart` returns the same."""
+
+    def groups(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
+        of = panels(filter(where, inputs.points), inputs.expected, ignoring, apart)
+        return [(panel.spec, panel) for panel in of]
+
+    return groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A chart, drawn once for each of its `groups` of points.
+
+    `rows` are its plots; no row means that a group has nothing to show. `numbers` are what the template
+    `finding` says in the chart's title; None where a group gives no finding. `about` says what is plotted,
+    `settings` how points were run, `notes` what else a reader must know, after what is suspect.
+    `keys` is a legend instead of that of the series, and `more_keys` another below it.
+    """
+
+    groups: Groups
+    rows: Callable[[Panel], Sequence[Row]]
+    about: Callable[[Panel], str]
+    finding: str = ""
+    numbers: Callable[[Panel], Mapping[str, object] | None] = lambda _: None
+    series: Callable[[Panel], Sequence[Series]] = lambda _: ()
+    settings: Words = style.parameters
+    notes: Words = nothing
+    keys: Callable[[Panel], Sequence[Artist]] | None = None
+    more_keys: Callable[[Subject], Sequence[Artist]] = lambda _: ()
+    gaps: Callable[[Panel], str] = lambda _: ""
+    key: Mapping[str, Any] = field(default_factory=lambda: {"size": 4.5})
+    """Size and width of the marks in the legend."""
+    named: PartOf = place
+    suffix: Callable[[Panel], str] = lambda _: ""
+
+    def __call__(self, inputs: Inputs) -> list[Path]:
+        """Draw all groups; return the files written. Raises StoreError when the folder cannot be written."""
+        by_name: dict[str, list[tuple[RunSpec, Panel]]] = {}
+        for spec, panel in self.groups(inputs):
+            by_name.setdefault("" if self.named is place else self.named(spec), []).append((spec, panel))
+        each = (saving.draw_groups(inputs, of, self.draw, self.named, self.suffix) for of in by_name.values())
+        return [path for paths in each for path in paths]
+
+    def draw(self, panel: Panel, inputs: Inputs) -> Figure | None:
+        """Draw one group."""
+        rows = self.rows(panel)
+        if not rows:
+            return None
+        subject = Subject(panel, self.series(panel), inputs)
+        sheet = Sheet(*((row.height_in, len(row.kinds)) for row in rows))
+        for row, of_row in zip(rows, sheet.axes, strict=True):
+            for number, (kind, axes) in enumerate(zip(row.kinds, of_row, strict=True)):
+                kind.draw(axes, subject, number == 0)
+            if row.x:
+                of_row[row.middle].set_xlabel(row.x)
+            if row.y:
+                of_row[0].set_ylabel(row.y)
+        numbers = self.numbers(panel)
+        keys = [one.look.key(**self.key) for one in subject.series] if self.keys is None else self.keys(panel)
+        return sheet.finish(
+            (said(self.finding, numbers) if numbers else "") or inputs.title,
+            self.about(panel),
+            self.settings(panel),
+            [*style.doubts(panel.points), *self.notes(panel)],
+            keys,
+            self.more_keys(subject),
+            gaps=self.gaps(panel),
+        )
+
+
+def said(template: str, numbers: Mapping[str, object]) -> str:
+    """Return the sentence that a Jinja template makes of numbers. Raises jinja2.UndefinedError where the
+    template has a name that `numbers` lacks."""
+    return _template(template).render(numbers)  # type: ignore[attr-defined, no-any-return]
+
+
+@functools.cache
+def _template(text: str) -> object:
+    import jinja2  # noqa: PLC0415
+
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    environment.filters["listed"] = listed
+    return environment.from_string(text)
+
+
+def listed(values: Mapping[str, float] | Iterable[tuple[str, float]], shown: str = "{:g}") -> str:
+    """Return `TCP 1.2, pFabric 1.1`: names with their values, formatted as `shown`. A filter of templates."""
+    pairs = values.items() if isinstance(values, Mapping) else values
+    return ", ".join(f"{name} {shown.format(value)}" for name, value in pairs)
