@@ -29,6 +29,9 @@ from model.result import Status
 from model.spec import RunSpec
 from model.transports import COMPARED, SCATTER, TCP
 from plots.data import TRANSPORT, Cell, Inputs, Panel, good, jain, panels
+from plots.kinds.axis import Axis
+from plots.kinds.curves import Curves, mean
+from plots.picture import Picture, Row, Series, alike
 from plots.shared import axis_labels, kinds, ranks, saving, style
 from plots.shared.sheet import Sheet
 
@@ -295,53 +298,54 @@ def cells_of(panel: Panel) -> Cells:
     return {key: good(list(of_seed.values())) for key, of_seed in sorted(found.items())}
 
 
-def cost_finding(cells: Cells) -> str:
-    """Return the title: what is retransmitted under the most subflows, coupled and not, and under TCP."""
-    means = {key: mean.value for key, of in cells.items() if (mean := kinds.mean_over(of, retransmitted_pct))}
+def cost_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return what is retransmitted under the most subflows, coupled and not, and under TCP."""
+    of = {key: kinds.mean_over(points, retransmitted_pct) for key, points in cells_of(panel).items()}
+    means = {key: mean.value for key, mean in of.items() if mean}
     most = max((n for _, n in means), default=1)
     named = {f"MPTCP {most}": (COUPLED_DEFAULT, most), "uncoupled": (BASELINE, most), "TCP": (TCP, 1)}
-    parts = [f"{name} {means[key]:.2g}" for name, key in named.items() if key in means]
-    return f"Retransmitted per 100 delivered: {', '.join(parts)}" if parts else ""
+    found = {name: means[key] for name, key in named.items() if key in means}
+    return {"pct": found} if found else None
 
 
-@saving.per_panel(("transport.cc",))
-def loss_and_cost(panel: Panel, inputs: Inputs) -> Figure | None:
-    cells = cells_of(panel)
-    if not cells:
-        return None
+def _by_algorithm(panel: Panel) -> list[Series]:
+    """Return a series for each algorithm, beginning at TCP."""
+    of = cells_of(panel)
+    return [
+        Series(
+            name, kinds.look_of(name, "" if name == TCP else "-"),
+            [point for (each, _), points in of.items() if each in {name, TCP} for point in points],
+        )
+        for name in sorted({name for name, _ in of}, key=transports.rank)
+    ]  # fmt: skip
+
+
+def _costs(panel: Panel) -> list[Row]:
+    """Draw TCP over the first marks of the other curves."""
+    points = [point for of in cells_of(panel).values() for point in of]
+    real = {words: of for words, of in _REAL.items() if any(of(point) is not None for point in points)}
     always = list(_ALWAYS.items())
-    real = [(w, of) for w, of in _REAL.items() if any(of(p) is not None for c in cells.values() for p in c)]
-    shown = [always[:2], always[2:], *([real] if real else [])]
-    sheet = Sheet(*((1.35, len(row)) for row in shown))
-    for row, quantities in zip(sheet.axes, shown, strict=True):
-        for axes, (words, of) in zip(row, quantities, strict=True):
-            _costs(axes, cells, of)
-            axes.set_ylabel(words)
-    for axes in sheet.axes[-1]:
-        axes.set_xlabel(f"{axis_labels.SUBFLOWS} (1: TCP)")
-    names = sorted({name for name, _ in cells}, key=transports.rank)
-    points = [point for of in cells.values() for point in of]
-    return sheet.finish(
-        cost_finding(cells) or inputs.title,
-        style.subtitle(panel, "what subflows cost, by congestion control"),
-        style.parameters(panel, congestion=", ".join(map(transports.title, names))),
-        [*style.doubts(points), style.intervals(max(map(len, cells.values())))],
-        [kinds.look_of(name, "" if name == TCP else "-").key(size=6, width=1.4) for name in names],
-    )
+    shown = [of for of in (always[:2], always[2:], list(real.items())) if of and points]
+    series = sorted(_by_algorithm(panel), key=lambda one: one.name == TCP)
+    x = Axis(f"{axis_labels.SUBFLOWS} (1: TCP)", at_values=True)
+
+    def curves(words: str, of: OfPoint, x: Axis) -> Curves:
+        top = 1.1 * max((v for point in points if (v := of(point))), default=1.0)
+        y = Axis(words, low=0, high=top)
+        return Curves(mean(of), lambda point: point.subflows, x, y, size=6, series=series)
+
+    return [
+        Row(1.35, [curves(*one, x if row is shown[-1] else Axis(at_values=True)) for one in row])
+        for row in shown
+    ]
 
 
-def _costs(axes: Axes, cells: Cells, of: OfPoint) -> None:
-    """Draw one curve per algorithm, starting at TCP."""
-    means = {key: mean for key, points in cells.items() if (mean := kinds.mean_over(points, of))}
-    for name in sorted({name for name, _ in cells}):
-        curve = {
-            n: mean.value
-            for (each, n), mean in sorted(means.items(), key=lambda p: p[0][1])
-            if each in {name, TCP}
-        }
-        axes.plot(list(curve), list(curve.values()), color=transports.look(name).colour, lw=1.4, zorder=3)
-    for (name, n), mean in means.items():
-        kinds.mark(axes, n, mean, kinds.look_of(name))
-    axes.set_xticks(sorted({n for _, n in cells}))
-    highest = max((value for points in cells.values() for p in points if (value := of(p))), default=1.0)
-    axes.set_ylim(0, 1.1 * highest)
+loss_and_cost = Picture(
+    groups=alike("transport.cc"), series=_by_algorithm, rows=_costs, key={"size": 6, "width": 1.4},
+    about=lambda panel: style.subtitle(panel, "what subflows cost, by congestion control"),
+    settings=lambda panel: style.parameters(
+        panel, congestion=", ".join(transports.title(one.name) for one in _by_algorithm(panel))
+    ),
+    notes=lambda panel: [style.intervals(max(map(len, cells_of(panel).values())))],
+    numbers=cost_numbers, finding="Retransmitted per 100 delivered: {{ pct | listed('{:.2g}') }}",
+)  # fmt: skip

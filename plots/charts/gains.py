@@ -9,23 +9,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from analysis.quantities import GOODPUT_PCT_MEAN, JAIN
 from controllers.routing import DIGITS
 from harness.results.point_results import PointResult
 from model.spec import RunSpec, TopologySpec, WorkloadSpec
 from model.transports import USUAL_ROUTING
-from plots.data import Inputs, Panel, good, jain, panels, together
-from plots.shared import kinds, saving, style
-from plots.shared.kinds import Look, Mean
+from plots.data import Inputs, Panel, common, good, jain, panels, together
+from plots.kinds.axis import FROM_ZERO, Axis
+from plots.kinds.curves import Curves, Number, mean
+from plots.kinds.rows import Rows
+from plots.picture import Picture, Row, Series
+from plots.shared import kinds, style
+from plots.shared.kinds import Look, grouped
 from plots.shared.naming import shape
-from plots.shared.sheet import Sheet
 from topos import TOPOLOGIES
 from workloads import matrices
 
@@ -35,120 +34,103 @@ _LINES = ("-", (0, (1, 1.1)), "-.", (0, (5, 1, 1, 1, 1, 1)))
 """Line styles of the first network, the second, and so on; dashes mark suspect points."""
 
 
-@dataclass(frozen=True, order=True)
-class Curve:
-    """One transport on one network, the `place`-th of its study."""
-
-    place: int
-    network: str
-    subflows: int
+def _network(point: PointResult) -> str:
+    return style.network(point.spec)
 
 
-@dataclass(frozen=True)
-class Study:
-    """All points of one chart; `spec` has what they have in common, default values elsewhere."""
-
-    spec: RunSpec
-    points: tuple[PointResult, ...]
-
-    def named(self) -> RunSpec:
-        """The setting that names the chart's files: the first network's size and the first matrix."""
-        first = self.points[0].spec
-        sized = TopologySpec(params={"k": first.topology.k})
-        return dataclasses.replace(self.spec, topology=sized, workload=WorkloadSpec(first.workload.matrix))
-
-    @property
-    def networks(self) -> list[str]:
-        """Names of the networks, in the order of the registry of topologies."""
-        kinds_of = list(TOPOLOGIES)
-        ordered = sorted(self.points, key=lambda p: (kinds_of.index(p.spec.topology.kind), shape(p.spec)))
-        return list(dict.fromkeys(style.network(point.spec) for point in ordered))
-
-    @property
-    def curves(self) -> list[Curve]:
-        networks = self.networks
-        named = ((style.network(point.spec), point.subflows) for point in self.points)
-        return sorted({Curve(networks.index(name), name, subflows) for name, subflows in named})
-
-    @property
-    def matrices(self) -> list[str]:
-        return list(dict.fromkeys(point.matrix for point in self.points))
-
-    @property
-    def words(self) -> dict[str, str]:
-        """The names of the matrices: their text where that is unique, else as on command lines."""
-        labels = {
-            point.matrix: matrices.words(point.spec.workload.matrix, point.spec.workload.params)
-            for point in self.points
-        }
-        names = list(labels.values())
-        return {m: name if name and names.count(name) == 1 else m for m, name in labels.items()}
-
-    def of(self, curve: Curve, matrix: str) -> Sequence[PointResult]:
-        """Return one point per seed: the good ones, or the suspect ones where none is good."""
-        return good(
-            [
-                point
-                for point in self.points
-                if (point.matrix, point.subflows) == (matrix, curve.subflows)
-                and style.network(point.spec) == curve.network
-            ]
-        )
-
-    def dubious(self, curve: Curve) -> bool:
-        """Return whether any mark of the curve rests on suspect points."""
-        return any(point.suspect for matrix in self.matrices for point in self.of(curve, matrix))
-
-    def reached(self, curve: Curve, matrix: str, value_of: ValueOf) -> Mean | None:
-        return kinds.mean_of(map(value_of, self.of(curve, matrix)), hollow=self.dubious(curve))
-
-    def gains(self, curve: Curve, matrix: str, value_of: ValueOf) -> list[float]:
-        """Return one gain per seed; none where TCP did not run on the first network."""
-        tcp = {p.seed: value_of(p) for p in self.of(Curve(0, self.networks[0], 1), matrix)}
-        return [value_of(point) / tcp[point.seed] for point in self.of(curve, matrix) if tcp.get(point.seed)]
-
-    def gain(self, curve: Curve, matrix: str, value_of: ValueOf) -> Mean | None:
-        return kinds.mean_of(self.gains(curve, matrix, value_of), hollow=self.dubious(curve))
-
-    def label(self, curve: Curve) -> str:
-        """Return `MPTCP 8`, with the network where there are several."""
-        transport = style.transport(curve.subflows)
-        return f"{transport}, {curve.network}" if len(self.networks) > 1 else transport
-
-    def look(self, curve: Curve) -> Look:
-        place = curve.place % len(_MARKERS)
-        return Look(self.label(curve), style.colour(curve.subflows), _MARKERS[place], _LINES[place])
-
-    @property
-    def baseline(self) -> str:
-        """What gains are relative to."""
-        return f"TCP on {self.networks[0]}" if len(self.networks) > 1 else "TCP"
-
-    def finish(self, sheet: Sheet, title: str, about: str, looks: Iterable[Look]) -> Figure:
-        """Lay the chart out; its caption has the settings of every network."""
-        of_networks = [
-            Panel(
-                dataclasses.replace(self.spec, topology=of[0].spec.topology),
-                tuple(sorted({point.subflows for point in of})),
-                of,
-            )
-            for name in self.networks
-            if (of := tuple(point for point in self.points if style.network(point.spec) == name))
-        ]
-        notes = [*style.doubts(self.points), style.intervals(len({point.seed for point in self.points}))]
-        subtitle = f"{' and '.join(self.networks)}{about}"
-        return sheet.finish(
-            title, subtitle, style.parameters(*of_networks), notes, [look.key() for look in looks]
-        )
+def networks(panel: Panel) -> list[str]:
+    """Return the names of the networks, in the order of the registry of topologies."""
+    of_registry = list(TOPOLOGIES)
+    place = {_network(p): (of_registry.index(p.spec.topology.kind), shape(p.spec)) for p in panel.points}
+    return sorted(place, key=place.__getitem__)
 
 
-def studies(points: Iterable[PointResult], by: Callable[[PointResult], str]) -> list[Study]:
+def curves(panel: Panel) -> list[Series]:
+    """Return a series for each transport on each network, the first network's first; its name has the network
+    where there are several."""
+    names = networks(panel)
+    found = grouped(panel.points, lambda point: (names.index(_network(point)), point.subflows))
+    made = []
+    for (place, subflows), of in sorted(found.items()):
+        transport = style.transport(subflows)
+        label = f"{transport}, {names[place]}" if len(names) > 1 else transport
+        at = place % len(_MARKERS)
+        made.append(Series(label, Look(label, style.colour(subflows), _MARKERS[at], _LINES[at]), of))
+    return made
+
+
+def _dubious(points: Sequence[PointResult]) -> bool:
+    """Whether any mark of a curve rests on suspect points."""
+    each = grouped(points, lambda point: point.matrix).values()
+    return any(point.suspect for of in each for point in good(of))
+
+
+def _number(points: Sequence[PointResult], panel: Panel, value: Callable[[PointResult], Any]) -> Any:
+    curve = points[0].subflows, _network(points[0])
+    series = [point for point in panel.points if (point.subflows, _network(point)) == curve]
+    return kinds.mean_of(map(value, good(points)), hollow=_dubious(series))
+
+
+def reached(panel: Panel, value: ValueOf) -> Number:
+    """Return the function that gives the mean; hollow where any mark of the curve rests on suspect points."""
+    return lambda points: _number(points, panel, value)
+
+
+def gain(panel: Panel, value: ValueOf) -> Number:
+    """Return the function that gives the mean gain, of the seeds that TCP ran on the first network."""
+    first = networks(panel)[0]
+    found = grouped(
+        (p for p in panel.points if p.subflows == 1 and _network(p) == first), lambda point: point.matrix
+    )
+    tcp = {(p.matrix, p.seed): value(p) for of in found.values() for p in good(of)}
+
+    def of_seed(point: PointResult) -> float | None:
+        of_tcp = tcp.get((point.matrix, point.seed))
+        return value(point) / of_tcp if of_tcp else None
+
+    return lambda points: _number(points, panel, of_seed)
+
+
+def baseline(panel: Panel) -> str:
+    """Return what gains are relative to."""
+    names = networks(panel)
+    return f"TCP on {names[0]}" if len(names) > 1 else "TCP"
+
+
+def studies(points: Iterable[PointResult], by: Callable[[PointResult], str]) -> list[Panel]:
     """Group points by what they have in common: their size, all of the setting but network and matrix, and
     what `by` returns. Points without flows, failed ones and baselines are left out."""
     usable = (point for point in points if point.under_test and not point.failed)
     of = panels(usable, (), ("topology", "workload"), lambda p: (p.spec.topology.k, by(p)))
-    made = [Study(panel.spec, panel.points) for panel in of]
-    return sorted(made, key=lambda study: study.points[0].spec.topology.k)
+    return sorted(of, key=lambda panel: panel.points[0].spec.topology.k)
+
+
+def _named(panel: Panel) -> RunSpec:
+    """Return the setting that names the chart's files: the first network's size and the first matrix."""
+    first = panel.points[0].spec
+    sized = TopologySpec(params={"k": first.topology.k})
+    return dataclasses.replace(panel.spec, topology=sized, workload=WorkloadSpec(first.workload.matrix))
+
+
+def _settings(panel: Panel) -> list[str]:
+    """Return the settings of every network."""
+    each = grouped(panel.points, _network)
+    of = [
+        Panel(
+            dataclasses.replace(panel.spec, topology=each[name][0].spec.topology),
+            tuple(sorted({point.subflows for point in each[name]})),
+            tuple(each[name]),
+        )
+        for name in networks(panel)
+    ]
+    return style.parameters(*of)
+
+
+def _study(about: Callable[[Panel], str], **record: Any) -> Picture:
+    return Picture(
+        series=curves, settings=_settings, about=lambda panel: " and ".join(networks(panel)) + about(panel),
+        notes=lambda panel: [style.intervals(len(panel.seeds))], key={}, **record,
+    )  # fmt: skip
 
 
 def per_host_pct(point: PointResult) -> float:
@@ -165,123 +147,120 @@ def _total_mbps(point: PointResult) -> float:
     return math.fsum(flow.goodput_mbps for flow in point.under_test)
 
 
-def _loads(study: Study) -> dict[str, float]:
+def _loads(panel: Panel) -> dict[str, float]:
     """Return the mean number of connections per host of each matrix, ascending, from the first network that
     has it."""
     found: dict[str, float] = {}
-    for point in study.points:
+    for point in panel.points:
         found.setdefault(point.matrix, len(point.under_test) / point.hosts)
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
 
-def _at_several_loads(inputs: Inputs) -> Iterable[tuple[RunSpec, Study]]:
-    for study in studies(inputs.points, lambda point: point.spec.workload.matrix):
-        loads = list(_loads(study).values())
+def _at_several_loads(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
+    for panel in studies(inputs.points, lambda point: point.spec.workload.matrix):
+        loads = list(_loads(panel).values())
         if len(set(loads)) == len(loads) > 1:
-            yield study.named(), study
+            yield _named(panel), panel
 
 
-def load_finding(study: Study) -> str:
-    """Return the title: which curve gains most over TCP on the first network, and at what load.
+def load_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return which curve gains most over TCP on the first network, and at what load.
 
-    Curves with suspect points count only if there are no others.
-    """
-    others = [curve for curve in study.curves if curve.subflows > 1 or curve.place]
-    sure = [curve for curve in others if not study.dubious(curve)]
-    gains = {
-        (curve, matrix): gain.value
-        for curve in sure or others
-        for matrix in study.matrices
-        if (gain := study.gain(curve, matrix, per_host_pct)) is not None
-    }
-    if not gains:
-        return ""
-    curve, matrix = max(gains, key=gains.__getitem__)
-    at = f"at {_loads(study)[matrix]:.2g} connections per host"
-    doubt = " (suspect)" if study.dubious(curve) else ""
-    return f"{study.label(curve)}{doubt}: up to {gains[curve, matrix]:.2f} times {study.baseline}, {at}"
-
-
-@saving.per_group(_at_several_loads, lambda spec: f"k{spec.topology.k}-{spec.workload.matrix}")
-def by_load(study: Study, inputs: Inputs) -> Figure:
-    sheet = Sheet((2.1, 1), (1.7, 1))
-    throughput, gain = sheet.axes[0][0], sheet.axes[1][0]
-    loads = _loads(study)
-    for curve in study.curves:
-        look, above = study.look(curve), 3 + curve.place
-        reached, gained = (
-            {at: of(curve, matrix, per_host_pct) for matrix, at in loads.items()}
-            for of in (study.reached, study.gain)
-        )
-        kinds.curve(throughput, reached, look, zorder=above)
-        kinds.curve(gain, gained, look, zorder=above)
-    for axes in (throughput, gain):
-        axes.set_xscale("log")
-        axes.set_xticks(list(loads.values()), [f"{round(load, 2):g}" for load in loads.values()])
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_ylim(bottom=0)
-    throughput.set_ylabel("goodput per host\n(% of one NIC)")
-    gain.set_ylabel(f"times {study.baseline}".replace(" on ", "\non "))
-    gain.axhline(1, color=style.FAINT, lw=0.8, zorder=1)
-    gain.set_xlabel("mean number of connections per host")
-    about = f": {style.workload(study.points[0].spec)}, by load"
-    return study.finish(sheet, load_finding(study) or inputs.title, about, map(study.look, study.curves))
+    Curves with suspect points count only if there are no others."""
+    others, number = curves(panel), gain(panel, per_host_pct)
+    others = [one for one in others if one.points[0].subflows > 1 or one.look.marker != _MARKERS[0]]
+    found = {}
+    for one in [one for one in others if not _dubious(one.points)] or others:
+        for matrix, of in grouped(one.points, lambda point: point.matrix).items():
+            if (mean := number(of)) is not None:
+                found[mean.value] = one, matrix
+    if not found:
+        return None
+    one, matrix = found[max(found)]
+    return {
+        "curve": one.name, "suspect": _dubious(one.points), "gain": max(found), "tcp": baseline(panel),
+        "load": _loads(panel)[matrix],
+    }  # fmt: skip
 
 
-def by_gain(study: Study) -> dict[str, float]:
+def _by_load(panel: Panel) -> list[Row]:
+    loads = _loads(panel)
+    x = Axis(log=True, at_values=True)
+    over_tcp = f"times {baseline(panel)}".replace(" on ", "\non ")
+
+    def at(point: PointResult) -> float:
+        return loads[point.matrix]
+
+    return [
+        Row(2.1, [Curves(reached(panel, per_host_pct), at, x, FROM_ZERO)],
+            y="goodput per host\n(% of one NIC)"),
+        Row(1.7, [Curves(gain(panel, per_host_pct), at, x, FROM_ZERO, line=1)],
+            "mean number of connections per host", over_tcp),
+    ]  # fmt: skip
+
+
+by_load = _study(
+    lambda panel: f": {style.workload(panel.points[0].spec)}, by load",
+    groups=_at_several_loads, named=lambda spec: f"k{spec.topology.k}-{spec.workload.matrix}", rows=_by_load,
+    numbers=load_numbers,
+    finding="{{ curve }}{{ ' (suspect)' if suspect }}: up to {{ '%.2f' % gain }} times {{ tcp }}, at "
+    "{{ '%.2g' % load }} connections per host",
+)  # fmt: skip
+
+
+def words(panel: Panel) -> dict[str, str]:
+    """Return the names of the matrices: their text where that is unique, else as on command lines."""
+    labels = {p.matrix: matrices.words(p.spec.workload.matrix, p.spec.workload.params) for p in panel.points}
+    names = list(labels.values())
+    return {m: name if name and names.count(name) == 1 else m for m, name in labels.items()}
+
+
+def by_gain(panel: Panel) -> dict[str, float]:
     """Return the gain of the last curve (most subflows, last network) by matrix, the largest first; 0 without
     TCP."""
-    last = study.curves[-1]
-    gains = {matrix: study.gain(last, matrix, per_sender_pct) for matrix in study.matrices}
-    values = {matrix: gain.value if gain else 0.0 for matrix, gain in gains.items()}
+    last, number = curves(panel)[-1], gain(panel, per_sender_pct)
+    of = grouped(last.points, lambda point: point.matrix)
+    found = {matrix: number(of[matrix]) if matrix in of else None for matrix in words(panel)}
+    values = {matrix: mean.value if mean else 0.0 for matrix, mean in found.items()}
     return dict(sorted(values.items(), key=lambda pair: -pair[1]))
 
 
-def matrix_finding(study: Study) -> str:
-    """Return the title: under which matrix the last curve gains most, and under which least."""
-    gains = {matrix: gain for matrix, gain in by_gain(study).items() if gain}
-    if not gains or study.curves[-1].subflows == 1:
-        return ""
+def matrix_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return under which matrix the last curve gains most, and under which least."""
+    gains, last = {name: gained for name, gained in by_gain(panel).items() if gained}, curves(panel)[-1]
+    if not gains or last.points[0].subflows == 1:
+        return None
     most, *_, least = [*gains, *gains]
-    who = study.label(study.curves[-1]) + (" (suspect)" if study.dubious(study.curves[-1]) else "")
-    words = study.words
-    rest = f", {gains[least]:.2f} with {words[least]}" if most != least else ""
-    return f"{who}: {gains[most]:.2f} times {study.baseline} with {words[most]}{rest}"
+    return {
+        "curve": last.name, "suspect": _dubious(last.points), "tcp": baseline(panel),
+        "gains": [(words(panel)[name], gains[name]) for name in dict.fromkeys((most, least))],
+    }  # fmt: skip
 
 
-@saving.per_group(
-    lambda inputs: [(study.named(), study) for study in studies(inputs.points, lambda _: "matrices")],
-    lambda spec: f"k{spec.topology.k}",
-)
-def by_matrix(study: Study, inputs: Inputs) -> Figure:
-    of = list(by_gain(study))
-    height = max(0.9, 0.3 * len(of))
-    sheet = Sheet((height, 1), (height, 1))
-    throughput, gain = sheet.axes[0][0], sheet.axes[1][0]
-    looks = [dataclasses.replace(study.look(curve), dash="") for curve in study.curves]
-    for axes, value in ((throughput, study.reached), (gain, study.gain)):
-        for place, (curve, look) in enumerate(zip(study.curves, looks, strict=True)):
-            off = kinds.beside(place, len(study.curves), 0.5)
-            _row_marks(axes, [value(curve, matrix, per_sender_pct) for matrix in of], look, off)
-        kinds.rows(axes, [study.words[matrix] for matrix in of])
-        axes.margins(x=0.06)
-        axes.set_xlim(left=0)
-    throughput.set_xlabel("goodput per sending host (% of one NIC)")
-    gain.axvline(1, color=style.FAINT, lw=0.8, zorder=1)
-    gain.set_xlabel(f"times {study.baseline}")
-    return study.finish(sheet, matrix_finding(study) or inputs.title, ", by traffic matrix", looks)
+def _by_matrix(panel: Panel) -> list[Row]:
+    names = words(panel)
+    rows = {names[name]: [point for point in panel.points if point.matrix == name] for name in by_gain(panel)}
+    height = max(0.9, 0.3 * len(rows))
+    return [
+        Row(height, [Rows(rows, number(panel, per_sender_pct), Axis(label, low=0), line=line, apart=0.5,
+                          margin=0.06)])
+        for number, label, line in (
+            (reached, "goodput per sending host (% of one NIC)", None),
+            (gain, f"times {baseline(panel)}", 1.0),
+        )
+    ]  # fmt: skip
 
 
-def _row_marks(axes: Axes, means: Sequence[Mean | None], look: Look, off: float) -> None:
-    for y, mean in enumerate(means):
-        if mean is not None:
-            kinds.mark(axes, mean, y + off, look)
-
-
-_APART = 0.12
-"""Rows between the marks of two transports, so that none hides another."""
+by_matrix = _study(
+    lambda _: ", by traffic matrix",
+    groups=lambda inputs: [(_named(panel), panel) for panel in studies(inputs.points, lambda _: "matrices")],
+    named=lambda spec: f"k{spec.topology.k}", rows=_by_matrix, numbers=matrix_numbers,
+    keys=lambda panel: [dataclasses.replace(one.look, dash="").key() for one in curves(panel)],
+    finding="{{ curve }}{{ ' (suspect)' if suspect }}: {{ '%.2f' % gains[0][1] }} times {{ tcp }} with "
+    "{{ gains[0][0] }}{% if gains | length > 1 %}, {{ '%.2f' % gains[1][1] }} with {{ gains[1][0] }}"
+    "{% endif %}",
+)  # fmt: skip
 _NETWORK_MARKERS = {1: "s", 2: "v", 4: "o", 8: "^"}
-_OTHER = "D"
 
 
 def _usually_routed(panel: Panel) -> Panel:
@@ -291,7 +270,7 @@ def _usually_routed(panel: Panel) -> Panel:
     return dataclasses.replace(panel, spec=dataclasses.replace(panel.spec, routing=USUAL_ROUTING))
 
 
-def _points(panel: Panel, subflows: int) -> list[PointResult]:
+def _measured(panel: Panel, subflows: int) -> list[PointResult]:
     return [point for point in panel.best(subflows) if point.mean_pct is not None and point.under_test]
 
 
@@ -299,62 +278,75 @@ def _goodput(point: PointResult) -> float:
     return point.mean_pct or 0.0
 
 
-def gain(panel: Panel) -> float | None:
+def network_gain(panel: Panel) -> float | None:
     """Return the goodput with the largest number of subflows over that of TCP; None without either."""
     most = max(panel.subflows)
-    tcp, mptcp = _points(panel, 1), _points(panel, most)
+    tcp, mptcp = _measured(panel, 1), _measured(panel, most)
     if most == 1 or not mptcp or not any(map(_goodput, tcp)):
         return None
     return statistics.fmean(map(_goodput, mptcp)) / statistics.fmean(map(_goodput, tcp))
 
 
-def network_finding(of: Sequence[Panel]) -> str:
-    """Return the title: where the largest number of subflows gains most over TCP, and where least."""
-    most = max(of[0].subflows)
-    gains = {style.network(panel.spec): gained for panel in of if (gained := gain(panel))}
-    if not gains:
-        return ""
-    best, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
-    rest = f", least on {least}, {gains[least]:.2f} times" if len(gains) > 1 else ""
-    return f"MPTCP {most} gains most on {best}, {gains[best]:.2f} times TCP{rest}"
-
-
-def _networks(inputs: Inputs) -> Iterable[tuple[RunSpec, list[Panel]]]:
-    """Yield the networks of each setting, by gain."""
-    measured = (p for p in panels(inputs.points, inputs.expected) if any(_points(p, n) for n in p.subflows))
+def _networks(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
+    """Yield the measured points of each setting on all networks, those of the largest gain first."""
+    measured = (p for p in panels(inputs.points, inputs.expected) if any(_measured(p, n) for n in p.subflows))
     for group in together(map(_usually_routed, measured), "topology"):
-        yield group[0].spec.neutral("topology"), sorted(group, key=lambda panel: -(gain(panel) or 0.0))
+        of = sorted(group, key=lambda panel: -(network_gain(panel) or 0.0))
+        known = [
+            dataclasses.replace(p, points=tuple(q for n in p.subflows for q in _measured(p, n))) for p in of
+        ]
+        yield group[0].spec.neutral("topology"), common(known, "topology")
 
 
-@saving.per_group(_networks, lambda spec: spec.workload.matrix)
-def by_network(of: Sequence[Panel], inputs: Inputs) -> Figure:
-    height = max(1.0, 0.36 * len(of))
-    sheet = Sheet((height, 1), (height, 1))
-    goodput, fairness = sheet.axes[0][0], sheet.axes[1][0]
-    counts = [n for n in of[0].subflows if any(_points(panel, n) for panel in of)]
-    looks = {
-        n: Look(style.transport(n), style.colour(n), _NETWORK_MARKERS.get(n, _OTHER), "") for n in counts
+def _each_network(panel: Panel) -> Mapping[str, Panel]:
+    return {
+        name: dataclasses.replace(
+            panel, points=tuple(of), spec=dataclasses.replace(panel.spec, topology=of[0].spec.topology)
+        )
+        for name, of in grouped(panel.points, _network).items()
     }
-    for axes, value_of in ((goodput, _goodput), (fairness, jain)):
-        kinds.rows(axes, [f"{style.network(p.spec)}\n{p.hosts} hosts" for p in of], size=7.5)
-        for place, n in enumerate(of[0].subflows):
-            off = _APART * (place - (len(of[0].subflows) - 1) / 2)
-            means = [kinds.mean_over(_points(panel, n), value_of) for panel in of]
-            if n in looks:
-                _row_marks(axes, means, looks[n], off)
-        for y in range(len(of)):
-            axes.axhline(y, color=style.GRID, lw=0.8, zorder=0)
-    goodput.set_xlim(left=0)
-    goodput.axvline(100, color=style.FAINT, lw=0.8, zorder=1)
-    goodput.set_xlabel(GOODPUT_PCT_MEAN.axis_in(style.OF_ONE_FLOW))
-    fairness.set_xlim(0, 1.03)
-    fairness.set_xlabel(JAIN.about)
-    shown = [point for panel in of for n in counts for point in _points(panel, n)]
-    subtitle = f"{style.workload(of[0].spec)} on {len(of)} network{'s' * (len(of) > 1)}"
-    notes = [
-        *style.doubts(shown),
-        style.intervals(max(len(panel.seeds) for panel in of)),
-        "Networks by gain.",
-    ]
-    keys = [look.key() for look in looks.values()]
-    return sheet.finish(network_finding(of) or inputs.title, subtitle, style.parameters(*of), notes, keys)
+
+
+def network_numbers(panel: Panel) -> dict[str, object] | None:
+    """Return where the largest number of subflows gains most over TCP, and where least."""
+    found = {name: gained for name, of in _each_network(panel).items() if (gained := network_gain(of))}
+    if not found:
+        return None
+    ends = max(found, key=found.__getitem__), min(found, key=found.__getitem__)
+    return {"most": max(panel.subflows), "gains": [(name, found[name]) for name in ends[: len(found)]]}
+
+
+def _transports(panel: Panel) -> list[Series]:
+    found = grouped(panel.points, lambda point: point.subflows)
+    return [
+        Series(str(n), Look(style.transport(n), style.colour(n), _NETWORK_MARKERS.get(n, "D"), ""),
+               found.get(n, ()))
+        for n in panel.subflows
+    ]  # fmt: skip
+
+
+def _by_network(panel: Panel) -> list[Row]:
+    of = {f"{name}\n{one.hosts} hosts": one.points for name, one in _each_network(panel).items()}
+    height, apart = max(1.0, 0.36 * len(of)), 0.12 * len(panel.subflows)
+    return [
+        Row(height, [Rows(of, mean(value), x, line=line, apart=apart, name_size=7.5, ruled=range(len(of)))])
+        for value, x, line in (
+            (_goodput, Axis(GOODPUT_PCT_MEAN.axis_in(style.OF_ONE_FLOW), low=0), 100.0),
+            (jain, Axis(JAIN.about, low=0, high=1.03), None),
+        )
+    ]  # fmt: skip
+
+
+by_network = Picture(
+    groups=_networks, named=lambda spec: spec.workload.matrix, series=_transports, rows=_by_network,
+    settings=lambda panel: style.parameters(*_each_network(panel).values()),
+    about=lambda panel: f"{style.workload(panel.spec)} on {len(_each_network(panel))} "
+    f"network{'s' * (len(_each_network(panel)) > 1)}",
+    notes=lambda panel: [
+        style.intervals(max(len(of.seeds) for of in _each_network(panel).values())), "Networks by gain."
+    ],
+    keys=lambda panel: [one.look.key() for one in _transports(panel) if one.points],
+    numbers=network_numbers,
+    finding="MPTCP {{ most }} gains most on {{ gains[0][0] }}, {{ '%.2f' % gains[0][1] }} times TCP"
+    "{% if gains | length > 1 %}, least on {{ gains[1][0] }}, {{ '%.2f' % gains[1][1] }} times{% endif %}",
+)  # fmt: skip

@@ -270,7 +270,9 @@ def _by_option(panel: Panel) -> list[Row]:
             Rows(
                 {row.label: row.points for row in of}, number, Axis(tick_size=7), title, size=3.5,
                 level=(level.value, "#777777") if level else None, name_size=7, title_size=7, margin=0.12,
-                ruled=[y for y, row in enumerate(of) if row.option and row.option is not of[y - 1].option],
+                ruled=[
+                    y - 0.5 for y, row in enumerate(of) if row.option and row.option is not of[y - 1].option
+                ],
                 look_of=lambda label: Look(
                     "", "#777777" if usual and label == usual.label else "#D55E00"
                 ),
@@ -411,7 +413,8 @@ def _by_assumption(panel: Panel) -> list[Row]:
     each = [
         Rows(
             dict.fromkeys(labels, ()), mean(goodput_mbps), Axis(tick_size=7.5), title, 0.0, size=4,
-            name_size=7.5, title_size=7.5, margin=0.12, ruled=range(1, len(labels)), marks=found,
+            name_size=7.5, title_size=7.5, margin=0.12, ruled=[y + 0.5 for y in range(len(labels) - 1)],
+            marks=found,
         )
         for title, found in marks.items()
     ]  # fmt: skip

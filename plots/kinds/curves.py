@@ -40,6 +40,7 @@ class Curves:
     size: float = 4.5
     series: Sequence[Series] | None = None
     is_level: Callable[[Series], bool] = lambda _: False
+    level_width: float = 1.2
     title_size: float = style.TITLE_SIZE
 
     def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
@@ -50,7 +51,7 @@ class Curves:
             at = {x: number(of) for x, of in sorted(kinds.grouped(one.points, self.over).items())}
             places += at
             if self.is_level(one):
-                _level(axes, next(filter(None, at.values()), None), one.look)
+                self._level(axes, next(filter(None, at.values()), None), one.look)
             else:
                 kinds.curve(axes, at, one.look, self.size, zorder=3 + above / 100)
         if self.line is not None:
@@ -60,7 +61,6 @@ class Curves:
         self.x.apply(axes, "x", places)
         self.y.apply(axes, "y")
 
-
-def _level(axes: Axes, at: Mean | None, look: Look) -> None:
-    if at is not None:
-        axes.axhline(at.value, color=look.colour, lw=1.2, ls=look.dash)
+    def _level(self, axes: Axes, at: Mean | None, look: Look) -> None:
+        if at is not None:
+            axes.axhline(at.value, color=look.colour, lw=self.level_width, ls=look.dash)

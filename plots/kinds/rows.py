@@ -27,7 +27,7 @@ class Rows:
     Without series a row has one mark, with the look that `look_of` returns for its name. `words` writes the
     value beside a mark, with a question mark if it is suspect. `bars` draws bars, `stems` lines from 1.
     `line` is a value to compare with, `level` another, dashed, with its colour; `apart` is the width of a row
-    that its marks take. There is a line above the rows `ruled`. `marks` are drawn instead of `number`: the
+    that its marks take. Grey lines are at the places `ruled`. `marks` are drawn instead of `number`: the
     places of row and series, and the mean.
     """
 
@@ -42,7 +42,7 @@ class Rows:
     apart: float = 0.6
     size: float = 6.0
     name_size: float = 8.0
-    ruled: Sequence[int] = ()
+    ruled: Sequence[float] = ()
     level: tuple[float, str] | None = None
     marks: Sequence[tuple[int, int, Mean | None]] | None = None
     margin: float | None = None
@@ -65,8 +65,8 @@ class Rows:
                 place = y + kinds.beside(number, len(series), self.apart)
                 self._mark(axes, place, dataclasses.replace(one.look, dash=""), own)
         kinds.rows(axes, list(self.rows), named=first, size=self.name_size)
-        for y in self.ruled:
-            axes.axhline(y - 0.5, color=style.GRID, lw=0.8, zorder=1)
+        for ruled in self.ruled:
+            axes.axhline(ruled, color=style.GRID, lw=0.8, zorder=0)
         if self.level is not None:
             axes.axvline(self.level[0], color=self.level[1], lw=0.8, ls="--", zorder=1)
         if self.margin is not None:

@@ -13,7 +13,7 @@ from model.result import Status
 from model.spec import WorkloadSpec
 from plots.charts import subflows_needed
 from plots.charts.cross_checks import scale
-from plots.charts.gains import Curve, by_gain, per_host_pct, per_sender_pct, studies
+from plots.charts.gains import by_gain, curves, gain, networks, per_host_pct, per_sender_pct, reached, studies
 from plots.data import Inputs
 from plots.registry import CHARTS
 from tests.support.chart_points import (
@@ -108,11 +108,18 @@ LOADS = [
 def test_gains_are_over_tcp_on_the_first_network_with_the_same_seed() -> None:
     other = [changed(one, seed=2) for one in LOADS[1:]]
     (study,) = studies([*LOADS, *other], lambda p: p.spec.workload.matrix)
-    assert study.networks == ["FatTree k=4", "Dual-homed FatTree k=4"]
-    dual = study.curves[-1]
-    assert (dual.place, dual.subflows, study.label(dual)) == (1, 8, "MPTCP 8, Dual-homed FatTree k=4")
-    assert study.gains(dual, "connections:4", per_host_pct) == [2.5]
-    assert study.gains(dual, "connections:16", per_host_pct) == [0.9, 0.9]
+    assert networks(study) == ["FatTree k=4", "Dual-homed FatTree k=4"]
+    dual = curves(study)[-1]
+    assert dual.name == "MPTCP 8, Dual-homed FatTree k=4"
+    without_tcp = [point for point in dual.points if point.seed == 2]
+    gained = {
+        load: gain(study, per_host_pct)([point for point in dual.points if point.matrix == load])
+        for load in ("connections:4", "connections:16")
+    }
+    assert {load: mean.value for load, mean in gained.items() if mean} == {
+        "connections:4": 2.5, "connections:16": 0.9
+    }  # fmt: skip
+    assert gain(study, per_host_pct)([p for p in without_tcp if p.matrix == "connections:4"]) is None
 
 
 def test_what_a_host_gets() -> None:
@@ -125,9 +132,12 @@ def test_what_a_host_gets() -> None:
 def test_suspect_points_stand_in_only_where_there_is_no_good_one() -> None:
     doubt = changed(LOADS[1], status=Status.SUSPECT, reasons=(of_text("CPU: busy"),))
     (study,) = studies([*LOADS, changed(doubt, seed=2)], lambda p: p.spec.workload.matrix)
-    assert [p.seed for p in study.of(Curve(0, "FatTree k=4", 8), "connections:4")] == [1]
+    at_four = [p for p in study.points if p.matrix == "connections:4" and p.subflows == 8]
+    good = reached(study, per_host_pct)([p for p in at_four if p.spec.topology.kind == "fat_tree"])
+    assert good is not None and good.value == per_host_pct(LOADS[1]) and not good.hollow
     (dubious,) = studies([LOADS[0], doubt], lambda p: p.spec.workload.matrix)
-    assert dubious.dubious(Curve(0, "FatTree k=4", 8)) and not dubious.dubious(Curve(0, "FatTree k=4", 1))
+    hollow = {one.name: reached(dubious, per_host_pct)(one.points) for one in curves(dubious)}
+    assert {name: mean.hollow for name, mean in hollow.items() if mean} == {"TCP": False, "MPTCP 8": True}
 
 
 def test_a_chart_by_load_tells_the_largest_gain(tmp_path: Path) -> None:

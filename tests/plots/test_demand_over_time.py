@@ -24,7 +24,7 @@ from plots.charts.demand_over_time import (
     time_finding,
     twins,
 )
-from plots.charts.flow_scheduling import carried_pct, finding, rows
+from plots.charts.flow_scheduling import carried_pct, numbers, series, workloads
 from plots.charts.subflows_on_demand import HASHED, RESPONSIVE
 from plots.data import Inputs, panels
 from plots.registry import CHARTS
@@ -215,19 +215,24 @@ def test_what_a_host_gets_is_all_payload_over_the_hosts() -> None:
 
 
 def test_the_title_tells_how_much_of_mptcps_a_scheduler_carries() -> None:
-    (row,) = rows(sweep())
-    assert "80 % (ideal), 50 % (every 500 ms)" in finding(row)
-    assert {name: list(by) for name, by in row.scheduled.items()} == {
-        "first_fit": [0.0, 500.0],
-        "annealing": [500.0],
-    }
+    (panel,) = workloads(sweep())
+    found = numbers(panel)
+    assert found is not None and found["of"] == [(0, pytest.approx(80)), (500, pytest.approx(50))]
+    assert [one.name for one in series(panel)] == [
+        "TCP",
+        "MPTCP 8 uncoupled (reno)",
+        "first_fit",
+        "annealing",
+    ]
 
 
 def test_what_is_suspect_is_shown_hollow_and_in_no_mean_with_what_is_good() -> None:
     bad = changed(led(2, SchedulerSpec("first_fit", 500)), status=Status.SUSPECT, seed=2)
     alone = changed(led(3, SchedulerSpec("first_fit", 1000)), status=Status.SUSPECT)
     slow = changed(led(9, subflows=4), status=Status.SUSPECT)
-    (row,) = rows([*sweep(), bad, alone, slow])
-    assert row.doubtful == {("first_fit", 1000.0)}
-    assert row.scheduled["first_fit"][500.0] == [carried_pct(led(10))]
-    assert any(who.endswith("(suspect)") for _, who in row.alone)
+    (panel,) = workloads([*sweep(), bad, alone, slow])
+    of = {one.name: one.points for one in series(panel)}
+    at = {p.spec.scheduler.interval_ms: p for p in of["first_fit"]}
+    assert {ms for ms, point in at.items() if point.suspect} == {1000}
+    assert carried_pct(at[500]) == carried_pct(led(10)) and len(of["first_fit"]) == 3
+    assert any(name.endswith("(suspect)") for name in of)
