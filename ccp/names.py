@@ -10,6 +10,8 @@ SHIPPED: dict[str, str] = {
     "bbr": "BBR version 1 in an agent",
     "copa": "Copa (Arun and Balakrishnan, NSDI 2018) in an agent",
     "vegas": "Vegas in an agent: keeps a few packets in the queue",
+    "swift": "Swift (Kumar et al., SIGCOMM 2020) in an agent: holds the delay at a target",
+    "timely": "TIMELY (Mittal et al., SIGCOMM 2015) in an agent: follows the delay's gradient",
     "aggregate": "one Reno window for all flows to a destination, in an agent",
 }
 """Titles by name; each is ccp/algorithms/<name>.py."""

@@ -90,7 +90,8 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
         for name, label, colour, marker in (
             ("reno", "Reno", "#1F5FA8", "8"), ("cubic", "CUBIC", "#B8860B", "1"),
             ("bbr", "BBR", "#3D3D3D", "2"), ("copa", "Copa", "#117733", "3"),
-            ("vegas", "Vegas", "#DD7733", "4"), ("aggregate", "aggregate", "#AA3377", "+"),
+            ("vegas", "Vegas", "#DD7733", "4"), ("swift", "Swift", "#2A9D8F", "$S$"),
+            ("timely", "TIMELY", "#8C564B", "$T$"), ("aggregate", "aggregate", "#AA3377", "+"),
         )
     },
 }  # fmt: skip
