@@ -137,11 +137,11 @@ class Flow:
             return
         command = self._command()
         if cwnd_bytes is not None:
-            wanted = _number("cwnd_bytes", cwnd_bytes)
-            command.cwnd_bytes = min(max(wanted, MIN_PACKETS * self.mss), MAX_PACKETS * self.mss)
-            if command.cwnd_bytes != self.cwnd_bytes:
-                self._under_way.append(command.cwnd_bytes)
-            self.cwnd_bytes = command.cwnd_bytes
+            command.cwnd_bytes = wanted = _number("cwnd_bytes", cwnd_bytes)  # the datapath keeps its limits
+            in_force = min(max(wanted, MIN_PACKETS * self.mss), MAX_PACKETS * self.mss)
+            if in_force != self.cwnd_bytes:
+                self._under_way.append(in_force)
+            self.cwnd_bytes = in_force
         if rate_bps is not None:
             command.rate_bps = _number("rate_bps", rate_bps)
         if controls:
