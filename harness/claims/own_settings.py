@@ -195,7 +195,7 @@ class _Own:
 
 _expanded: dict[int, _Own] = {}
 """The settings of figures by identity. Tables, verdicts, charts and the report ask for those of the same
-figures: with 822 points of pFabric, one expansion for all of them takes a fifth of the time."""
+figures: for pFabric's 822 points an expansion takes 6.7 s of CPU time on a busy machine, and 3 ms again."""
 _MAX_EXPANDED = 64
 
 

@@ -32,6 +32,7 @@ from analysis.stats import rank_correlation
 from common.text import counted
 from harness.results.point_results import PointResult
 from model.arms import ARMS, IDEAL, ON_LINUX, PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS, TWINS, arm_of
+from model.result import array
 from model.spec import RunSpec, WorkloadSpec
 from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, good, of_switch
 from plots.kinds.axis import FROM_ZERO, Axis
@@ -107,8 +108,11 @@ def dropped_pct(point: PointResult) -> float | None:
 
 def retransmitted_pct(point: PointResult) -> float | None:
     """Return the segments retransmitted in percent of full segments delivered."""
-    segments = sum(flow.bytes_received for flow in point.under_test) / point.spec.stack.payload_bytes
-    return 100 * sum(flow.retransmits for flow in point.under_test) / segments if segments else None
+    received, retransmits = (
+        int(array(point.under_test, name).sum()) for name in ("bytes_received", "retransmits")
+    )
+    segments = received / point.spec.stack.payload_bytes
+    return 100 * retransmits / segments if segments else None
 
 
 def load_of(point: PointResult) -> int:
