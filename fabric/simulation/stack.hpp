@@ -132,7 +132,8 @@ struct Stack {
 
   // The transport may send when the packet in front of this queue of a host has left. There must be one.
   void await_departure(PortId port) {
-    if (network.port(port).is_scheduled()) {
+    // Whether a port is a FIFO is beyond the cache lines that a hop needs.
+    if (!awaited_.empty() && network.port(port).is_scheduled()) [[unlikely]] {
       awaited_[port] = true;
     } else {
       timers.schedule(Alarm::nic, port, network.port(port).first_departure());
