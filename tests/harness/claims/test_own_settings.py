@@ -274,3 +274,13 @@ def test_a_figure_is_expanded_once_for_all_that_ask() -> None:
     count = len(expansions)
     assert OwnSettings([figure]).overrides(spec) == first and len(expansions) == count > 0
     assert OwnSettings([dataclasses.replace(figure)]).overrides(spec) == first and len(expansions) > count
+
+
+def test_no_figure_is_expanded_for_a_point_with_the_settings_of_another() -> None:
+    def refused(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        raise AssertionError(f"expanded with {options} and {rate_of}")
+
+    later = dataclasses.replace(ONE_TO_ONE, points=refused)
+    assert OwnSettings([ONE_TO_ONE, later]).overrides(mptcp_with(ONE_TO_ONE, k="8")) == ()
+    with pytest.raises(AssertionError, match="expanded"):
+        OwnSettings([ONE_TO_ONE, later]).overrides(mptcp_with(ONE_TO_ONE, k="8", loss="1"))
