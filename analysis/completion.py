@@ -147,6 +147,16 @@ def normalised(flows: Sequence[FlowRow], seconds: float, of: Range = ALL) -> Nor
     return Normalised(np.maximum(1.0, taken_s / ideal_s[chosen]), int(unfinished.sum()))
 
 
+def times_ms(flows: Sequence[FlowRow], seconds: float) -> tuple[list[float], int]:
+    """Return the completion times in ms of one point's flows that count, and how many of them had not ended;
+    these are in the list with the time that they have taken."""
+    counts = counted(flows, seconds)
+    completed_s = array(flows, "completed_s")[counts]
+    unfinished = np.isnan(completed_s)
+    taken_s = np.where(unfinished, seconds - array(flows, "start_s")[counts], completed_s)
+    return (1000 * taken_s).tolist(), int(unfinished.sum())
+
+
 def mean_job_s(flows: Sequence[FlowRow], transfers: int) -> float | None:
     """Return the mean time from a job's first start to the end of its last transfer, in s.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import coupled, cs244_2013, cs244_2017, dctcp, ims, pfabric, studies
+from experiments import coupled, cs244_2013, cs244_2017, dctcp, ims, load_balancing, pfabric, studies
 from experiments.ccp import figures as ccp
 from experiments.responsive_mptcp import figures as responsive_mptcp
 from experiments.sigcomm11 import (
@@ -38,6 +38,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         dctcp.QUEUE,
         htsim_reference.EXPERIMENT,
         dctcp.SHORT_FLOWS,
+        load_balancing.EXPERIMENT,
         short_beside_long.EXPERIMENT,
         short_beside_long.BETWEEN_LINUX_HOSTS,
         short_beside_long.ALIKE,
