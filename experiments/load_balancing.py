@@ -1,8 +1,8 @@
 """load-balancing: ECMP, LetFlow, CONGA and DRILL under TCP, and MPTCP, on a leaf-spine with a halved link.
 
 CONGA's testbed (Alizadeh et al., SIGCOMM 2014, section 5: 64 hosts at 10 Gb/s, two leaves, two spines, 2:1
-oversubscribed, one of a leaf's two links to a spine down) with a quarter of its hosts and a 500th of its
-rates. All times are 500 times the paper's (round trip 50 ms, flowlet gap 250 ms, tau 80 ms), so packets in
+oversubscribed, one of a leaf's two links to a spine down) with a quarter of its hosts and a 200th of its
+rates. All times are 200 times the paper's (round trip 20 ms, flowlet gap 100 ms, tau 32 ms), so packets in
 flight and flows in bytes are the paper's. Web-search flows arrive at random between all hosts.
 
 The load is in percent of the hosts' links, of which 8 in 15 bytes cross the spines: 60 % are 64 % of the
@@ -30,7 +30,7 @@ from model.spec import LinkEvent, RunSpec, TopologySpec
 NAME = "load-balancing"
 NETWORK = TopologySpec("leaf_spine", {"leaves": 2, "spines": 2, "hosts": 8, "speed": 2})
 HALVED = (LinkEvent(0.0, "l1", "s1", 0.5),)
-GAP_US, TAU_US = 250_000, 80_000
+GAP_US, TAU_US = 100_000, 32_000
 ECMP, LETFLOW, CONGA, DRILL = "ecmp", f"letflow:{GAP_US}", f"conga:{GAP_US}:{TAU_US}", "drill:2:1"
 SUBFLOWS = 8
 CURVES = (
@@ -43,9 +43,9 @@ DEFAULTS = Defaults(
     ks=(2,),
     workloads=("poisson:20", "poisson:40", HIGHEST),
     subflows=(SUBFLOWS,),
-    rate_mbps=20.0,
-    pins={"link.delay_us": 6250.0, "events": HALVED},
-    seconds=60.0,
+    rate_mbps=50.0,
+    pins={"link.delay_us": 2500.0, "events": HALVED},
+    seconds=100.0,
     warmup_s=5.0,
     brief_s=20.0,
     seeds=6,
@@ -53,9 +53,9 @@ DEFAULTS = Defaults(
     engines=(SIMULATOR,),
 )
 REAL = DEFAULTS.emulated(
-    workloads=(HIGHEST,), rate_mbps=20.0, seconds=25.0, warmup_s=3.0, seeds=3, pins={"traffic": "native"}
+    workloads=(HIGHEST,), rate_mbps=50.0, seconds=30.0, warmup_s=3.0, seeds=3, pins={"traffic": "native"}
 )
-"""A point takes half a minute in real time."""
+"""A point takes 40 s in real time."""
 
 
 def _networks(_: SweepOptions) -> list[TopologySpec]:
