@@ -1,9 +1,8 @@
 """load-balancing: ECMP, LetFlow, CONGA and DRILL under TCP, and MPTCP, on a leaf-spine with a halved link.
 
 CONGA's testbed (Alizadeh et al., SIGCOMM 2014, section 5: 64 hosts at 10 Gb/s, two leaves, two spines, 2:1
-oversubscribed, one of a leaf's two links to a spine down) with a quarter of its hosts and a 200th of its
-rates. All times are 200 times the paper's (round trip 20 ms, flowlet gap 100 ms, tau 32 ms), so packets in
-flight and flows in bytes are the paper's. Web-search flows arrive at random between all hosts.
+oversubscribed, one of a leaf's two links to a spine down) with a quarter of its hosts, at 10 Mb/s. All times
+are 200 times the paper's (round trip 20 ms, flowlet gap 100 ms, tau 32 ms); sizes of flows are the same.
 
 The load is in percent of the hosts' links, of which 8 in 15 bytes cross the spines: 60 % are 64 % of the
 uplinks, and 85 % of what is left of them. Statements and tolerances were set before any run.
@@ -43,9 +42,9 @@ DEFAULTS = Defaults(
     ks=(2,),
     workloads=("poisson:20", "poisson:40", HIGHEST),
     subflows=(SUBFLOWS,),
-    rate_mbps=50.0,
+    rate_mbps=10.0,
     pins={"link.delay_us": 2500.0, "events": HALVED},
-    seconds=100.0,
+    seconds=60.0,
     warmup_s=5.0,
     brief_s=20.0,
     seeds=6,
@@ -55,7 +54,7 @@ DEFAULTS = Defaults(
 REAL = DEFAULTS.emulated(
     workloads=(HIGHEST,), rate_mbps=10.0, seconds=30.0, warmup_s=3.0, seeds=3, pins={"traffic": "native"}
 )
-"""A point takes 40 s in real time. A shared machine of two CPUs carries a fifth of the simulated rate."""
+"""A point takes 40 s in real time."""
 
 
 def _networks(_: SweepOptions) -> list[TopologySpec]:
