@@ -111,7 +111,7 @@ _RECORDS = (
           "the slowdown by flow size, which is the completion time over that of the flow alone on its "
           "path, as a mean and as the 99th percentile. A good transport keeps short flows near 1 and does "
           "not delay long ones."),
-    Chart("fct_by_load", "completion_times", "Completion times by load",
+    Chart("fct_by_load", "fct_by_load", "Completion times by load",
           "Each curve is one way to choose paths: above the mean of all flows' completion times, below their "
           "99th percentile. A curve that rises late carries a high load with short queues."),
     Chart("normalised_by_load", "normalised_times", "Completion times of all flows, by load",

@@ -21,25 +21,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from analysis.completion import COUNTED_SHARE, Completions, completions, percentile, slowdown, times_ms
+from analysis.completion import Completions, completions, percentile, slowdown
 from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99, Quantity
-from controllers.routing import parse
-from engines.registry import LINUX_HOSTS
 from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from model import transports
 from model.congestion import BASELINE
 from model.result import FlowRow
 from model.tuning import AT_ONCE, joins
-from plots.data import (
-    MIN_REPETITIONS_FOR_INTERVAL,
-    MIN_SEEDS_FOR_INTERVAL,
-    TRANSPORT,
-    Inputs,
-    Panel,
-    between_switches,
-    good,
-)
+from plots.data import TRANSPORT, Inputs, Panel, between_switches, good
 from plots.shared import kinds, saving, style
 from plots.shared.kinds import JOINED, Look, by_transport, transport_label, transport_look
 from plots.shared.sheet import Sheet
@@ -208,80 +198,6 @@ def _fct_finding(rows: Sequence[SizedFlows]) -> str:
         for row, of_row in zip(rows, flows, strict=True)
     )
     return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
-
-
-POLICY_LOOKS = {
-    "ecmp": Look("ECMP", "#D55E00", "s"),
-    "letflow": Look("LetFlow", "#009E73", "D"),
-    "conga": Look("CONGA", "#0072B2", "o"),
-    "drill": Look("DRILL", "#CC79A7", "v"),
-}
-
-
-def policy_look(point: PointResult) -> Look:
-    """Return the look of a point's routing policy under TCP; MPTCP has one of its own."""
-    name = parse(point.spec.routing)[0]
-    look = POLICY_LOOKS.get(name, Look(name, "#6b6b6b", "P"))
-    return look if point.subflows == 1 else Look(f"MPTCP {point.subflows}, {look.label}", "#E69F00", "^")
-
-
-def _load(point: PointResult) -> int:
-    return int(point.spec.workload.params.get("load", 0))
-
-
-def _mean_s(point: PointResult) -> float | None:
-    times, _ = times_ms(point.under_test, point.spec.seconds)
-    return statistics.fmean(times) / 1000 if times else None
-
-
-def _p99_s(point: PointResult) -> float | None:
-    times, _ = times_ms(point.under_test, point.spec.seconds)
-    return percentile(times, 99) / 1000 if len(times) >= _MIN_FOR_P99 else None
-
-
-@saving.per_panel(("workload", "routing", "transport.cc"), lambda point: bool(point.under_test))
-def fct_by_load(panel: Panel, _: Inputs) -> Figure | None:
-    """Draw points that differ at most in load, routing and transport."""
-    groups = kinds.grouped(panel.points, lambda point: policy_look(point).label)
-    loads = sorted(set(map(_load, panel.points)))
-    real = panel.spec.engine in LINUX_HOSTS
-    least = MIN_REPETITIONS_FOR_INTERVAL if real else MIN_SEEDS_FOR_INTERVAL
-    sheet = Sheet((1.8, 1), (1.8, 1))
-    handles, found = [], []
-    for label, points in groups.items():
-        at_load = {load: good([point for point in points if _load(point) == load]) for load in loads}
-        doubt = any(point.suspect for of in at_load.values() for point in of)
-        drawn = policy_look(points[0]).doubted(doubt)
-        handles.append(drawn.key(size=4.5))
-        for (axes,), value in zip(sheet.axes, (_mean_s, _p99_s), strict=True):
-            means = {
-                load: kinds.mean_of(map(value, of), hollow=doubt, least=least) for load, of in at_load.items()
-            }
-            kinds.curve(axes, means, drawn)
-        if (reached := kinds.mean_of(map(_mean_s, at_load[loads[-1]]))) is not None:
-            found.append(f"{label} {reached.value:.2g} s")
-    for (axes,), words in zip(sheet.axes, ("mean completion\ntime (s)", "99th percentile (s)"), strict=True):
-        style.plain_log(axes.yaxis)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.set_xticks(loads)
-        axes.set_ylabel(words)
-    sheet.axes[-1][0].set_xlabel("load (% of the hosts' links)")
-    counts = [times_ms(point.under_test, point.spec.seconds) for point in panel.points]
-    unfinished = max(100 * late / max(1, len(times)) for times, late in counts)
-    lengths = [len(times) for times, _ in counts]
-    return sheet.finish(
-        f"Mean completion time at {loads[-1]} % load: {', '.join(found)}",
-        style.subtitle(panel, "completion of sized flows by load"),
-        style.parameters(panel),
-        [
-            *style.doubts(panel.points),
-            f"{min(lengths)} to {max(lengths)} flows count per point: arrivals of the first "
-            f"{100 * COUNTED_SHARE:g} % of the window.",
-            f"At most {unfinished:.0f} % had not ended and count with their time so far.",
-            style.intervals(len(panel.seeds)),
-        ],
-        handles,
-    )
 
 
 NEVER = "join never"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.completion import completions
+from analysis.completion import completions, times_ms
 from analysis.quantities import FCT_MS_MEAN
 from model.result import NO_VALUE, FlowRow, Status
+from model.spec import WorkloadSpec
 from plots.charts import completion_times
 from plots.data import Inputs, Panel
 from plots.registry import CHARTS
@@ -90,3 +91,37 @@ def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> No
     of = Panel(point(1).spec, (1,), (short_under("reno", 1, 74), short_under("reno", 1, 80, seed=2)))
     (row,) = completion_times.rows(of)
     assert (len(row.sized.completed), row.used_pct, row.long_mbps, row.opened) == (20, 50.0, 2.0, 2.0)
+
+
+def at_load(load: int, routing: str, s: float, subflows: int = 1, seed: int = 1) -> Point:
+    """Return a point with 120 flows that take from `s` seconds on, one of which has not ended."""
+    rows = [dataclasses.replace(sized(n, 10_000, 1.0), completed_s=s + n / 1000) for n in range(119)]
+    rows.append(dataclasses.replace(sized(119, 10_000, 1.0), completed_s=NO_VALUE))
+    return changed(
+        point(subflows, seed),
+        workload=WorkloadSpec("poisson", {"load": load}),
+        routing=routing,
+        flows=tuple(rows),
+    )
+
+
+def test_times_by_load_have_a_curve_for_each_policy_and_count_flows_that_have_not_ended(
+    tmp_path: Path,
+) -> None:
+    points = [
+        at_load(load, routing, s * load / 20, subflows)
+        for load in (20, 60)
+        for routing, subflows, s in (("ecmp", 1, 2.0), ("ecmp", 8, 1.5), ("conga:500:160", 1, 1.0))
+    ]
+    (drawn, *_) = CHARTS["fct_by_load"].draw(Inputs(points, tmp_path))
+    shown = words_of(drawn)
+    assert "at 60 % load: ECMP 6.3 s, MPTCP 8 4.9 s, CONGA 3.4 s" in shown
+    assert "At most 1 % had not ended" in shown
+
+
+def test_a_flow_that_has_not_ended_counts_with_its_time_so_far() -> None:
+    flows = at_load(20, "ecmp", 2.0).flows
+    times, unfinished = times_ms(flows, 6.0)
+    assert (len(times), unfinished) == (120, 1)
+    assert max(times) == pytest.approx(5900)
+    assert times_ms(flows, 0.1) == ([], 0), "arrivals of the end do not count"
