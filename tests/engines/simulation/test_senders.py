@@ -298,13 +298,18 @@ def test_a_rank_is_what_remains_or_what_was_sent(rank: str, first: int) -> None:
     assert (int(np.argmax(completed)) == first) and completed.max() >= (450 * PACKET * 8 * S) // 10_000_000
 
 
-def test_waiting_senders_need_a_host_queue_whose_departures_are_known() -> None:
+def test_senders_wait_for_a_host_queue_that_chooses_when_it_sends() -> None:
     plan = ranked(network(), "nic_uplink")
-    with pytest.raises(ValueError, match="FIFO"):
-        Simulation(plan, stack(), [tcp(pkts=1)])
-    dropping = Simulation(plan, stack(nic_queue_pkts=2**32 - 1), [tcp(pkts=50)])
-    dropping.run_until(S)
-    assert int(dropping.flows()["delivered_bytes"][0]) == 50 * PAYLOAD
+    limits = plan.queue_pkts.copy()
+    limits[plan.nic_uplink] = 3
+    drops = {}
+    for waits_at in (2, 2**32 - 1):
+        options = stack(nic_queue_pkts=waits_at, initial_window=40.0, max_window=0)
+        simulation = Simulation(dataclasses.replace(plan, queue_pkts=limits), options, [tcp(pkts=50)])
+        simulation.run_until(5 * S)
+        assert int(simulation.flows()["delivered_bytes"][0]) == 50 * PAYLOAD
+        drops[waits_at] = int(simulation.ports()["drops"][plan.nic_uplink[0]])
+    assert drops[2] == 0 and drops[2**32 - 1] >= 40 - 3
 
 
 @pytest.mark.parametrize("window", [8, 12, 15])
