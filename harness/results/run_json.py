@@ -23,7 +23,7 @@ from model.result import RunResult, Status, under_test
 from model.spec import RunSpec
 from topos import from_file
 
-SCHEMA = 4
+SCHEMA = 5
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS = "run.json", "flows.csv", "ports.csv"
 PROVENANCE = "origin.json"

@@ -15,7 +15,7 @@ import pytest
 
 from common.errors import StoreError, UsageError
 from harness.results import tables
-from harness.results.run_json import sample_path
+from harness.results.run_json import SCHEMA, sample_path
 from harness.results.store import MAX_NAMED, Store, load_point, scan
 from harness.results.tables import Content
 from model.result import SAMPLE_COLUMNS, Status, Table
@@ -175,7 +175,7 @@ def test_a_point_whose_file_is_cut_off_anywhere(victim: Path, file: str) -> None
 
 FOREIGN: list[Callable[[dict[str, Any]], object]] = [
     lambda run: run.pop("hash"),
-    *[lambda run, number=number: run.update(schema=number) for number in (0, 2, 5, None)],
+    *[lambda run, number=number: run.update(schema=number) for number in (0, 2, SCHEMA + 1, None)],
     lambda run: run.update(hash="0" * 12),
     lambda run: run["spec"].update(seed=99),
     lambda run: run["spec"].update(colour="red"),
@@ -288,13 +288,13 @@ def test_many_alike_are_one_line_and_few_are_named(store: Store) -> None:
         path = put(store, spec_of(seed=seed), result_of([1.0])).path
         if seed <= 20:
             text = (path / "run.json").read_text()
-            (path / "run.json").write_text(text.replace('"schema": 4', '"schema": 2'))
+            (path / "run.json").write_text(text.replace(f'"schema": {SCHEMA}', '"schema": 2'))
         elif seed <= 20 + MAX_NAMED:
             (path / "ports.csv").unlink()
     found = store.read()
     older, *others = map(str, found.broken)
     assert f"reading {store.directory}: 20 points have a run.json that cannot be used: " in older
-    assert "its format is number 2, this refabric reads 4" in older
+    assert f"its format is number 2, this refabric reads {SCHEMA}" in older
     assert len(others) == MAX_NAMED
     assert all("ports.csv: No such file" in line for line in others)
     assert len(found.points) == 10 - MAX_NAMED
