@@ -35,7 +35,7 @@ ECMP, LETFLOW, CONGA, DRILL = "ecmp", f"letflow:{GAP_US}", f"conga:{GAP_US}:{TAU
 SUBFLOWS = 8
 CURVES = (
     {**PLAIN_TCP, "routing": ECMP},
-    {"routing": ECMP, "transport.subflows": SUBFLOWS},
+    {"routing": ECMP},  # MPTCP
     *({**PLAIN_TCP, "routing": policy} for policy in (LETFLOW, CONGA, DRILL)),
 )
 HIGHEST = "poisson:60"
