@@ -17,7 +17,7 @@ from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadS
 from tests.support.echo import COLUMNS, ECHO, NAME, real
 from workloads.matrices import MATRICES
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.machine]
 
 
 def test_a_third_kind_runs_on_real_hosts_and_is_stored(
