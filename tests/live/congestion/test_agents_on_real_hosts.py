@@ -255,8 +255,8 @@ def test_an_agent_built_from_the_crate_fills_the_link(built: str, tmp_path: Path
     result = controlled(tmp_path, f"{built}/aimd")
     assert not agents_reasons(result)
     assert result.flows[0].goodput_mbps > 10
-    assert result.metrics["agent_reports"] > 50
-    assert result.metrics["agent_commands"] > 50
+    assert result.metrics["agent_reports"] > 20
+    assert result.metrics["agent_commands"] > 20
 
 
 def test_an_agent_built_from_the_crate_changes_between_its_programs(built: str, tmp_path: Path) -> None:
