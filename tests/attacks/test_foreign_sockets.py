@@ -205,7 +205,8 @@ def test_a_run_counts_and_reports_its_own_sockets_only(tmp_path: Path) -> None:
         wait_until_gone(before)
         assert set(answer(process).values()) == {"reno"}
     assert not agents_reasons(attacked)
-    assert attacked.metrics["agent_reports"] < 1.5 * alone.metrics["agent_reports"]
+    # Foreign sockets would bring a hundred times as many; a disturbed machine, fewer to either run.
+    assert attacked.metrics["agent_reports"] < 10 * alone.metrics["agent_reports"]
     per_segment = 2.2  # of a receiver that acknowledges each segment, where the other did every second one
     assert attacked.metrics["agent_acks"] < per_segment * alone.metrics["agent_acks"]
     assert attacked.metrics["agent_unreported"] == 0
