@@ -491,20 +491,22 @@ def iperf3_failures() -> None:
     made = pairs(1)
     hosts = hosts_of(made)
 
-    def traffic(cc: str = "reno", cport: int = CPORT) -> Iperf3Traffic:
-        return Iperf3Traffic(iperf3_flows(made, cc, cport=cport), hosts, Path("/tmp"), seconds=5)
+    with tempfile.TemporaryDirectory() as raw:
 
-    with traffic() as first:
-        first.open()
-        with traffic() as second, pytest.raises(RunError, match="Address already in use"):
-            second.open()  # may see the first one's listener, and only later the failure
-            second.connect(10.0)
-            eventually(lambda: second.check() is not None, "the second server ends")  # type: ignore[func-returns-value]
-    with traffic("nonesuch", CPORT + 1) as third:
-        third.open()
-        with pytest.raises(RunError, match=r"flow 0 \(c0 .*TCP_CONGESTION"):
-            third.connect(10.0)
-            eventually(lambda: third.check() is not None, "the client's end is noticed")  # type: ignore[func-returns-value]
+        def traffic(cc: str = "reno", cport: int = CPORT) -> Iperf3Traffic:
+            return Iperf3Traffic(iperf3_flows(made, cc, cport=cport), hosts, Path(raw), seconds=5)
+
+        with traffic() as first:
+            first.open()
+            with traffic() as second, pytest.raises(RunError, match="Address already in use"):
+                second.open()  # may see the first one's listener, and only later the failure
+                second.connect(10.0)
+                eventually(lambda: second.check() is not None, "the second server ends")  # type: ignore[func-returns-value]
+        with traffic("nonesuch", CPORT + 1) as third:
+            third.open()
+            with pytest.raises(RunError, match=r"flow 0 \(c0 .*TCP_CONGESTION"):
+                third.connect(10.0)
+                eventually(lambda: third.check() is not None, "the client's end is noticed")  # type: ignore[func-returns-value]
     with pytest.raises(HostUnfitError, match="nonesuch"):
         prefer_congestion_control(dict.fromkeys(hosts.values(), "nonesuch"))
 
