@@ -40,6 +40,7 @@ def has_namespaces() -> bool:
 pytestmark = [
     pytest.mark.emulation,
     pytest.mark.machine,
+    pytest.mark.usefixtures("watched"),
     pytest.mark.skipif(os.geteuid() != 0 or not bpf_support().ok, reason="needs root and BPF"),
     pytest.mark.skipif(not has_namespaces(), reason="users have no namespaces of their own"),
 ]
@@ -205,8 +206,7 @@ def test_a_run_counts_and_reports_its_own_sockets_only(tmp_path: Path) -> None:
         wait_until_gone(before)
         assert set(answer(process).values()) == {"reno"}
     assert not agents_reasons(attacked)
-    # Foreign sockets would bring a hundred times as many; a disturbed machine, fewer to either run.
-    assert attacked.metrics["agent_reports"] < 10 * alone.metrics["agent_reports"]
+    assert attacked.metrics["agent_reports"] < 1.5 * alone.metrics["agent_reports"]
     per_segment = 2.2  # of a receiver that acknowledges each segment, where the other did every second one
     assert attacked.metrics["agent_acks"] < per_segment * alone.metrics["agent_acks"]
     assert attacked.metrics["agent_unreported"] == 0

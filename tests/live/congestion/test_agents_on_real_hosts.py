@@ -251,16 +251,20 @@ def built() -> Iterator[str]:
         yield f"{home}/crate/target/debug"
 
 
+@pytest.mark.physics
 def test_an_agent_built_from_the_crate_fills_the_link(built: str, tmp_path: Path) -> None:
     result = controlled(tmp_path, f"{built}/aimd")
-    assert not agents_reasons(result)
+    with exact():
+        assert not agents_reasons(result)
     assert result.flows[0].goodput_mbps > 10
-    assert result.metrics["agent_reports"] > 20
-    assert result.metrics["agent_commands"] > 20
+    assert result.metrics["agent_reports"] > 50
+    assert result.metrics["agent_commands"] > 50
 
 
+@pytest.mark.physics
 def test_an_agent_built_from_the_crate_changes_between_its_programs(built: str, tmp_path: Path) -> None:
-    check_windows(run(point(portus_program(f"{built}/switch")), tmp_path))
+    with exact():  # of physics only because it shares the build
+        check_windows(run(point(portus_program(f"{built}/switch")), tmp_path))
 
 
 LOOK = """
