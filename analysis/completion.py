@@ -141,20 +141,26 @@ def normalised(flows: Sequence[FlowRow], seconds: float, of: Range = ALL) -> Nor
     ideal_s, size_bytes = array(flows, "ideal_s"), array(flows, "size_bytes")
     chosen = counted(flows, seconds) & (of.above < size_bytes) & (size_bytes <= of.up_to)
     chosen &= np.isfinite(ideal_s)
-    completed_s = array(flows, "completed_s")[chosen]
-    unfinished = np.isnan(completed_s)
-    taken_s = np.where(unfinished, seconds - array(flows, "start_s")[chosen], completed_s)
-    return Normalised(np.maximum(1.0, taken_s / ideal_s[chosen]), int(unfinished.sum()))
+    taken_s, unfinished = _taken_s(flows, seconds, chosen)
+    return Normalised(np.maximum(1.0, taken_s / ideal_s[chosen]), unfinished)
 
 
 def times_ms(flows: Sequence[FlowRow], seconds: float) -> tuple[list[float], int]:
     """Return the completion times in ms of one point's flows that count, and how many of them had not ended;
     these are in the list with the time that they have taken."""
-    counts = counted(flows, seconds)
-    completed_s = array(flows, "completed_s")[counts]
+    taken_s, unfinished = _taken_s(flows, seconds, counted(flows, seconds))
+    return (1000 * taken_s).tolist(), unfinished
+
+
+def _taken_s(
+    flows: Sequence[FlowRow], seconds: float, chosen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float64], int]:
+    """Return the time in s that each chosen flow took until it ended, or until the window did, and how many
+    had not ended."""
+    completed_s = array(flows, "completed_s")[chosen]
     unfinished = np.isnan(completed_s)
-    taken_s = np.where(unfinished, seconds - array(flows, "start_s")[counts], completed_s)
-    return (1000 * taken_s).tolist(), int(unfinished.sum())
+    taken_s = np.where(unfinished, seconds - array(flows, "start_s")[chosen], completed_s)
+    return taken_s, int(unfinished.sum())
 
 
 def mean_job_s(flows: Sequence[FlowRow], transfers: int) -> float | None:
