@@ -521,5 +521,5 @@ def _results(
 ) -> Results:
     """Return the points of an experiment, or of a folder that belongs to no known experiment."""
     name, own = (of, tuple(more)) if isinstance(of, str) else (of.name, metrics_of(of))
-    axes = shared([judged.spec for judged in points]).axes if points else ()
+    axes = shared([judged.spec for judged in points]).axes
     return Results(name, folder, [Point(name, judged, own, axes) for judged in points], figures, broken)

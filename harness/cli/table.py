@@ -66,7 +66,7 @@ def print_results(
     for judged in points:
         if not is_baseline(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
-    axes = labels.shared([judged.spec for judged in points]).axes if groups else ()
+    axes = labels.shared([judged.spec for judged in points]).axes
     titles = [_title(group, own, axes) for group in groups.values()]
     for title, group in zip(titles, groups.values(), strict=True):
         apart = f", {group[0].spec.warmup_s:g} s warm-up" if titles.count(title) > 1 else ""

@@ -169,7 +169,7 @@ def _heads(groups: Sequence[Sequence[RunSpec]], own: OwnSettings) -> list[str]:
     )
     specs = [group[0] for group in groups]
     settings = [f"{named(spec.topology)} {workload_label(spec)}" for spec in specs]
-    axes = labels.shared([spec for group in groups for spec in group]).axes if groups else ()
+    axes = labels.shared([spec for group in groups for spec in group]).axes
     heads = []
     for group, spec, setting in zip(groups, specs, settings, strict=True):
         alike = [other for other, same in zip(specs, settings, strict=True) if same == setting]

@@ -75,9 +75,7 @@ def point_tables(
     groups: dict[str, list[PointResult]] = {}
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
-    axes = (
-        labels.shared([judged.spec for group in groups.values() for judged in group]).axes if groups else ()
-    )
+    axes = labels.shared([judged.spec for group in groups.values() for judged in group]).axes
     return [_table(group, own, axes, metrics) for group in groups.values()]
 
 
