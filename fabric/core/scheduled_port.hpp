@@ -22,7 +22,7 @@ class ScheduledPort {
  public:
   // With `opportunities`, packets leave at these instead of at the port's rate.
   explicit ScheduledPort(Discipline discipline, std::shared_ptr<const Opportunities> opportunities = nullptr)
-      : discipline_(std::move(discipline)), lossless_(fabric::is_lossless(discipline_)) {
+      : discipline_(std::move(discipline)) {
     if (opportunities) opportunities_.emplace(std::move(opportunities));
   }
 
@@ -82,7 +82,7 @@ class ScheduledPort {
     if (paused_) paused_time_ += now - std::exchange(paused_since_, now);
   }
   [[nodiscard]] bool is_paused() const { return paused_; }
-  [[nodiscard]] bool is_lossless() const { return lossless_; }
+  [[nodiscard]] bool is_lossless() const { return fabric::is_lossless(discipline_); }
   [[nodiscard]] PortCounters counters(const Port& port) const {
     PortCounters out = port.counters();
     out.pause_frames = pause_frames_;
@@ -211,7 +211,6 @@ class ScheduledPort {
   }
 
   Discipline discipline_;
-  bool lossless_;
   bool paused_ = false;
   std::optional<OpportunityCursor> opportunities_;
   PacketId sending_ = kNone;
