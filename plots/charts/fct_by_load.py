@@ -14,6 +14,7 @@ from analysis.completion import COUNTED_SHARE, percentile, times_ms
 from controllers.routing import parse
 from engines.registry import LINUX_HOSTS
 from harness.results.point_results import PointResult
+from model.links import events_words
 from model.spec import RunSpec, WorkloadSpec
 from plots.charts.normalised_times import ValueOf, load_of
 from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, good, panels
@@ -118,6 +119,12 @@ def _numbers(panel: Panel) -> dict[str, object]:
     return {"load": load, "means": {name: mean.value for name, mean in at.items() if mean}}
 
 
+def _about(panel: Panel) -> str:
+    events = panel.spec.events
+    what = ["completion times by load", *([events_words(events)] if events else [])]
+    return style.subtitle(panel, ", ".join(what))
+
+
 def _notes(panel: Panel) -> list[str]:
     counts = [times_ms(point.under_test, point.spec.seconds) for point in panel.points]
     lengths = [len(times) for times, _ in counts]
@@ -134,7 +141,7 @@ fct_by_load = Picture(
     groups=_groups,
     series=_series,
     rows=_rows,
-    about=lambda panel: style.subtitle(panel, "completion times by load"),
+    about=_about,
     notes=_notes,
     numbers=_numbers,
     finding="Mean completion time at {{ load }} % load: {{ means | listed('{:.2g} s') }}",

@@ -277,7 +277,10 @@ def unlike(points: Iterable[PointResult]) -> list[str]:
 def _congestion(panel: Panel) -> str:
     """Name what a subtitle leaves out: the congestion control of plain TCP, or several of them."""
     if "+" in panel.ccs:
-        return described(panel.ccs, (point.subflows for point in panel.points))
+        counts: dict[str, list[int]] = {}
+        for point in sorted(panel.points, key=lambda point: named.rank(point.cc)):
+            counts.setdefault(point.cc, []).append(point.subflows)
+        return " / ".join(described(cc, of) for cc, of in counts.items())
     return f"TCP: {in_force(panel.ccs, 1)}" if any(point.subflows == 1 for point in panel.points) else ""
 
 
