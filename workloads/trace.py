@@ -1,7 +1,7 @@
 """A trace: the flows of a user's file or function, as the text that a spec holds.
 
 The text is `start,src,dst,bytes` for each flow, with `;` between flows, so that results need no file to be
-read again. 0 bytes means that a flow sends until the run ends. harness/options/user_files.py reads files.
+read again. 0 bytes means that a flow sends until the run ends. flow_files.py reads files.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from common.errors import UsageError
 from common.text import did_you_mean
@@ -18,8 +19,6 @@ NAME = "trace"
 MAX_FLOWS = 200_000
 """A simulation of so many takes 0.9 GB, most of it for the flows as Python objects."""
 MAX_BYTES = 10**15
-FIRST_LINE = 2
-"""The line of the first flow in a file; line 1 has the names of the columns."""
 
 
 def trace(
@@ -27,24 +26,31 @@ def trace(
 ) -> tuple[Flow, ...]:
     """Return the flows of the text in the order of their starts, which count from the start of traffic.
 
-    `seed` is not used. Raises UsageError for a host that the network lacks, and for a flow that would start
-    after the end of the run; the message has the flow's line in the file.
+    `seed` is not used. Hosts have their names, or numbers: 3 is node n3 of a network whose hosts are called
+    so, and the fourth host of any other. Raises UsageError for a host that the network lacks, and for a flow
+    that would start after the end of the run; the message has the flow's number in the file.
     """
     del seed
     if not flows:
         raise UsageError(f"workload {NAME}: name a file of flows, e.g. --workload {NAME}:flows.csv")
-    read = _flows(flows)
     known = frozenset(hosts)
-    for line, flow in enumerate(read, FIRST_LINE):
-        for end in (flow.src, flow.dst):
-            if end not in known:
-                raise UsageError(f"{name}, line {line}: the network has no host {end}{_hint(end, hosts)}")
+    numbers = {host[1:]: host for host in hosts if host[0] == "n" and host[1:].isdecimal()}
+    numbers = numbers or {str(number): host for number, host in enumerate(hosts)}
+    found = []
+    for number, flow in enumerate(_flows(flows), 1):
+        ends = [end if end in known else numbers.get(end, "") for end in (flow.src, flow.dst)]
+        if "" in ends:
+            end = (flow.src, flow.dst)[ends.index("")]
+            raise UsageError(f"{name}, flow {number}: the network has no host {end}{_hint(end, hosts)}")
+        if ends[0] == ends[1]:
+            raise UsageError(f"{name}, flow {number}: {flow.src} and {flow.dst} are the same host")
         if flow.start_s >= traffic.seconds:
             raise UsageError(
-                f"{name}, line {line}: the flow starts after {flow.start_s:g} s, and the run ends after "
+                f"{name}, flow {number}: it starts after {flow.start_s:g} s, and the run ends after "
                 f"{traffic.seconds:g} s: give --seconds {math.floor(flow.start_s) + 1}"
             )
-    return tuple(sorted(read, key=lambda flow: flow.start_s))
+        found.append(flow if ends == [flow.src, flow.dst] else replace(flow, src=ends[0], dst=ends[1]))
+    return tuple(sorted(found, key=lambda flow: flow.start_s))
 
 
 def _hint(end: str, hosts: Sequence[str]) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
+import topos
 from common.errors import UsageError
+from common.files import label_of, write_new
 from common.text import counted, one_line
 from common.version import VERSION
 from harness import contents
@@ -26,13 +28,17 @@ from harness.cli.options import (
 from harness.cli.progress import point_fields
 from harness.experiment import Experiment
 from harness.load import loaded
+from harness.options import user_files
 from harness.options.options import by_path
 from harness.plan import session
 from harness.results import point_results, store
 from harness.streams import fitted, write_json
 from model.reasons import texts
+from topos import from_file, writers
+from topos.readers.graph import RATES_MBPS
 
 STATE_INDENT = 9
+NETWORK_MBPS = 10_000.0
 
 
 @click.command(cls=Configurable, short_help="Show which points are ok, suspect, failed, damaged or missing.")
@@ -181,18 +187,57 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
         click.echo(f"removed {one_line(each.path.name)}{kept}")
 
 
-@click.command(short_help="Write one zip with report, charts and provenance.")
-@click.argument("experiment", metavar="EXPERIMENT")
+@click.command(short_help="Write one zip with report, charts and provenance, or a network as a file.")
+@click.argument("experiment", metavar="[EXPERIMENT]", required=False)
 @stored_option
 @click.option(
     "--output",
     type=users_path,
     metavar="FILE",
-    help="Write the archive to FILE (.zip). [default: EXPERIMENT.zip]",
+    help="Write to FILE. [default: EXPERIMENT.zip, or the network's name]",
 )
 @click.option("--samples", is_flag=True, help="Include the tables over time, which are large.")
-def export(experiment: str, results: Path, output: Path | None, samples: bool) -> None:
-    """Write one zip with report, tables, charts and provenance of stored results."""
+@click.option("--topology", metavar="NETWORK", help="Write this network instead, ft,4 or file:net.json.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(writers.FORMATS)),
+    default="json",
+    help="The form of the network's file. [default: json]",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(*RATES_MBPS),
+    metavar="MBPS",
+    help="The rate of the slowest links of the network. [default: its file's, or 10000]",
+)
+def export(
+    experiment: str | None,
+    results: Path,
+    output: Path | None,
+    samples: bool,
+    topology: str | None,
+    form: str,
+    rate: float | None,
+) -> None:
+    """Write one zip with report, tables, charts and provenance of stored results.
+
+    With --topology write a network for other tools: node-link JSON (networkx), GraphML, htsim's .topo or a
+    topology of Mininet.
+    """
+    if topology:
+        if experiment:
+            raise UsageError(f"{experiment} and --topology {topology}: give one of them")
+        (network,) = user_files.topologies("--topology", (topology,))
+        suffix, written = writers.FORMATS[form]
+        named = from_file.rate_mbps(str(network.params["network"])) if network.kind == from_file.KIND else 0
+        text = written(topos.build(network.kind, network.params), rate or named or NETWORK_MBPS)
+        target = output or Path(label_of(Path(topology.replace(",", "-"))) + suffix)
+        write_new(f"--output {target}", target, text.encode())
+        click.echo(f"{target}: {size(len(text))}")
+        return
+    if not experiment:
+        raise UsageError("name an experiment that has results, or a network: --topology ft,4")
     known = {each.name: each for each in contents.experiment_folders(results)}
     if experiment not in known:
         raise UsageError(

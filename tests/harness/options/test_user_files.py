@@ -19,7 +19,7 @@ from harness.options.user_files import expanded, network_of, topologies, trace_o
 from model.network_plan import network_plan, port_rates_bps
 from model.spec import LinkSpec, RunSpec, TopologySpec
 from tests.support.options import options_typed
-from topos import Layer, from_file
+from topos import Layer, Link, from_file
 from workloads import matrices, sizes
 from workloads.flow import Flow, Traffic
 from workloads.trace import written
@@ -148,7 +148,7 @@ BAD_NETWORKS: list[tuple[Any, str]] = [
     (changed(links_3_jitter=5), r"links\[3\].jitter: .*leave it out"),
     (changed(links_3_loss_pct=51), r"links\[3\].loss_pct: 51 must be a number from 0 to 50"),
     (changed(links_3_queue_pkts=1.5), r"links\[3\].queue_pkts: 1.5 must be a whole number"),
-    (changed(links_3_rate_mbps=0), "link 3 has no rate_mbps and others have one"),
+    (changed(links_3_rate_mbps=0), "link between s2 and h4 has no rate_mbps and others have one"),
     (changed(links_4_source="m"), r"links\[4\]: both ends are m"),
     (changed(links_3_source="h3", nodes_2_kind="host"), "host h3 has a link to another host"),
     (changed(links_5_source="s1", links_5_target="m"), r"links\[5\]: links\[\d\] joins"),
@@ -249,8 +249,8 @@ HEAD = "start_s,src,dst,bytes\n"
 GOOD = HEAD + "0.5,p0e0h0,p1e0h0,3000\n0,p1e0h0,p0e0h0,1000\n"
 
 
-def read_trace(folder: Path, text: str) -> tuple[Flow, ...]:
-    path = folder / "flows.csv"
+def read_trace(folder: Path, text: str, name: str = "flows.csv") -> tuple[Flow, ...]:
+    path = folder / name
     path.write_text(text)
     spec = trace_of(str(path))
     return matrices.build(spec.matrix, TREE, spec.params, 1, Traffic(2.0, 100.0))
@@ -262,6 +262,56 @@ def test_the_flows_are_those_of_the_file(tmp_path: Path) -> None:
     )  # fmt: skip
     turned = "dst, src, bytes, start_s\r\np0e0h0, p1e0h0, 1000, 0\r\n\r\n"
     assert read_trace(tmp_path, turned) == (Flow("p1e0h0", "p0e0h0", 1000),)
+
+
+ON_NUMBERS = (Flow("p0e0h1", "p0e1h0", 2920, 0.5), Flow("p0e1h1", "p0e0h0", 1460, 1.0))
+IN_NODES = from_file.written([("n7", 0), ("n9", 0), ("n8", 1)], [Link(0, 2), Link(1, 2)], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("flow.txt", "2\n1 2 3 100 2920 0.5\n\n3 0 3 100 1460 1\nnot read\n"),
+        ("trace.txt", "0 0.5 0 0 2 0 0 1 2\n1 1.0 0 0 1 0 0 3 0 more\n"),
+        (
+            "m.cm",
+            "Nodes 16\n# no more\n1->2 id 1 start 5e11 size 2920\n3->0 start 1e12 size 1460 prio 3\n",
+        ),
+        ("mine.csv", HEAD + "0.5,1,2,2920\n1,3,0,1460\n"),
+    ],
+)
+def test_flows_of_other_tools_are_read(tmp_path: Path, name: str, text: str) -> None:
+    assert read_trace(tmp_path, text, name) == ON_NUMBERS
+
+
+def test_a_number_is_a_node_of_a_network_that_numbers_its_nodes(tmp_path: Path) -> None:
+    net = topos.build(from_file.KIND, {"name": "net", "network": IN_NODES})
+    (tmp_path / "flow.txt").write_text("1\n9 7 3 100 20 0\n")
+    spec = trace_of(str(tmp_path / "flow.txt"))
+    assert matrices.build(spec.matrix, net, spec.params, 1, Traffic(2.0, 100.0)) == (Flow("n9", "n7", 20),)
+    (tmp_path / "flow.txt").write_text("1\n0 7 3 100 20 0\n")
+    spec = trace_of(str(tmp_path / "flow.txt"))
+    with pytest.raises(UsageError, match="flow 1: the network has no host 0"):
+        matrices.build(spec.matrix, net, spec.params, 1, Traffic(2.0, 100.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("flow.txt", "3\n1 2 3 100 2920 0.5\n", "line 1: it says 3 flows, and 1 lines follow"),
+        ("flow.txt", "1\n1 2 3 100 2920\n", "line 2: 5 values, not 6"),
+        ("trace.txt", "0 0.5 0 0 2 0 0 1\n", "line 1: 8 values, not 9"),
+        ("m.cm", "1->2 size 5\n", "line 1: it is not a connection"),
+        ("m.cm", "1->2 start 0 size 5 trigger 3\n", "line 1: trigger is not read"),
+        ("m.cm", "trigger id 1 oneshot\n", "line 1: trigger is not read"),
+        ("m.cm", "1->1 start 0 size 5\n", "line 1: 1 sends to itself"),
+    ],
+)
+def test_a_mistake_in_another_tools_file_has_its_line(
+    tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_trace(tmp_path, text, name)
 
 
 def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -276,7 +326,7 @@ def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 BAD_TRACES = [
-    ("", "line 1: its columns are ''"),
+    ("", "it has no flows"),
     ("start,src,dst,bytes\n", "line 1: its columns are 'start,src,dst,bytes'; write start_s,"),
     (HEAD, "it has no flows"),
     (GOOD + "1,p0e0h0,p1e0h0\n", r"line 4: 3 values, not 4"),
@@ -288,8 +338,8 @@ BAD_TRACES = [
     (GOOD + "1,p0e0h0,p1e0h0,1.5\n", "line 4: bytes is 1.5"),
     (GOOD + "1,p0-e0,p1e0h0,9\n", "line 4: src is 'p0-e0'"),
     (GOOD + "1,p0e0h0,p0e0h0,9\n", "line 4: p0e0h0 sends to itself"),
-    (GOOD + "1,p0e0h0,p9e0h0,9\n", "line 4: the network has no host p9e0h0: did you mean"),
-    (GOOD + "2,p0e0h0,p1e0h0,9\n", "line 4: the flow starts after 2 s, and the run ends after 2 s: give"),
+    (GOOD + "1,p0e0h0,p9e0h0,9\n", "flow 3: the network has no host p9e0h0: did you mean"),
+    (GOOD + "2,p0e0h0,p1e0h0,9\n", "flow 3: it starts after 2 s, and the run ends after 2 s: give"),
 ]
 
 
