@@ -43,7 +43,7 @@ from harness.load import ExperimentResults, FigureResults, loaded
 from harness.metrics import summary_csv
 from harness.metrics.metrics import Metric
 from harness.options.options import by_path, retries_of
-from harness.options.profiles import NO_RETRIES, PROFILES, Retries
+from harness.options.profiles import PROFILES
 from harness.plan import jobs, session
 from harness.plan.advice import Advice, advise
 from harness.plan.jobs import Job, pending_jobs, to_run, wall_s
@@ -73,7 +73,7 @@ class RunOptions:
     results: Path
     as_json: bool = False
     force: bool = False
-    retries: Retries = NO_RETRIES
+    retries: int | None = None
     dask: str | None = None
     insecure: bool = False
 

@@ -21,7 +21,6 @@ from harness.baseline import is_baseline
 from harness.execute.executors import Executor, TaskNote, TaskStart
 from harness.execute.point import Task, TaskEnd
 from harness.metrics import summary_csv
-from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan.jobs import Job, pending_jobs, remaining_s, retry_jobs, waves_of
 from harness.results import point_results
 from harness.results.point_results import PointResult
@@ -92,7 +91,7 @@ class SweepOutcome:
 
 def _retry_hint(jobs: Sequence[Job], stored: Sequence[PointResult]) -> str:
     """Return a line with the option that retries suspect points; empty if there are none."""
-    names = {job.name for job in retry_jobs(jobs, stored, Retries(sys.maxsize, sys.maxsize))}
+    names = {job.name for job in retry_jobs(jobs, stored, sys.maxsize)}
     if not names:
         return ""
     tries = max(entry.machine_attempts for entry in stored if entry.name in names)
@@ -119,14 +118,15 @@ def run(
     found: Scan,
     progress: Progress,
     force: bool = False,
-    retries: Retries = NO_RETRIES,
+    retries: int | None = None,
 ) -> SweepOutcome:
     """Run the pending jobs and keep every finished point; Ctrl-C ends the sweep cleanly.
 
     `found` is the content of the results folder `where`; the sweep does not read that folder again.
     Points that only the machine makes suspect, also those stored earlier, are retried as often as `retries`
-    says. A point that fails is stored as failed, and the sweep continues. Raises StoreError if results cannot
-    be stored, HostUnfitError if the machine proves unfit, RunError if no worker is left to run points.
+    says (`jobs.retry_jobs`). A point that fails is stored as failed, and the sweep continues. Raises
+    StoreError if results cannot be stored, HostUnfitError if the machine proves unfit, RunError if no worker
+    is left to run points.
     """
     return _Sweep(list(jobs), executor, where, found, progress, force, retries).run()
 
@@ -142,7 +142,7 @@ class _Sweep:
         found: Scan,
         progress: Progress,
         force: bool,
-        retries: Retries,
+        retries: int | None,
     ) -> None:
         self.jobs, self.make_executor, self.store, self.progress = jobs, executor, where, progress
         self.force, self.retries = force, retries

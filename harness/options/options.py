@@ -30,8 +30,8 @@ from harness.options.fields import (
     SpecField,
 )
 from harness.options.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
-from harness.options.profiles import DEFAULT, PROFILES, Profile, Retries
-from harness.options.rates import AS_CHOSEN, AUTO, AutoRate, Window, virtual_mbps
+from harness.options.profiles import DEFAULT, PROFILES, Profile
+from harness.options.rates import AUTO, AutoRate, virtual_mbps
 from model.congestion import COUPLED_DEFAULT
 from model.spec import (
     ELASTIC,
@@ -255,8 +255,9 @@ class SweepOptions:
     brief: bool = False
     topologies: tuple[TopologySpec, ...] = ()
     """Networks that replace FatTrees."""
-    window: Window = AS_CHOSEN
-    """Whether warm-up or measured seconds become longer on links that need it."""
+    growing: frozenset[str] = frozenset()
+    """The durations that become longer on links that need it, by path: those that no option chose, nor, in
+    real time, the figure. Those of points with `events`, too, if it is among them."""
     highest_mbps: float = math.inf
     """The highest rate that `auto` tries."""
     chosen: Settings = field(default_factory=dict)
@@ -304,7 +305,7 @@ def resolve(given: Settings, defaults: Defaults, coupled_cc: str = COUPLED_DEFAU
         auto=defaults.auto,
         brief=profile.brief,
         topologies=given.get("topology", ()),
-        window=_window(given, defaults, profile, engines),
+        growing=_growing(given, defaults, profile, engines),
         highest_mbps=profile.highest_mbps,
         chosen=chosen,
     )
@@ -322,10 +323,10 @@ def sweeps_of(given: Settings, defaults: Defaults, coupled_cc: str = COUPLED_DEF
     ]
 
 
-def retries_of(given: Settings, typed: int | None = None) -> Retries:
-    """Return how often suspect points are run again: by the option, else by the profile."""
-    profile = PROFILES[given.get("profile", DEFAULT)]
-    return Retries.of_profile(profile.retries) if typed is None else Retries.typed(typed)
+def retries_of(given: Settings, typed: int | None = None) -> int | None:
+    """Return how often suspect points are run again, by the option, else by the profile; None: not even
+    baselines are, as with 0 of the option."""
+    return PROFILES[given.get("profile", DEFAULT)].retries if typed is None else typed or None
 
 
 def check_openflow(given: Settings) -> None:
@@ -451,22 +452,21 @@ def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | No
     return None if pinned_s is None else min(pinned_s * slower, most_s)
 
 
-def _window(given: Settings, defaults: Defaults, profile: Profile, engines: tuple[str, ...]) -> Window:
+def _growing(
+    given: Settings, defaults: Defaults, profile: Profile, engines: tuple[str, ...]
+) -> frozenset[str]:
     """Return which durations may become longer: none in a brief profile or in virtual time, and not those
     that a figure pins. Guests are the exception: a figure without a rate pins durations that fit the rate
-    of a machine, and guests run at a lower one."""
+    of a machine, and guests run at a lower one. Its events have times that fit them."""
     pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
     if set(engines) == {LINUX}:
         grow = defaults.rate_mbps is None
     else:
         grow = not pinned_s and not VIRTUAL_TIME.issuperset(engines)
     if profile.brief or not grow:
-        return AS_CHOSEN
-    return Window(
-        warmup="warmup_s" not in given and not _only_traces(given),
-        seconds="seconds" not in given,
-        with_events=not pinned_s,
-    )
+        return frozenset()
+    chosen = {*given, *(["warmup_s"] if _only_traces(given) else [])}
+    return frozenset({"warmup_s", "seconds"} - chosen) | frozenset([] if pinned_s else ["events"])
 
 
 def _check_hosts(given: Settings, defaults: Defaults, engines: tuple[str, ...]) -> None:

@@ -90,41 +90,32 @@ MAX_S = 300.0
 """Neither a warm-up nor a window is made longer than this."""
 
 
-@dataclass(frozen=True)
-class Window:
-    """Which durations of a sweep follow the links: those that no option chose, nor, in real time, a figure.
-    Where a figure chose them, its links may change at times that fit them (`with_events`)."""
-
-    warmup: bool = False
-    seconds: bool = False
-    with_events: bool = True
-
-    def of(self, spec: RunSpec) -> RunSpec:
-        """Return the point with durations that are long enough for its links, 5 minutes each at most. One
-        without warm-up keeps none: its flows have sizes and begin at their own times."""
-        if spec.events and not self.with_events:
-            return spec
-        warmup_s, seconds = self._needed_s(spec)
-        return dataclasses.replace(
-            spec,
-            warmup_s=max(spec.warmup_s, min(warmup_s, MAX_S)) if spec.warmup_s else 0.0,
-            seconds=max(spec.seconds, min(seconds, MAX_S)),
-        )
-
-    def capped(self, specs: Sequence[RunSpec]) -> list[str]:
-        """Return a line for each link that would need more than 5 minutes."""
-        needed = {spec.link: (spec, *self._needed_s(spec)) for spec in specs}
-        return [_cut(*each) for each in needed.values() if max(each[1:]) > MAX_S]
-
-    def _needed_s(self, spec: RunSpec) -> tuple[float, float]:
-        """Whole seconds; 0 for what was chosen."""
-        rate_mbps, queue_s = spec.link.rate_mbps, delay_s(spec)
-        warmup_s = math.ceil(max(SETTLING_MBIT / rate_mbps, SETTLING_DELAYS * queue_s))
-        seconds = math.ceil(max(WINDOW_MBIT / rate_mbps, WINDOW_DELAYS * queue_s))
-        return float(warmup_s if self.warmup else 0), float(seconds if self.seconds else 0)
+def long_enough(spec: RunSpec, growing: Collection[str]) -> RunSpec:
+    """Return the point with its `growing` durations (`SweepOptions.growing`) long enough for its links, 5
+    minutes each at most. One without warm-up keeps none: its flows have sizes and begin at their own times.
+    """
+    if spec.events and "events" not in growing:
+        return spec
+    warmup_s, seconds = _needed_s(spec, growing)
+    return dataclasses.replace(
+        spec,
+        warmup_s=max(spec.warmup_s, min(warmup_s, MAX_S)) if spec.warmup_s else 0.0,
+        seconds=max(spec.seconds, min(seconds, MAX_S)),
+    )
 
 
-AS_CHOSEN = Window()
+def cut_durations(specs: Sequence[RunSpec], growing: Collection[str]) -> list[str]:
+    """Return a line for each link that would need more than 5 minutes."""
+    needed = {spec.link: (spec, *_needed_s(spec, growing)) for spec in specs}
+    return [_cut(*each) for each in needed.values() if max(each[1:]) > MAX_S]
+
+
+def _needed_s(spec: RunSpec, growing: Collection[str]) -> tuple[float, float]:
+    """Return whole seconds of warm-up and of measurement; 0 for what does not grow."""
+    rate_mbps, queue_s = spec.link.rate_mbps, delay_s(spec)
+    warmup_s = math.ceil(max(SETTLING_MBIT / rate_mbps, SETTLING_DELAYS * queue_s))
+    seconds = math.ceil(max(WINDOW_MBIT / rate_mbps, WINDOW_DELAYS * queue_s))
+    return float(warmup_s * ("warmup_s" in growing)), float(seconds * ("seconds" in growing))
 
 
 def _cut(spec: RunSpec, warmup_s: float, seconds: float) -> str:

@@ -13,8 +13,7 @@ from harness import labels
 from harness.baseline import baseline_of, is_baseline
 from harness.experiment import Figure
 from harness.options.options import SweepOptions
-from harness.options.profiles import Retries
-from harness.options.rates import UNKNOWN_RATE, RateChoice, RateKey, rate_key
+from harness.options.rates import UNKNOWN_RATE, RateChoice, RateKey, cut_durations, rate_key
 from harness.plan.machines import Machines
 from harness.results.point_results import PointResult
 from harness.results.store import point_name
@@ -25,6 +24,8 @@ NO_LINUX_HOSTS = "its hosts are simulated; leave --engine out"
 NOT_ITS_ENGINES = "it has no points for these engines; leave --engine out"
 PRIOR = 0.1
 """Weight of the expected times of remaining jobs beside observed times."""
+BASELINE_RETRIES = 2
+"""All percentages depend on the baseline, and it takes only seconds: at most three attempts."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Plan:
                 why = NO_CPU_TO_SATURATE if each.figure.cpu_bound else why
                 idle.setdefault(why, []).append(each.figure.name)
             rated = [spec for spec in each.specs if each.rate_of(spec.topology).rate_mbps is not None]
-            capped += each.options.window.capped(rated)
+            capped += cut_durations(rated, each.options.growing)
         lines = [f"{', '.join(dict.fromkeys(names))}: {why}" for why, names in idle.items()]
         return [*lines, *self.notes, *dict.fromkeys(capped)]
 
@@ -186,22 +187,25 @@ def pending_jobs(jobs: Sequence[Job], stored: Iterable[PointResult], force: bool
     ]
 
 
-def retry_jobs(jobs: Sequence[Job], stored: Iterable[PointResult], retries: Retries) -> list[Job]:
+def retry_jobs(jobs: Sequence[Job], stored: Iterable[PointResult], retries: int | None) -> list[Job]:
     """Return the finished jobs that only the machine makes suspect and that have retries left.
 
+    Each point has as many `retries`, and baselines have at least BASELINE_RETRIES; None is none at all.
     Points that overload the machine on purpose are suspect as intended and not retried; their baselines are.
     """
+    if retries is None:
+        return []
     attempts = {entry.name: entry.machine_attempts for entry in stored if entry.finished}
 
     def allowed(job: Job) -> int:
         if is_baseline(job.spec):
-            return retries.baselines
-        return 0 if job.cpu_bound else retries.points
+            return max(retries, BASELINE_RETRIES)
+        return 0 if job.cpu_bound else retries
 
     return [job for job in jobs if 0 < attempts.get(job.name, 0) <= allowed(job)]
 
 
-def to_run(jobs: Sequence[Job], stored: Iterable[PointResult], force: bool, retries: Retries) -> list[Job]:
+def to_run(jobs: Sequence[Job], stored: Iterable[PointResult], force: bool, retries: int | None) -> list[Job]:
     """Return the pending jobs and the jobs to retry, in plan order."""
     stored = list(stored)
     wanted = [*pending_jobs(jobs, stored, force), *retry_jobs(jobs, stored, retries)]

@@ -23,8 +23,7 @@ from engines.engine import Engine, Observer
 from engines.registry import LINUX_HOSTS, SIMULATOR, VIRTUAL_TIME
 from harness.experiment import Experiment, Figure
 from harness.options.options import ENGINE, SweepOptions, option_name, overriding, sweeps_of
-from harness.options.profiles import NO_RETRIES, Retries
-from harness.options.rates import RateChoice, RateKey, fixed, rate_key
+from harness.options.rates import RateChoice, RateKey, fixed, long_enough, rate_key
 from harness.plan.jobs import FigurePlan, Job, Plan, jobs_of, merged, pending_jobs, retry_jobs
 from harness.plan.machines import (
     BEGUN,
@@ -74,8 +73,8 @@ class Session:
     """The content of the results folder before the run."""
     unfit: Mapping[str, HostUnfitError]
     unfit_names: frozenset[str]
-    retries: Retries = NO_RETRIES
-    """How often a suspect point may be run again."""
+    retries: int | None = None
+    """How often a suspect point may be run again (`retry_jobs`)."""
     refused: Mapping[RateKey, HostUnfitError] = dataclasses.field(default_factory=dict)
 
     @property
@@ -161,7 +160,7 @@ def prepare(
     results: Path,
     force: bool,
     observer: Observer,
-    retries: Retries = NO_RETRIES,
+    retries: int | None = None,
 ) -> Session:
     """Check what is still to run, open the results folder, determine the link rates.
 
@@ -297,7 +296,7 @@ def _figure_plan(figure: Figure, options: SweepOptions, rate_on: CarriedRate) ->
     placeholder = PLACEHOLDER_MBPS * options.auto.overload
     specs = figure.points(options, lambda t: rates[rate_key(t)].rate_mbps or placeholder)
     unknown = {key for key, choice in rates.items() if choice.rate_mbps is None}
-    fitted = (s if rate_key(s.topology) in unknown else options.window.of(s) for s in specs)
+    fitted = (s if rate_key(s.topology) in unknown else long_enough(s, options.growing) for s in specs)
     return FigurePlan(figure, options, topologies, rates, tuple(fitted))
 
 
@@ -316,7 +315,7 @@ def _begun_rates(
             continue
         for rate_mbps, entries in by_rate.items():
             specs = figure.points(options, lambda _topology, mbps=rate_mbps: mbps)  # type: ignore[misc]
-            names = {point_name(options.window.of(spec)): spec.topology for spec in specs}
+            names = {point_name(long_enough(spec, options.growing)): spec.topology for spec in specs}
             for name in names.keys() & entries.keys():
                 shared = rate_key(options.auto.basis(names[name])), options.engines
                 at = entries[name].attempts[-1].started_at
@@ -408,14 +407,14 @@ def _measuring(
 
 
 def _retries(
-    plan: Plan, stored: tuple[PointResult, ...], machines: Machines, retries: Retries
-) -> tuple[Retries, list[str]]:
+    plan: Plan, stored: tuple[PointResult, ...], machines: Machines, retries: int | None
+) -> tuple[int | None, list[str]]:
     """Return how often suspect points may be run again: never if the machines cannot run them."""
     again = retry_jobs(plan.jobs, stored, retries)
     unfit = machines.unfit(job.spec for job in again)
     count = len(again)
     lines = [f"{text.counted(count, 'suspect point')} not run again: {error}" for error in unfit.values()]
-    return NO_RETRIES if unfit else retries, lines
+    return None if unfit else retries, lines
 
 
 def _uncoupled(plan: Plan, machines: Machines) -> list[str]:

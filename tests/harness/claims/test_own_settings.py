@@ -18,6 +18,7 @@ from harness.experiment import Figure, RateOf
 from harness.metrics.published import Published
 from harness.metrics.where import ANY
 from harness.options.options import SweepOptions, sweeps_of
+from harness.options.rates import long_enough
 from harness.own_experiment import experiment
 from harness.report.sentences import published_goodput
 from model.congestion import BASELINE, COUPLED_DEFAULT
@@ -56,7 +57,7 @@ def points_of(
         for options in sweeps_of(chosen, defaults, coupled_cc):
             pinned = options.rate_mbps or rate_mbps
             specs = figure.points(options, lambda _network, mbps=pinned: mbps)  # type: ignore[misc]
-            found += [options.window.of(spec) for spec in specs]
+            found += [long_enough(spec, options.growing) for spec in specs]
     return found
 
 

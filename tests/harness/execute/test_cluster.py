@@ -23,7 +23,6 @@ from harness.baseline import is_baseline
 from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome, SweepPosition
-from harness.options.profiles import Retries
 from harness.plan.jobs import jobs_of
 from harness.plan.machines import ThisMachine
 from harness.results.build import build
@@ -125,15 +124,13 @@ def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> 
     with connected(two.address, engine, insecure=True) as machines:
         jobs = jobs_of(specs("fake", 1, 8), ThisMachine(engine))
         where = Store.open(tmp_path, POST)
-        outcome = sweep.run(jobs, machines.executor, where, where.read(), Recorder(), retries=Retries(1))
+        outcome = sweep.run(jobs, machines.executor, where, where.read(), Recorder(), retries=1)
     assert outcome.exit_code == 0
     runs = [[attempt.status for attempt in judged.attempts] for judged in outcome.points]
     assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
     engine = dataclasses.replace(engine, noisy_runs=9)
     with connected(two.address, engine, insecure=True) as machines:
-        outcome = sweep.run(
-            jobs, machines.executor, where, where.read(), Recorder(), force=True, retries=Retries(1)
-        )
+        outcome = sweep.run(jobs, machines.executor, where, where.read(), Recorder(), force=True, retries=1)
     assert [len(judged.attempts) for judged in outcome.points] == [1, 1, 2]
     assert [judged.metrics.get("run") for judged in outcome.points] == [None, None, 3]
 

@@ -20,7 +20,6 @@ from harness.execute import sweep
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import SweepOutcome
 from harness.options.options import retries_of
-from harness.options.profiles import NO_RETRIES, Retries
 from harness.plan import session
 from harness.plan.jobs import Plan, jobs_of
 from harness.plan.machines import ThisMachine
@@ -64,7 +63,7 @@ def run(
     recorder = SideBySide()
     jobs = jobs_of(SPECS, ThisMachine(engine), cpu_bound=cpu_bound)
     outcome = sweep.run(
-        jobs, partial(LocalExecutor, engine), store, store.read(), recorder, force, Retries.typed(retries)
+        jobs, partial(LocalExecutor, engine), store, store.read(), recorder, force, retries or None
     )
     assert leftovers(store.directory) == []
     return outcome, recorder
@@ -188,7 +187,7 @@ class TestBaselines:
 
     SPECS = (dataclasses.replace(spec_of(2), engine="mininet"),)
 
-    def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
+    def tries(self, store: Store, engine: Flaky, retries: int | None, cpu_bound: bool = False) -> int:
         engine = dataclasses.replace(engine, name="mininet", falls_on=is_baseline)
         jobs = jobs_of(self.SPECS, ThisMachine(engine), cpu_bound=cpu_bound)
         sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), SideBySide(), False, retries)
@@ -232,7 +231,7 @@ def test_json_lines_name_their_attempt(store: Store) -> None:
     engine = flaky(store)
     progress = JsonProgress(stream, SideBySide(), EXPERIMENT)
     jobs = jobs_of(SPECS, ThisMachine(engine))
-    sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), progress, False, Retries(1))
+    sweep.run(jobs, partial(LocalExecutor, engine), store, store.read(), progress, False, 1)
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
     runs = [e for e in events if e["event"] == "point" and e["point"] == NOISY]
     assert [(e["attempt"], e["again"]) for e in runs] == [(1, True), (2, False)]
@@ -290,8 +289,8 @@ class TestCommand:
         run(store, engine, retries=0)
         plan = Plan(jobs_of(SPECS, ThisMachine(engine)), ())
         unfit = ThisMachine(Unfit())
-        left, lines = session._retries(plan, scan(store.directory).points, unfit, Retries(1))
-        assert (left, lines) == (NO_RETRIES, ["1 suspect point not run again: needs root"])
+        left, lines = session._retries(plan, scan(store.directory).points, unfit, 1)
+        assert (left, lines) == (None, ["1 suspect point not run again: needs root"])
 
 
 def test_reasons_that_blame_the_machine_are_found_without_reading_the_tables(

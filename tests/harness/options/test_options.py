@@ -28,7 +28,7 @@ from harness.options.fields import (
 from harness.options.options import SETTABLE, SweepOptions, resolve, several
 from harness.options.parsers import ints, sweep_workloads
 from harness.options.profiles import PROFILES
-from harness.options.rates import AS_CHOSEN, MAX_S, RateChoice, Window, delay_s
+from harness.options.rates import MAX_S, RateChoice, cut_durations, delay_s, long_enough
 from harness.plan import jobs, session
 from harness.plan.machines import TO_BE_MEASURED, ThisMachine
 from harness.results.store import load
@@ -322,7 +322,7 @@ def test_a_command_repeats_the_value_of_every_field(name: str) -> None:
     assert option.argv(spec) == [part for one in texts for part in (option.flag, one)]
 
 
-BOTH = Window(warmup=True, seconds=True)
+BOTH = frozenset({"warmup_s", "seconds", "events"})
 TREE = TopologySpec("fat_tree", {"k": 4})
 
 
@@ -330,8 +330,8 @@ def point(rate_mbps: float, **link: Any) -> RunSpec:
     return RunSpec(LinkSpec(rate_mbps, **link), TREE, warmup_s=20.0, seconds=40.0)
 
 
-def durations(spec: RunSpec, window: Window = BOTH) -> tuple[float, float]:
-    fitted = window.of(spec)
+def durations(spec: RunSpec, growing: frozenset[str] = BOTH) -> tuple[float, float]:
+    fitted = long_enough(spec, growing)
     assert dataclasses.replace(fitted, warmup_s=spec.warmup_s, seconds=spec.seconds) == spec
     return fitted.warmup_s, fitted.seconds
 
@@ -345,9 +345,9 @@ def test_slower_links_are_watched_for_as_many_packets() -> None:
     assert durations(point(5.0)) == (40.0, 60.0)
     assert durations(point(2.0)) == (100.0, 150.0)
     assert durations(point(1.0)) == (200.0, 300.0)
-    assert durations(point(1.0), AS_CHOSEN) == (20.0, 40.0)
-    assert durations(point(1.0), Window(warmup=True)) == (200.0, 40.0)
-    assert durations(point(1.0), Window(seconds=True)) == (20.0, 300.0)
+    assert durations(point(1.0), frozenset()) == (20.0, 40.0)
+    assert durations(point(1.0), frozenset({"warmup_s"})) == (200.0, 40.0)
+    assert durations(point(1.0), frozenset({"seconds"})) == (20.0, 300.0)
 
 
 def test_long_queues_and_paths_are_watched_for_as_many_round_trips() -> None:
@@ -364,12 +364,12 @@ def test_long_queues_and_paths_are_watched_for_as_many_round_trips() -> None:
 def test_five_minutes_are_the_most_and_a_cut_is_reported() -> None:
     slow = point(0.8)
     assert durations(slow) == (250.0, MAX_S)
-    (line,) = BOTH.capped([slow, slow, point(10.0)])
+    (line,) = cut_durations([slow, slow, point(10.0)], BOTH)
     assert "375 s, cut at 300 s" in line and "--rate" in line and "--seconds" in line
-    assert Window(warmup=True).capped([slow]) == [], "the window was given by hand"
-    (both,) = BOTH.capped([point(0.4)])
+    assert cut_durations([slow], {"warmup_s"}) == [], "the window was given by hand"
+    (both,) = cut_durations([point(0.4)], BOTH)
     assert "500 s of warm-up" in both and "750 s, cut at 300 s" in both and "--warmup and --seconds" in both
-    assert AS_CHOSEN.capped([slow]) == []
+    assert cut_durations([slow], ()) == []
 
 
 @given(st.floats(0.01, 1000.0), st.integers(0, 2000), st.sampled_from([0.0, 10.0, 1000.0]))
@@ -427,7 +427,7 @@ class TestPlans:
 def test_durations_grow_where_a_point_runs_in_real_time(engines: str, grow: bool) -> None:
     figure = EXPERIMENTS["cs244-one-to-one"].figures[0]
     options = resolve(options_typed(engine=engines, rate="1"), figure.defaults)
-    assert (options.window != AS_CHOSEN) == grow
+    assert bool(options.growing) == grow
 
 
 SMALL = ("--engine", "simulator", "--k", "4", "--subflows", "1,2", "--rate", "10", "--seconds", "0.5",

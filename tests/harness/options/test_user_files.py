@@ -321,7 +321,7 @@ def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
     for engine in ("simulator", "mininet"):
         options = resolve(options_typed(workload=text, engine=engine), defaults)
         assert options.base.warmup_s == 0
-        assert not options.window.warmup
+        assert "warmup_s" not in options.growing
     assert resolve(options_typed(workload=text, warmup="3"), defaults).base.warmup_s == 3
 
 

@@ -19,7 +19,14 @@ from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import run
 from harness.experiment import Experiment, Figure
 from harness.options.options import Defaults, SweepOptions, resolve
-from harness.options.rates import GUEST_MBPS, SETTLING_MBIT, SIMULATED_MBPS, WINDOW_MBIT, RateChoice
+from harness.options.rates import (
+    GUEST_MBPS,
+    SETTLING_MBIT,
+    SIMULATED_MBPS,
+    WINDOW_MBIT,
+    RateChoice,
+    long_enough,
+)
 from harness.plan import machines, session
 from harness.plan.jobs import Job, jobs_of, remaining_s
 from harness.plan.machines import MEASURED, ThisMachine, unfit_here
@@ -407,7 +414,7 @@ def test_guests_measure_as_long_as_their_rate_needs() -> None:
 
     def durations(engine: str, **typed: str) -> tuple[float, float]:
         options = resolve(options_typed(engine=engine, **typed), defaults)
-        point = options.window.of(figure.points(options, lambda _: GUEST_MBPS)[0])
+        point = long_enough(figure.points(options, lambda _: GUEST_MBPS)[0], options.growing)
         return point.warmup_s, point.seconds
 
     assert durations(MININET) == (defaults.warmup_s, defaults.seconds)
