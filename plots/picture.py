@@ -69,7 +69,7 @@ Groups = Callable[[Inputs], Iterable[tuple[RunSpec, Panel]]]
 Words = Callable[[Panel], Sequence[str]]
 
 
-def nothing(_: Panel) -> Sequence[str]:
+def nothing(_: Panel) -> Sequence[Any]:
     return ()
 
 
@@ -89,6 +89,45 @@ def alike(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Page:
+    """What a chart shows of one group, with the words around it; see `Picture`. `points` are those whose
+    doubts its caption states."""
+
+    rows: Sequence[Row]
+    about: str
+    numbers: Mapping[str, object] | None = None
+    points: Sequence[PointResult]
+    settings: Sequence[str]
+    notes: Sequence[str] = ()
+    series: Sequence[Series] = ()
+    keys: Sequence[Artist] = ()
+    more_keys: Sequence[Artist] = ()
+    gaps: str = ""
+    one_scale: bool = False
+    """Whether the vertical axes of a column reach equally far."""
+
+    def draw(self, panel: Panel, inputs: Inputs, finding: str) -> Figure:
+        subject = Subject(panel, self.series, inputs)
+        sheet = Sheet(*((row.height_in, len(row.kinds)) for row in self.rows))
+        for row, of_row in zip(self.rows, sheet.axes, strict=True):
+            for number, (kind, axes) in enumerate(zip(row.kinds, of_row, strict=True)):
+                kind.draw(axes, subject, number == 0)
+            if row.x:
+                of_row[row.middle].set_xlabel(row.x)
+            if row.y:
+                of_row[0].set_ylabel(row.y)
+        for column in zip(*sheet.axes, strict=True) if self.one_scale else ():
+            ends = [axes.get_ylim() for axes in column]
+            for axes in column:
+                axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+        title = said(finding, self.numbers) if self.numbers else ""
+        notes = [*style.doubts(self.points), *self.notes]
+        return sheet.finish(
+            title or inputs.title, self.about, self.settings, notes, self.keys, self.more_keys, gaps=self.gaps
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Picture:
     """A chart, drawn once for each of its `groups` of points.
 
@@ -96,11 +135,13 @@ class Picture:
     `finding` says in the chart's title; None where a group gives no finding. `about` says what is plotted,
     `settings` how points were run, `notes` what else a reader must know, after what is suspect.
     `keys` is a legend instead of that of the series, and `more_keys` another below it.
+    `page` returns all of that at once, for charts whose plots, numbers and words come from the same samples.
     """
 
     groups: Groups
-    rows: Callable[[Panel], Sequence[Row]]
-    about: Callable[[Panel], str]
+    rows: Callable[[Panel], Sequence[Row]] = nothing
+    about: Callable[[Panel], str] = lambda _: ""
+    page: Callable[[Panel, Inputs], Page | None] | None = None
     finding: str = ""
     numbers: Callable[[Panel], Mapping[str, object] | None] = lambda _: None
     series: Callable[[Panel], Sequence[Series]] = lambda _: ()
@@ -124,29 +165,20 @@ class Picture:
 
     def draw(self, panel: Panel, inputs: Inputs) -> Figure | None:
         """Draw one group."""
+        page = (self.page or self._page)(panel, inputs)
+        return page.draw(panel, inputs, self.finding) if page and page.rows else None
+
+    def _page(self, panel: Panel, inputs: Inputs) -> Page | None:
         rows = self.rows(panel)
         if not rows:
             return None
-        subject = Subject(panel, self.series(panel), inputs)
-        sheet = Sheet(*((row.height_in, len(row.kinds)) for row in rows))
-        for row, of_row in zip(rows, sheet.axes, strict=True):
-            for number, (kind, axes) in enumerate(zip(row.kinds, of_row, strict=True)):
-                kind.draw(axes, subject, number == 0)
-            if row.x:
-                of_row[row.middle].set_xlabel(row.x)
-            if row.y:
-                of_row[0].set_ylabel(row.y)
-        numbers = self.numbers(panel)
-        keys = [one.look.key(**self.key) for one in subject.series] if self.keys is None else self.keys(panel)
-        return sheet.finish(
-            (said(self.finding, numbers) if numbers else "") or inputs.title,
-            self.about(panel),
-            self.settings(panel),
-            [*style.doubts(panel.points), *self.notes(panel)],
-            keys,
-            self.more_keys(subject),
-            gaps=self.gaps(panel),
-        )
+        series = self.series(panel)
+        return Page(
+            rows=rows, about=self.about(panel), numbers=self.numbers(panel), points=panel.points,
+            settings=self.settings(panel), notes=self.notes(panel), series=series,
+            keys=[one.look.key(**self.key) for one in series] if self.keys is None else self.keys(panel),
+            more_keys=self.more_keys(Subject(panel, series, inputs)), gaps=self.gaps(panel),
+        )  # fmt: skip
 
 
 def said(template: str, numbers: Mapping[str, object]) -> str:

@@ -17,12 +17,12 @@ from harness.results.point_results import PointResult
 from model import transports
 from model.congestion import BASELINE
 from model.links import CELL, DROP, FIXED, link_kind
-from plots.data import TRANSPORT, Panel, good
+from plots.data import TRANSPORT, Inputs, Panel, good
 from plots.kinds.axis import Axis
 from plots.kinds.curves import Curves, Number, mean
-from plots.kinds.lines import Lines, fixed
+from plots.kinds.lines import Line, Lines
 from plots.kinds.plane import Plane
-from plots.picture import Picture, Row, Series, alike
+from plots.picture import Page, Picture, Row, Series, alike
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import JOINED, Look, by_transport, grouped
 
@@ -253,35 +253,30 @@ def _window(point: PointResult) -> Window | None:
     return t_s[::step], cwnd[::step], float(cwnd[t_s >= 0].mean())
 
 
-def _windows(panel: Panel) -> list[tuple[PointResult, Window]]:
+def _beside(panel: Panel, _: Inputs) -> Page | None:
     firsts = [group[0] for group in by_transport(panel)]
-    return [(one, found) for one in firsts if (found := _window(one)) is not None][:_MAX_CURVES]
-
-
-def _beside(panel: Panel) -> list[Row]:
-    shown = _windows(panel)
+    shown = [(one, found) for one in firsts if (found := _window(one)) is not None][:_MAX_CURVES]
     if len(shown) < 2:
-        return []
+        return None
     top = 1.05 * max(float(cwnd.max()) for _, (_, cwnd, _) in shown)
     rows = []
     for point, (t_s, cwnd, pkts) in shown:
         look = Look("", transports.look(point.cc).colour, "").doubted(point.suspect)
         lines = Lines(
-            fixed(t_s, cwnd), Axis(low=float(t_s.min()), high=max(float(t_s.max()), 1e-3)),
-            Axis(axis_labels.CWND, low=0, high=top, size=8.5), width=1.0, hatched=point.suspect,
+            [Line(t_s, cwnd, look, 1.0)], Axis(low=float(t_s.min()), high=max(float(t_s.max()), 1e-3)),
+            Axis(axis_labels.CWND, low=0, high=top, size=8.5), hatched=point.suspect,
             title=f"{transports.title(point.cc)}: mean {pkts:.0f} packets",
-            series=[Series("", look, [point])],
         )  # fmt: skip
         rows.append(Row(1.5, [lines], axis_labels.SECONDS if point is shown[-1][0] else ""))
-    return rows
+    return Page(
+        rows=rows, about=style.subtitle(panel, "congestion windows"), points=panel.points,
+        numbers={"pkts": [(transports.title(point.cc), pkts) for point, (_, _, pkts) in shown]},
+        settings=style.parameters(panel, congestion=""),
+        notes=["Seconds count from the opening of the measured window."],
+    )  # fmt: skip
 
 
 windows_beside = Picture(
-    groups=alike(*JOINED), rows=_beside, about=lambda panel: style.subtitle(panel, "congestion windows"),
-    settings=lambda panel: style.parameters(panel, congestion=""),
-    notes=lambda _: ["Seconds count from the opening of the measured window."],
-    numbers=lambda panel: {
-        "pkts": [(transports.title(point.cc), pkts) for point, (_, _, pkts) in _windows(panel)]
-    },
+    groups=alike(*JOINED), page=_beside,
     finding="Mean window in packets: {{ pkts | listed('{:.0f}') }}",
 )  # fmt: skip

@@ -7,9 +7,6 @@ import functools
 import statistics
 from collections.abc import Iterator, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator
-
 from analysis.completion import COUNTED_SHARE, percentile, times_ms
 from controllers.routing import parse
 from engines.registry import LINUX_HOSTS
@@ -98,19 +95,12 @@ def _rows(panel: Panel) -> list[Row]:
     def over(point: PointResult) -> float:
         return load_of(point) + APART_PCT * (keys.index(_place(point)) - (len(keys) - 1) / 2)
 
-    x, y = Axis(ticks=loads, low=loads[0] - 5, high=loads[-1] + 5), Axis(log=True, fit=_seconds_axis)
+    x, y = Axis(ticks=loads, low=loads[0] - 5, high=loads[-1] + 5), Axis(log=True)
     mean, p99 = (Curves(number, over, x, y) for number in (MEAN_S, P99_S))
     return [
         Row(1.9, [mean], y="mean (s)"),
         Row(1.9, [p99], x="load (% of the hosts' links)", y="99th percentile (s)"),
     ]
-
-
-def _seconds_axis(axes: Axes) -> None:
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(
-        LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0) if high < 10 * low else (1.0, 3.0))
-    )
 
 
 def _numbers(panel: Panel) -> dict[str, object]:

@@ -38,7 +38,7 @@ from plots.data import MIN_REPETITIONS_FOR_INTERVAL, MIN_SEEDS_FOR_INTERVAL, Inp
 from plots.kinds.axis import FROM_ZERO, Axis
 from plots.kinds.cdf import Cdf
 from plots.kinds.curves import Curves, Number
-from plots.kinds.lines import Lines
+from plots.kinds.lines import Line, Lines
 from plots.kinds.pairs import Pairs
 from plots.kinds.rows import Rows
 from plots.picture import Picture, Row, Series
@@ -227,15 +227,7 @@ def _of_arms(
     )  # fmt: skip
 
 
-def _times_axis(axes: Axes) -> None:
-    """Let normalised times begin at 1, with the ticks that a logarithmic axis of their range needs."""
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(0.95, low), max(2.05, high))
-    subs = (1.0, 2.0, 5.0) if high > 5 else (1.0, 1.2, 1.5, 2.0, 3.0)
-    axes.yaxis.set_major_locator(LogLocator(subs=subs))
-
-
-_TIMES = Axis(log=True, fit=_times_axis)
+_TIMES = Axis(log=True, covers=(0.95, 2.05))
 _LOAD = Axis(at_values=True)
 
 
@@ -493,12 +485,12 @@ def _with_queues(panel: Panel) -> list[Series]:
 
 def _often(panel: Panel) -> Lines:
     at = at_load(panel, highest(panel))
-
-    def line(points: Sequence[PointResult]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        of = beyond_pct(at[arm_of(points[0].spec)])
-        return np.flatnonzero(of >= _MIN_PCT) + 1, of[of >= _MIN_PCT]
-
-    return Lines(line, y=Axis(log=True), step="post", series=_with_queues(panel), width=1.5)
+    lines = []
+    for one in _with_queues(panel):
+        of = beyond_pct(at[one.name])
+        shown = of >= _MIN_PCT
+        lines.append(Line(np.flatnonzero(shown) + 1, of[shown], one.look, 1.5, step="post"))
+    return Lines(lines, y=Axis(log=True))
 
 
 def _longest(panel: Panel) -> dict[str, object]:

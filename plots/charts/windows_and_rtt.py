@@ -15,19 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from analysis.quantities import ONE_WAY_S_MAX
 from engines.registry import SIMULATED_HOSTS
 from harness.results.point_results import PointResult
 from model.result import FlowRow, Table
 from plots.data import Inputs, Panel
-from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import Floats
-from plots.shared.sheet import Sheet
+from plots.kinds.axis import Axis
+from plots.kinds.lines import Level, Line, Lines, published
+from plots.picture import Page, Picture, Row, alike
+from plots.shared import axis_labels, style
+from plots.shared.kinds import Look
 
 _MAX_COLUMNS, _MAX_SAMPLES = 2, 160
 
@@ -65,62 +63,46 @@ def windows(point: PointResult) -> FlowWindows | None:
     )
 
 
-@saving.per_panel()
-def cwnd(panel: Panel, _: Inputs) -> Figure | None:
+def _cwnd(panel: Panel, _: Inputs) -> Page | None:
     columns, absent, left_out = panel.first_of_each(_MAX_COLUMNS, windows)
     if not columns:
         return None
     names = max((list(column.flows) for column in columns), key=len)
-    sheet = Sheet(*[(1.2, len(columns))] * len(names))
-    for row, name in zip(sheet.axes, names, strict=True):
-        for axes, column in zip(row, columns, strict=True):
-            _flow(axes, column, name)
-            axes.tick_params(labelbottom=row is sheet.axes[-1])
-        row[0].set_ylabel(axis_labels.CWND, fontsize=8.5)
-    for column, of_column in zip(columns, zip(*sheet.axes, strict=True), strict=True):
-        top = max(4.0, *(float(axes.dataLim.y1) for axes in of_column))
-        for axes in of_column:  # one scale, to compare the flows of a transport
-            axes.set_ylim(0, 1.05 * top)
-            axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-        of_column[0].set_title(f"{style.name(column.point)}\n{of_column[0].get_title(loc='left')}")
-        of_column[-1].set_xlabel(axis_labels.SECONDS)
     points = [column.point for column in columns]
-    mean = style.with_transports([(column.point, f"{column.mean_pkts:.0f} packets") for column in columns])
+    means = style.with_transports([(column.point, f"{column.mean_pkts:.0f} packets") for column in columns])
     subflows = max(point.subflows for point in points)
     keys = {0: "TCP, or first subflow", 1: "second", subflows - 1: "last"} if subflows > 1 else {}
-    return sheet.finish(
-        f"Mean congestion window: {mean}",
-        style.subtitle(panel, "congestion windows"),
-        style.parameters(panel),
-        [
-            *style.doubts(points),
-            *style.choice(panel, points, left_out),
-            "Seconds count from the opening of the measured window.",
+    return Page(
+        rows=[Row(1.2, [_flow(of, name, names) for of in columns], y=axis_labels.CWND) for name in names],
+        about=style.subtitle(panel, "congestion windows"), numbers={"means": means}, points=points,
+        settings=style.parameters(panel), one_scale=True,
+        notes=[
+            *style.choice(panel, points, left_out), "Seconds count from the opening of the measured window."
         ],
-        [Line2D([], [], color=_colour(n, subflows), label=words) for n, words in keys.items()],
+        keys=[Look(words, _colour(n, subflows), "").key() for n, words in keys.items()],
         gaps=style.absences(absent),
-    )
+    )  # fmt: skip
 
 
-def _flow(axes: Axes, column: FlowWindows, kind: str) -> None:
-    """Draw the subflows of one flow, over seconds since the opening of the measured window."""
-    flow, point = column.flows.get(kind), column.point
-    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
-    if flow is None:
-        axes.set_title("no other flow")
-        return
-    of_flow = column.sockets["flow"] == flow.flow
-    t_s, subflow, cwnd = (column.sockets[name][of_flow] for name in ("t_s", "subflow", "cwnd_pkts"))
-    for number in range(point.subflows):
-        mine = subflow == number
-        step = max(1, -(-int(mine.sum()) // _MAX_SAMPLES))
-        axes.plot(
-            t_s[mine][::step], cwnd[mine][::step], color=_colour(number, point.subflows), linewidth=1,
-        )  # fmt: skip
-    if point.suspect:
-        style.hatch(axes)
-    axes.set_title(f"{kind}: {flow.goodput_mbps:.3g} Mb/s\n{flow.src}\N{RIGHTWARDS ARROW}{flow.dst}")
-    axes.set_xlim(float(column.sockets["t_s"].min()), max(float(column.sockets["t_s"].max()), 1e-3))
+cwnd = Picture(groups=alike(), page=_cwnd, finding="Mean congestion window: {{ means }}")
+
+
+def _flow(column: FlowWindows, name: str, of_page: Sequence[str]) -> Lines:
+    """Return a plot of the subflows of the flow that has this name."""
+    point, flow, sockets = column.point, column.flows.get(name), column.sockets
+    lines, of_flow = [], flow.flow if flow else None
+    for number in range(point.subflows) if flow else ():
+        mine = np.flatnonzero((sockets["flow"] == of_flow) & (sockets["subflow"] == number))
+        mine = mine[:: max(1, -(-len(mine) // _MAX_SAMPLES))]
+        look = Look("", _colour(number, point.subflows), "")
+        lines.append(Line(sockets["t_s"][mine], sockets["cwnd_pkts"][mine], look, 1.0))
+    last, title = name == of_page[-1], f"{style.name(point)}\n" if name == of_page[0] else ""
+    if flow:
+        title += f"{name}: {flow.goodput_mbps:.3g} Mb/s\n{flow.src}\N{RIGHTWARDS ARROW}{flow.dst}"
+    low, high = float(sockets["t_s"].min()), max(float(sockets["t_s"].max()), 1e-3)
+    x = Axis(axis_labels.SECONDS if last else "", low=low, high=high, bare=not last, grid=True)
+    y = Axis(low=0, room=1.05, covers=(0, 4.2), most_ticks=4)
+    return Lines(lines, x, y, title if flow else f"{title}no other flow", hatched=point.suspect)
 
 
 def _colour(subflow: int, subflows: int) -> str:
@@ -131,48 +113,51 @@ def _colour(subflow: int, subflows: int) -> str:
 
 
 _MAX_ROWS, _MAX_FLOWS = 3, 160
+_RANK = "rank of flow, shortest to longest mean RTT"
+_PINGS = "Pings: the time of a small packet if no queue had changed meanwhile."
 _LOG_FROM = 20
 """The axis is logarithmic from this ratio of the slowest flow's mean to the fastest's on."""
 
 
-@saving.per_panel()
-def rtt(panel: Panel, inputs: Inputs) -> Figure | None:
+def _rtt(panel: Panel, inputs: Inputs) -> Page | None:
     """Draw levels of `ONE_WAY_S_MAX`, which round trips exceed, too."""
     rows, absent, left_out = panel.first_of_each(_MAX_ROWS, lambda point: point if _mean_ms(point) else None)
     if not rows:
         return None
-    sheet = Sheet(*[(1.5, 1)] * len(rows))
-    log, full = _unlike(rows), panel.full_queue_ms
+    full, flows = panel.full_queue_ms, [flow for point in rows for flow in point.under_test]
+    both = (ms for flow in flows for ms in (flow.srtt_ms_mean, flow.ping_ms_mean))
+    every = [ms for ms in both if not math.isnan(ms)]
+    log, unit = max(every) > _LOG_FROM * min(every), 1000.0 if max(every) >= 3000 else 1.0
+    y = Axis(f"RTT ({'s' if unit > 1 else 'ms'})", log, None if log else 0, room=None if log else 1.1)
     found = [] if panel.spec.link.queue_pkts else inputs.beside(panel, ONE_WAY_S_MAX)
-    for (axes,), point in zip(sheet.axes, rows, strict=True):
-        _row(axes, point, max(panel.subflows), log)
-        for level in found:
-            if level.subflows == point.subflows:
-                style.published_line(axes, 1000 * level.value)
-    _rtt_scale(kinds.every(sheet.axes), log, panel)
-    sheet.axes[-1][0].set_xlabel("rank of flow, shortest to longest mean RTT")
+    levels = {of.subflows: published(1000 * of.value / unit) for of in found}
+    full_queue = [Level(full / unit, ":", style.INK, 1.0)] if full else []
+    plots = []
+    for point in rows:
+        beside = [levels[point.subflows]] if point.subflows in levels else []
+        plots.append(_rtt_plot(point, max(panel.subflows), y, unit, [*full_queue, *beside]))
     means = [(row, style.milliseconds(mean)) for row in rows for mean in _mean_ms(row)]
     keys = style.published_key(found, panel)
     for key in keys:
         key.set_label(f"{key.get_label()}: longest delay one way, at least")
-    simulated = panel.spec.engine in SIMULATED_HOSTS
-    thinned = any(len(point.under_test) > _MAX_FLOWS for point in rows)
-    return sheet.finish(
-        f"Mean RTT: {style.with_transports(means)}",
-        style.subtitle(panel, "round-trip time of every flow"),
-        style.parameters(panel),
-        [
-            *style.doubts(rows),
+    *above, lowest = plots
+    return Page(
+        rows=[*(Row(1.5, [plot]) for plot in above), Row(1.5, [lowest], _RANK)],
+        about=style.subtitle(panel, "round-trip time of every flow"), points=rows,
+        numbers={"means": style.with_transports(means)}, settings=style.parameters(panel), one_scale=True,
+        notes=[
             f"Dotted: what one full queue adds, {style.milliseconds(full)}." if full else "",
-            "Pings: the time of a small packet if no queue had changed meanwhile." if simulated else "",
+            _PINGS if panel.spec.engine in SIMULATED_HOSTS else "",
             *style.choice(panel, rows, left_out),
             "Deviations are drawn upwards only." if log else "",
-            f"{_MAX_FLOWS} of the flows, evenly spaced in rank, are drawn." if thinned else "",
+            f"{_MAX_FLOWS} of the flows, evenly spaced in rank, are drawn."
+            if any(len(point.under_test) > _MAX_FLOWS for point in rows) else "",
         ],
-        _rtt_legend(rows),
-        keys,
-        gaps=style.absences(absent),
-    )
+        keys=_rtt_legend(flows), more_keys=keys, gaps=style.absences(absent),
+    )  # fmt: skip
+
+
+rtt = Picture(groups=alike(), page=_rtt, finding="Mean RTT: {{ means }}")
 
 
 def _mean_ms(point: PointResult) -> list[float]:
@@ -184,53 +169,22 @@ def _mean_ms(point: PointResult) -> list[float]:
     return []
 
 
-def _unlike(rows: Sequence[PointResult]) -> bool:
-    """Return whether the means of the flows differ too much for a linear axis."""
-    means = [
-        m for p in rows for f in p.under_test for m in (f.srtt_ms_mean, f.ping_ms_mean) if not math.isnan(m)
+def _rtt_plot(point: PointResult, most: int, y: Axis, unit: float, levels: Sequence[Level]) -> Lines:
+    """Return a plot of the flows of one transport in the order of their mean RTT, in `unit` ms."""
+    flows, colour = sorted(point.under_test, key=_order), style.colour(point.subflows, most)
+    count, doubt = len(flows), point.suspect
+    ranks = np.unique(np.linspace(1, count, min(count, _MAX_FLOWS)).round().astype(int))
+    spread = [(f.srtt_ms_mean, f.srtt_ms_std, f.ping_ms_mean, f.ping_ms_std) for f in flows]
+    srtt, srtt_std, ping, ping_std = np.array(spread)[ranks - 1].T / unit
+    lost = [n for n, f in enumerate(flows, 1) if f.pings_sent and f.pings_lost == f.pings_sent]
+    lines = [
+        Line(ranks, srtt, Look("", colour, "s").doubted(doubt), 2, 6 if count == 1 else 0, std=srtt_std),
+        Line(ranks, ping, Look("", style.INK, "o", ""), size=2.6, hollow=doubt, std=ping_std, whiskers=True),
+        Line(lost, [0.96] * len(lost), Look("", style.INK, "x", ""), size=4, at_top=True),
     ]
-    return max(means) > _LOG_FROM * min(means)
-
-
-def _row(axes: Axes, point: PointResult, most: int, log: bool) -> None:
-    """Draw the flows of one transport in the order of their mean RTT."""
-    flows = sorted(point.under_test, key=_order)
-    ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MAX_FLOWS)).round().astype(int))
-    shown = [flows[rank - 1] for rank in ranks]
-    suspect = point.suspect
-    mean, low, high = _reach([(flow.srtt_ms_mean, flow.srtt_ms_std) for flow in shown], log)
-    (line,) = axes.plot(
-        ranks, mean, color=style.colour(point.subflows, most), lw=2, zorder=3,
-        ls=style.SUSPECT_DASH if suspect else "-", marker="s" if len(ranks) == 1 else "",
-    )  # fmt: skip
-    axes.fill_between(ranks, low, high, color=line.get_color(), alpha=0.25, lw=2 if len(ranks) == 1 else 0)
-    mean, low, high = _reach([(flow.ping_ms_mean, flow.ping_ms_std) for flow in shown], log)
-    axes.vlines(ranks, low, high, color=style.FAINT, lw=0.5, zorder=4)
-    axes.plot(
-        ranks, mean, ls="", marker="o", markersize=2.6, color=style.INK,
-        markerfacecolor="white" if suspect else style.INK, markeredgewidth=0.6, zorder=5,
-    )  # fmt: skip
-    deaf = [
-        rank for rank, flow in enumerate(flows, 1) if flow.pings_sent and flow.pings_lost == flow.pings_sent
-    ]
-    axes.plot(
-        deaf, [0.96] * len(deaf), "x", color=style.INK, markersize=4, transform=axes.get_xaxis_transform()
-    )
-    axes.set_title(_title(point))
-    axes.set_xlim(1 - 0.02 * max(len(flows), 2), 1.02 * max(len(flows), 2))
-    axes.set_xticks(style.rank_ticks(len(flows)))
-    if suspect:
-        style.hatch(axes)
-
-
-def _reach(spread: Sequence[tuple[float, float]], log: bool) -> tuple[Floats, Floats, Floats]:
-    """Return the means and the ends of their deviation.
-
-    On a logarithmic axis it is drawn upwards only, because a deviation as large as its mean has no lower end
-    there.
-    """
-    mean, std = np.array(spread).T
-    return mean, mean if log else np.maximum(mean - std, 0), mean + std
+    ends = max(count, 2)
+    x = Axis(low=1 - 0.02 * ends, high=1.02 * ends, ticks=style.rank_ticks(count))
+    return Lines(lines, x, y, _title(point), levels=levels, hatched=doubt)
 
 
 def _order(flow: FlowRow) -> tuple[bool, float]:
@@ -247,32 +201,13 @@ def _title(point: PointResult) -> str:
     return f"{style.name(point)}{loss}"
 
 
-def _rtt_scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
-    """Set one scale for all rows, in seconds if flows wait for seconds, and draw the delay of a full queue as
-    a line."""
-    low = min(float(axes.dataLim.minposy) for axes in every)
-    high = max(float(axes.dataLim.y1) for axes in every)
-    for axes in every:
-        if log:
-            axes.set_yscale("log")
-            axes.set_ylim(low / 1.5, 1.5 * high)
-        else:
-            axes.set_ylim(0, 1.1 * high)
-            axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.yaxis.set_major_formatter(lambda ms, _: f"{ms / 1000:g}" if high >= 3000 else f"{ms:g}")
-        axes.set_ylabel(f"RTT ({'s' if high >= 3000 else 'ms'})")
-        if panel.full_queue_ms:
-            axes.axhline(panel.full_queue_ms, color=style.INK, linestyle=":", linewidth=1, zorder=2)
-
-
-def _rtt_legend(rows: Sequence[PointResult]) -> list[Artist]:
+def _rtt_legend(flows: Sequence[FlowRow]) -> list[Artist]:
     """Return the legend of the kinds of measurement, in grey; colours are those of transports."""
-    flows = [flow for point in rows for flow in point.under_test]
-    sender = Line2D([], [], color=style.FAINT, lw=2, label="sender's srtt, band: std")
-    pings = Line2D([], [], color=style.INK, marker="o", markersize=2.6, lw=0.5, label="pings, whisker: std")
-    lost = Line2D([], [], color=style.INK, marker="x", markersize=4, lw=0, label="none came back")
+    srtt = Look("sender's srtt, band: std", style.FAINT, "").key(width=2)
+    pings = Look("pings, whisker: std", style.INK).key(size=2.6, width=0.5)
+    lost = Look("none came back", style.INK, "x", "").key(size=4)
     return [
-        *([sender] if any(not math.isnan(flow.srtt_ms_mean) for flow in flows) else []),
+        *([srtt] if any(not math.isnan(flow.srtt_ms_mean) for flow in flows) else []),
         *([pings] if any(not math.isnan(flow.ping_ms_mean) for flow in flows) else []),
         *([lost] if any(0 < flow.pings_sent == flow.pings_lost for flow in flows) else []),
     ]
