@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.text import three_digits
 from model.machine import DRIFT_POINTS
 from model.reasons import DEADLOCK, DRIFT, IMPOSSIBLE, JAIN, SETTLING, SLOWEST, STARVED, UNSTEADY, Reason
 from model.result import UDP, FlowRow, PortRow
@@ -86,8 +87,8 @@ def starved(flows: Sequence[FlowRow], topology: Topology, rate_mbps: float) -> t
     least_mbps, due, worst = min(found, key=lambda each: each[0])
     text = (
         f"{len(found)} of {len(sending)} flows got under {STARVED_PCT:g} % of their share in the whole "
-        f"window, the slowest {least_mbps:.2g} of {due:.3g} Mb/s ({worst.src} to {worst.dst}): other senders "
-        "may have locked them out of full queues (docs/simulator.md)"
+        f"window, the slowest {least_mbps:.2g} of {three_digits(due)} Mb/s ({worst.src} to {worst.dst}): "
+        "other senders may have locked them out of full queues (docs/simulator.md)"
     )
     numbers = (("starved_flows", float(len(found))), ("least_mbps", least_mbps))
     return (Reason(STARVED, text, numbers=numbers, doubts=(SLOWEST, JAIN)),)

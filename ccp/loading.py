@@ -7,6 +7,7 @@ import inspect
 import linecache
 import os
 import sys
+import traceback
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -99,7 +100,9 @@ def _of_text(cc: str, text: str) -> types.ModuleType:
     except SyntaxError as error:
         raise UsageError(f"{cc}, line {error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{cc}: running it raised {_shown(error)}") from error
+        last = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == cc]
+        line = f", line {last[-1]}" if last else ""
+        raise UsageError(f"{cc}{line}: running it raised {_shown(error)}") from error
     return module
 
 

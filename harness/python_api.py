@@ -52,7 +52,7 @@ Folder = str | os.PathLike[str]
 Column = npt.NDArray[Any]
 HEADS = ("point", "status", "goodput, Mb/s", "% of optimal", "Jain")
 SHOWN_ROWS = 10
-NO_PANDAS = "pandas is not installed: run `pip install pandas`, or use the arrays themselves"
+NO_PANDAS = "pandas is not installed: run `{} -m pip install pandas`, or use the arrays themselves"
 
 
 class Columns(Mapping[str, Column]):
@@ -92,7 +92,7 @@ class Columns(Mapping[str, Column]):
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
-            raise UsageError(NO_PANDAS) from error
+            raise UsageError(NO_PANDAS.format(sys.executable)) from error
         return pandas.DataFrame(self._columns)
 
     def __repr__(self) -> str:

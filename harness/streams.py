@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import json
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
+from common.errors import DiskFullError
+from common.files import is_full
 from common.text import printable
 from harness.results.store import finite
 
@@ -31,7 +34,12 @@ class Escaping:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        return self.stream.write(printable(text))
+        try:
+            return self.stream.write(printable(text))
+        except OSError as error:
+            if is_full(error):
+                raise DiskFullError(f"writing the output: {error.strerror}") from error
+            raise
 
     def writelines(self, lines: Iterable[str]) -> None:
         self.stream.writelines(map(printable, lines))
@@ -42,7 +50,10 @@ class Escaping:
 
 @contextlib.contextmanager
 def escaped() -> Iterator[None]:
-    """Escape the control characters of all that the block prints to the standard streams."""
+    """Escape the control characters of all that the block prints to the standard streams, and what their
+    encoding lacks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python's stderr
     with _streams(*(cast(TextIO, Escaping(stream)) for stream in (sys.stdout, sys.stderr))):
         yield
 

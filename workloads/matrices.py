@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import topos
 from common.errors import UsageError
 from common.text import did_you_mean
 from topos.topology import Topology
@@ -277,9 +278,14 @@ def _check_joined(matrix: str, topology: Topology, flows: Sequence[Flow]) -> Non
     islands = {topology.nodes[host].name: topology.islands_of(host) for host in topology.hosts}
     for flow in flows:
         if islands[flow.src].isdisjoint(islands[flow.dst]):
+            instead = (
+                "choose --workload against_tcp, or another whose flows have a path"
+                if topos.LANES in topology.params
+                else "add a link that joins the parts of the network"
+            )
             raise UsageError(
                 f"workload {matrix}: no path joins {flow.src} and {flow.dst} in this {topology.kind}; "
-                "choose --workload against_tcp, or another whose flows have a path"
+                f"{instead}"
             )
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.completion import ms_text
+from common.text import three_digits
 from harness import labels
 from harness.baseline import is_baseline
 from harness.execute.sweep import Progress, SweepPosition
@@ -60,7 +61,7 @@ def _number(judged: point_results.PointResult) -> str:
         of = (judged.metric(f"flows_{what}") for what in ("completed", "started"))
         return f"{' of '.join(f'{count or 0:.0f}' for count in of)} flows completed{mean}"
     if pct is None or is_baseline(judged.spec):
-        return f"{goodput.mean:.3g} Mb/s"
+        return f"{three_digits(goodput.mean)} Mb/s"
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
 
 

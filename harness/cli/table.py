@@ -294,4 +294,4 @@ def _baseline_line(judged: PointResult) -> str:
     if judged.status is not Status.OK:
         doubt = f"this baseline is {judged.state}: {texts(judged.reasons)}"
     doubt = f"; {doubt}" if doubt else ""
-    return f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what}){doubt}"
+    return f"100 % is {three_digits(reached)} Mb/s, one uncongested TCP flow ({what}){doubt}"

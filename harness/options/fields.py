@@ -415,7 +415,7 @@ _FIELDS: tuple[SpecField, ...] = (
     ),
     SpecField(
         "parts", "N",
-        "Divide the network of a simulation into up to N parts, which CPUs carry out side by side "
+        "Divide the network of a simulation into up to N parts, which run in parallel on several CPUs "
         "(docs/simulator.md). [default: 1]",
         parsers.of_field("parts"),
         path="parts", hosts=Hosts.SIMULATED, engines_own=True,

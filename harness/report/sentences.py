@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.completion import ms_text
-from common.text import counted, joined
+from common.text import counted, joined, three_digits
 from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR
 from harness import labels
 from harness.baseline import is_baseline
@@ -271,7 +271,9 @@ def _machine(measured: Sequence[PointResult]) -> str:
         )
         parts.append(f"in the worst run 1 frame in 100 was {late_us / 1000:.2g} ms late or more")
         if full_us := queue_us(judged.spec.link):
-            parts.append(f"{100 * late_us / full_us:.2g} % of a full queue's {full_us / 1000:.3g} ms")
+            share = late_us / full_us
+            times = f"{100 * share:.2g} % of" if share < 1 else f"{three_digits(share)} times"
+            parts.append(f"{times} a full queue's {full_us / 1000:.3g} ms")
         if (jitter_us := judged.metric("idle_jitter_p99_us")) is not None:
             parts.append(f"an idle CPU woke up {jitter_us / 1000:.2g} ms late (1 time in 100)")
     for metric, words in (

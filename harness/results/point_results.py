@@ -23,6 +23,7 @@ from analysis.completion import Completions, completions
 from analysis.plausibility import MOST_PCT
 from analysis.stats import correlation, rank_correlation
 from common.errors import StoreError
+from common.text import three_digits
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS, VIRTUAL_TIME
 from engines.workload import kind_of
 from harness.baseline import baseline_of, is_as_expected, is_baseline, off_by_arithmetic
@@ -342,8 +343,9 @@ def _short_baseline(point: PointResult, baseline_mbps: float | None) -> Reason |
     if pct <= MOST_PCT or pct <= MOST_PCT * topos.build(network.kind, network.params).host_speed:
         return None
     text = (
-        f"mean goodput is {pct:.0f} % of the baseline: one flow alone reached {baseline_mbps:.3g} Mb/s, less "
-        "than its links carry; let it fill them (--queue, --warmup, --cc)"
+        f"mean goodput is {pct:.0f} % of the baseline: one flow alone reached "
+        f"{three_digits(baseline_mbps)} Mb/s, less than its links carry; "
+        "let it fill them (--queue, --warmup, --cc)"
     )
     return Reason(IMPOSSIBLE, text, numbers=(("baseline_pct", pct),))
 

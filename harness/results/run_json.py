@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from common import files, records, stored_json
+from common.text import three_digits
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.registry import ENGINES
 from harness.baseline import is_baseline
@@ -134,7 +135,7 @@ def _described(number: int, attempt: Attempt, counts: bool) -> str:
 
 
 def _status(attempt: Attempt) -> str:
-    goodput = "" if attempt.goodput_mbps is None else f", {attempt.goodput_mbps:.3g} Mb/s"
+    goodput = "" if attempt.goodput_mbps is None else f", {three_digits(attempt.goodput_mbps)} Mb/s"
     return f"{attempt.status}{goodput}"
 
 

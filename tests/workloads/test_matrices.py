@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UsageError
+from topos import Link, from_file
 from topos import build as build_topology
 from workloads.flow import MAX_FLOWS, Flow, Traffic
 from workloads.generated import MAX_DSCP
@@ -125,6 +126,13 @@ def test_no_flow_between_replicas() -> None:
     lanes = build_topology("dumbbell", {"n": 2, "lanes": 2})
     with pytest.raises(UsageError, match="no path joins l0h0 and r1h1 in this dumbbell; choose --workload"):
         build("reference", lanes, {}, 1)
+
+
+def test_a_network_in_two_parts_needs_a_link() -> None:
+    nodes = [("a", 0), ("b", 0), ("c", 0), ("s", 1), ("t", 1)]
+    text = from_file.written(nodes, [Link(0, 3), Link(1, 3), Link(2, 4)], 0)
+    with pytest.raises(UsageError, match="no path joins a and c in this file; add a link"):
+        build("reference", build_topology(from_file.KIND, {"name": "n", "network": text}), {}, 1)
 
 
 EVERYWHERE = sorted(name for name, matrix in MATRICES.items() if matrix.in_all)

@@ -67,3 +67,25 @@ def test_a_pipe_has_a_line_per_point_and_no_codes(tmp_path: Path) -> None:
     )
     assert sum(line.startswith("[") for line in done.stdout.splitlines()) == 2, "the baseline and the point"
     assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_full_disk_and_an_ascii_terminal_are_no_tracebacks(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "from refabric.command import main; main()")
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            (*command, "list"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+    assert (found.returncode, found.stderr.count("\n")) == (3, 1), found.stderr
+    folder = tmp_path / "r\xe9sultats"
+    ascii_only = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    found = subprocess.run(
+        (*ARGV, "--results", str(folder)), cwd=tmp_path, env=ascii_only, capture_output=True, text=True,
+        check=False, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert r"r\xe9sultats" in found.stdout and "Traceback" not in found.stderr

@@ -379,7 +379,11 @@ def started_with(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [
-        ("import nothing_of_this_name", UsageError, r"mine\.py: running it raised ModuleNotFoundError"),
+        (
+            "import nothing_of_this_name",
+            UsageError,
+            r"mine\.py, line 1: running it raised ModuleNotFound",
+        ),
         ("1 +", UsageError, r"mine\.py, line 1: invalid syntax"),
         ("import os\nos._exit(3)", RunError, r"starting the agent of mine\.py: it ended"),
         ("import os\nos.closerange(3, 99)" + FIXED, RunError, r"starting the agent of mine\.py: it ended"),

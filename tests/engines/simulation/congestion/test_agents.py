@@ -237,7 +237,7 @@ def test_windows_out_of_range_are_clipped(value: str, packets: int | None, tmp_p
     ("text", "error"),
     [
         ("def\n", "mine.py, line 1"),
-        ("import nothing_there\n", "mine.py: running it raised ModuleNotFoundError"),
+        ("import nothing_there\n", "mine.py, line 1: running it raised ModuleNotFoundError"),
         ("x = 1\n", "mine.py: has 0 classes of Algorithm"),
         (MINE.format(act="pass").replace("Ack.bytes_acked", "Ack.bytes"), "line 4, column 10: unknown name"),
     ],
