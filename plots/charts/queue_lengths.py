@@ -9,7 +9,7 @@ switch port that sent most.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import mul
@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -27,9 +25,11 @@ from analysis.quantities import QUEUE_PKTS_MAX
 from harness.results.point_results import PointResult
 from model.result import PortRow
 from plots.data import Inputs, Panel, of_switch
-from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import JOINED, by_transport, transport_label, transport_look
-from plots.shared.sheet import Sheet
+from plots.kinds.axis import SHARES, Axis
+from plots.kinds.lines import Band, Level, Line, Lines, published
+from plots.picture import Page, Picture, Row, alike
+from plots.shared import axis_labels, style
+from plots.shared.kinds import JOINED, Floats, Look, by_transport, transport_label, transport_look
 
 Indices = npt.NDArray[np.intp]
 
@@ -44,11 +44,14 @@ class Lengths:
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
 
+    def only(self, where: Callable[[PortRow], bool]) -> Lengths:
+        kept = [i for i, port in enumerate(self.ports) if where(port)]
+        return Lengths(self.point, tuple(self.ports[i] for i in kept), self.t_s, self.pkts[:, kept])
+
     @property
     def of_switches(self) -> Lengths:
         """The lengths without the hosts' own queues."""
-        kept = [i for i, port in enumerate(self.ports) if of_switch(port)]
-        return Lengths(self.point, tuple(self.ports[i] for i in kept), self.t_s, self.pkts[:, kept])
+        return self.only(of_switch)
 
     @property
     def window(self) -> npt.NDArray[np.int32]:
@@ -103,60 +106,49 @@ def _bins(count: int, most: int = _MAX_BINS) -> npt.NDArray[np.int64]:
     return np.unique(np.linspace(0, count, most, endpoint=False).astype(np.int64))
 
 
-def _extremes(
-    t_s: kinds.Floats, pkts: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]
-) -> tuple[Any, Any]:
+def _extremes(t_s: Floats, pkts: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> tuple[Any, Any]:
     """Return a line through the shortest and the longest length of each interval."""
     both = [extreme.reduceat(pkts, starts) for extreme in (np.minimum, np.maximum)]
     return np.repeat(t_s[starts], 2), np.column_stack(both).ravel()
 
 
-def finding(panel: Panel, points: Sequence[PointResult]) -> str:
-    """Return the title: how many queues ever drop, or how long the longest gets where none has a limit."""
+def _queues(panel: Panel, inputs: Inputs) -> Page | None:
+    rows, absent, left_out = panel.first_of_each(_MAX_ROWS, _of_switches)
+    if not rows:
+        return None
+    limit, points = panel.spec.link.queue_pkts, [row.point for row in rows]
+    found = [] if limit else inputs.beside(panel, QUEUE_PKTS_MAX)
+    levels = {level.subflows: [published(level.value)] for level in found}
+    top = max(limit, 4.0, *(row.pkts.max() for row in rows), *(level.value for level in found))
+    plots = [Row(1.55, [_over_ports(row, panel, float(top), levels)]) for row in rows]
+    return Page(
+        rows=[*plots[:-1], dataclasses.replace(plots[-1], x=axis_labels.SECONDS_OF_WINDOW)],
+        about=style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time"), points=points,
+        settings=style.parameters(panel), numbers=queue_numbers(panel, points),
+        notes=[
+            "Left of the dotted line: warm-up." if any(row.t_s[0] < 0 for row in rows) else "",
+            *style.choice(panel, points, left_out),
+        ],
+        keys=[
+            *(Patch(color=grey, label=name) for _, grey, name in reversed(_BANDS)),
+            *(Look("limit", style.INK, "").key(width=0.8) for _ in range(limit > 0)),
+        ],
+        more_keys=style.published_key(found, panel), gaps=style.absences(absent),
+    )  # fmt: skip
+
+
+def queue_numbers(panel: Panel, points: Sequence[PointResult]) -> dict[str, object]:
+    """Return how many queues ever drop, or how long the longest gets where none has a limit."""
     if panel.spec.link.queue_pkts:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
-        return f"Queues that overflow: {style.with_transports(dropping)}"
+        return {"dropping": style.with_transports(dropping)}
     longest = [(point, max(port.max_queue_pkts for port in _ports(point))) for point in points]
     values = [(p, f"{pkts} packets ({style.milliseconds(panel.delay_ms(pkts))})") for p, pkts in longest]
-    return f"Longest queue: {style.with_transports(values)}"
+    return {"dropping": "", "longest": style.with_transports(values)}
 
 
 def _ports(point: PointResult) -> list[PortRow]:
     return [port for port in point.ports if of_switch(port)]
-
-
-@saving.per_panel()
-def queues(panel: Panel, inputs: Inputs) -> Figure | None:
-    rows, absent, left_out = panel.first_of_each(_MAX_ROWS, _of_switches)
-    if not rows:
-        return None
-    sheet = Sheet(*[(1.55, 1)] * len(rows))
-    limit = panel.spec.link.queue_pkts
-    found = [] if limit else inputs.beside(panel, QUEUE_PKTS_MAX)
-    top = float(max(limit, *(row.pkts.max() for row in rows)))
-    for (axes,), row in zip(sheet.axes, rows, strict=True):
-        _row(axes, row)
-        beside = [level for level in found if level.subflows == row.point.subflows]
-        for level in beside:
-            style.published_line(axes, level.value)
-        _scale(axes, max(top, 4.0, *(level.value for level in beside)), panel)
-    sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    points = [row.point for row in rows]
-    shades = [Patch(color=grey, label=name) for _, grey, name in reversed(_BANDS)]
-    line = Line2D([], [], color=style.INK, linewidth=0.8, label="limit")
-    return sheet.finish(
-        finding(panel, points),
-        style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time"),
-        style.parameters(panel),
-        [
-            *style.doubts(points),
-            "Left of the dotted line: warm-up." if any(row.t_s[0] < 0 for row in rows) else "",
-            *style.choice(panel, points, left_out),
-        ],
-        [*shades, *([line] if limit else [])],
-        style.published_key(found, panel),
-        gaps=style.absences(absent),
-    )
 
 
 def _of_switches(point: PointResult) -> Lengths | None:
@@ -164,141 +156,122 @@ def _of_switches(point: PointResult) -> Lengths | None:
     return lengths.of_switches if lengths and _ports(point) else None
 
 
-def _row(axes: Axes, row: Lengths) -> None:
-    """Draw one transport: bands over all queues, and the longest ones by name."""
-    t_s, pkts = row.t_s, row.pkts
+queues = Picture(
+    groups=alike(), page=_queues,
+    finding="{% if dropping %}Queues that overflow: {{ dropping }}"
+    "{% else %}Longest queue: {{ longest }}{% endif %}",
+)  # fmt: skip
+
+
+def _over_ports(row: Lengths, panel: Panel, top: float, levels: Mapping[int, Sequence[Level]]) -> Lines:
+    """Return the plot of one transport: bands over all queues, and the longest on average by name."""
+    t_s, pkts, limit, means = row.t_s, row.pkts, panel.spec.link.queue_pkts, row.window.mean(axis=0)
     starts = _bins(len(t_s))
     shares = np.percentile(pkts, [share for share, _, _ in _BANDS], axis=1)
-    for height, (_, grey, _) in zip(np.maximum.reduceat(shares, starts, axis=1), _BANDS, strict=True):
-        axes.fill_between(t_s[starts], 0, height, color=grey, linewidth=0)
-    for port, (shade, width) in zip(_worst(row), _WORST_LINES, strict=False):
-        axes.plot(
-            *_extremes(t_s, pkts[:, port], starts), color=shade, linewidth=width,
-            linestyle=style.SUSPECT_DASH if row.point.suspect else "-",
-            label=f"{row.ports[port].node}\N{RIGHTWARDS ARROW}{row.ports[port].peer}",
-        )  # fmt: skip
-    if row.point.suspect:
-        style.hatch(axes)
-    axes.set_title(f"{style.name(row.point)}: mean {row.window.mean():.1f} packets")
-    axes.set_xlim(t_s[0], max(t_s[starts[-1]], t_s[0] + 1e-3))
-    if t_s[0] < 0 < t_s[-1]:
-        axes.axvline(0, ymax=1 / _HEADROOM, color=style.INK, linewidth=0.8, linestyle=":")
+    heights = zip(np.maximum.reduceat(shares, starts, axis=1), _BANDS, strict=True)
+    dash = style.SUSPECT_DASH if row.point.suspect else "-"
+    lines = [
+        Line(*_extremes(t_s, pkts[:, port], starts), Look(_name(row.ports[port]), shade, "", dash), width)
+        for port, (shade, width) in zip(np.argsort(-means, kind="stable"), _WORST_LINES, strict=False)
+        if means[port] > 0
+    ]
+    warm_up = [Level(0, ":", style.INK, vertical=True, most=1 / _HEADROOM)] if t_s[0] < 0 < t_s[-1] else []
+    y = Axis(
+        axis_labels.QUEUE, low=0, high=_HEADROOM * top, ticks=_ticks(top, integer=True),
+        fit=partial(_delays, panel=panel, top=top),
+    )  # fmt: skip
+    return Lines(
+        lines, Axis(low=t_s[0], high=max(t_s[starts[-1]], t_s[0] + 1e-3)), y,
+        f"{style.name(row.point)}: mean {row.window.mean():.1f} packets",
+        [Band(t_s[starts], 0, height, grey) for height, (_, grey, _) in heights],
+        [*warm_up, *([Level(limit, colour=style.INK)] if limit else []), *levels.get(row.point.subflows, ())],
+        hatched=row.point.suspect, named=True,
+    )  # fmt: skip
 
 
-def _worst(row: Lengths) -> list[int]:
-    """Return the columns of the queues that are longest on average, the longest first."""
-    means = row.window.mean(axis=0)
-    return [int(port) for port in np.argsort(-means, kind="stable")[: len(_WORST_LINES)] if means[port] > 0]
+def _name(port: PortRow) -> str:
+    return f"{port.node}\N{RIGHTWARDS ARROW}{port.peer}"
 
 
-def _scale(axes: Axes, top: float, panel: Panel) -> None:
-    """Set one scale for all rows, with room for the names; the right axis shows the delay."""
-    axes.set_ylim(0, _HEADROOM * top)
-    ticks = MaxNLocator(4, integer=True).tick_values(0, top)
-    axes.set_yticks([tick for tick in ticks if 0 <= tick <= top])
-    axes.set_ylabel(axis_labels.QUEUE)
+def _ticks(top: float, *, integer: bool) -> list[float]:
+    return [tick for tick in MaxNLocator(4, integer=integer).tick_values(0, top) if 0 <= tick <= top]
+
+
+def _delays(axes: Axes, panel: Panel, top: float) -> None:
+    """Add the delay of a queue as a scale on the right."""
     seconds = panel.delay_ms(top) >= 2000
     unit_ms = panel.delay_ms(1) / (1000 if seconds else 1)
     right = axes.secondary_yaxis("right", functions=(partial(mul, unit_ms), partial(mul, 1 / unit_ms)))
     right.set_ylabel(f"delay ({'s' if seconds else 'ms'})")
-    ticks = MaxNLocator(4).tick_values(0, top * unit_ms)
-    right.set_yticks([tick for tick in ticks if 0 <= tick <= top * unit_ms])
-    if panel.spec.link.queue_pkts:
-        axes.axhline(panel.spec.link.queue_pkts, color=style.INK, linewidth=0.8)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="upper left", ncols=3, fontsize=8, frameon=False, borderaxespad=0, borderpad=0.2,
-            handlelength=1.3, columnspacing=1, handletextpad=0.4,
-        )  # fmt: skip
+    right.set_yticks(_ticks(top * unit_ms, integer=False))
 
 
 _MAX_CURVES, _COLUMNS = 5, 3
 _DIRECTIONS = ("host-edge", "edge-agg", "agg-core", "edge-host", "agg-edge", "core-agg")
 """The first row of charts is the way up, the second the way down."""
-Counts = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """How many samples of a point had each length from 0 up: of its switches' queues, which are `ports`, and
-    by direction, the hosts' own among them."""
-
-    point: PointResult
-    ports: int
-    switches: Counts
-    by_direction: dict[str, Counts]
-
-
-def histogram(point: PointResult) -> Histogram | None:
-    """Return counts of the point's sampled lengths; None where queues were not sampled."""
-    lengths = read(point)
-    if lengths is None:
-        return None
-    pkts = lengths.window
-    directions = np.array([port.layer for port in lengths.ports])
-    by_direction = {
-        str(one): np.bincount(pkts[:, directions == one].ravel()) for one in dict.fromkeys(directions)
-    }
-    switches = lengths.of_switches.window
-    if not switches.size:
-        return None
-    return Histogram(point, switches.shape[1], np.bincount(switches.ravel()), by_direction)
-
-
-def quantile(counts: Counts, share_pct: float) -> int:
-    """Return the shortest length that at least `share_pct` % of the samples do not exceed."""
-    return int(np.searchsorted(np.cumsum(counts), share_pct / 100 * counts.sum()))
-
-
-@saving.per_panel()
-def queue_cdf(panel: Panel, _: Inputs) -> Figure | None:
-    rows, absent, left_out = panel.first_of_each(_MAX_CURVES, histogram)
+def _cdf(panel: Panel, _: Inputs) -> Page | None:
+    rows, absent, left_out = panel.first_of_each(_MAX_CURVES, lambda p: read(p) if _ports(p) else None)
     if not rows:
         return None
-    known = {direction for row in rows for direction in row.by_direction}
-    directions = [one for one in _DIRECTIONS if one in known]
-    below = -(-len(directions) // _COLUMNS) if len(directions) == len(_DIRECTIONS) else 0
-    sheet = Sheet((2.4, 1), *[(0.85, _COLUMNS)] * below)
-    top = max(panel.spec.link.queue_pkts, *(len(row.switches) - 1 for row in rows), 4)
-    axes = sheet.axes[0][0]
-    handles = _curves(axes, [(row.point, row.switches) for row in rows], panel, top)
-    axes.set_ylabel("queues this long or shorter (%)")
-    axes.set_xlabel(axis_labels.QUEUE)
-    for one, direction in zip(kinds.every(sheet.axes[1:]), directions, strict=False):
-        _curves(one, [(row.point, row.by_direction[direction]) for row in rows], panel, top)
-        one.set_title(direction.replace("-", " \N{RIGHTWARDS ARROW} "), color=style.FAINT)
-        one.tick_params(labelleft=one in [row[0] for row in sheet.axes], labelbottom=one in sheet.axes[-1])
-    longest = [(row.point, f"{quantile(row.switches, 99)} packets") for row in rows]
-    ends = style.with_transports([longest[0], *longest[1:][-1:]])
+    directions = _DIRECTIONS if {port.layer for row in rows for port in row.ports} >= {*_DIRECTIONS} else ()
+    end = 1.03 * max(panel.spec.link.queue_pkts, *(int(row.of_switches.window.max()) for row in rows), 4)
+    lines = [_share(row.of_switches, panel, end) for row in rows]
+    plots = [
+        Lines(
+            [_share(row.only(partial(_is_of, layer=one)), panel, end) for row in rows],
+            Axis(low=0, high=end, most_ticks=3, bare=n < _COLUMNS),
+            Axis(low=0, high=102, ticks=(0, 50, 100), bare=n % _COLUMNS > 0),
+            one.replace("-", " \N{RIGHTWARDS ARROW} "), faint=True,
+        )
+        for n, one in enumerate(directions)
+    ]  # fmt: skip
+    all_queues = Lines(lines, Axis(low=0, high=end, most_ticks=6), SHARES)
     points = [row.point for row in rows]
-    return sheet.finish(
-        f"99 % of the time a queue is no longer than {ends}",
-        style.subtitle(panel, f"lengths of {rows[0].ports} switch queues"),
-        style.parameters(panel),
-        [*style.doubts(points), *style.choice(panel, points, left_out)],
-        handles,
+    longest = [(row.point, f"{quantile(row.of_switches, 99)} packets") for row in rows]
+    return Page(
+        rows=[
+            Row(2.4, [all_queues], axis_labels.QUEUE, "queues this long or shorter (%)"),
+            *(Row(0.85, plots[n : n + _COLUMNS]) for n in range(0, len(plots), _COLUMNS)),
+        ],
+        about=style.subtitle(panel, f"lengths of {len(_ports(points[0]))} switch queues"), points=points,
+        numbers={"longest": style.with_transports([longest[0], *longest[1:][-1:]])},
+        settings=style.parameters(panel), notes=style.choice(panel, points, left_out),
+        keys=[line.look.key(size=line.size, width=line.width) for line in lines],
         gaps=style.absences(absent),
-    )
+    )  # fmt: skip
 
 
-def _up_to(counts: Counts, end: float) -> tuple[list[float], list[float]]:
+queue_cdf = Picture(
+    groups=alike(), page=_cdf, finding="99 % of the time a queue is no longer than {{ longest }}"
+)
+
+
+def _is_of(port: PortRow, layer: str) -> bool:
+    return port.layer == layer
+
+
+def quantile(of: Lengths, share_pct: float) -> int:
+    """Return the shortest length that at least `share_pct` % of the samples do not exceed."""
+    return int(np.percentile(of.window, share_pct, method="inverted_cdf"))
+
+
+def _up_to(of: Lengths, end: float) -> tuple[Floats, Floats]:
     """Return lengths, and the share of samples in % that are no longer, up to the end of the axis."""
-    share = 100 * np.cumsum(counts) / counts.sum()
-    return [0, *range(len(share)), end], [0, *share.tolist(), 100]
+    share = 100 * np.cumsum(np.bincount(of.window.ravel())) / of.window.size
+    return np.array([0, *range(len(share)), end]), np.array([0, *share, 100])
 
 
-def _curves(axes: Axes, counts: Sequence[tuple[PointResult, Counts]], panel: Panel, top: int) -> list[Line2D]:
-    most = max(panel.subflows)
-    lines = [
-        style.line(axes, *_up_to(of, top * 1.03), point.subflows, most, point.suspect) for point, of in counts
-    ]
-    for line in lines:
-        line.set_drawstyle("steps-post")
-    axes.set_xlim(0, top * 1.03)
-    axes.set_ylim(0, 102)
-    axes.set_yticks(range(0, 101, 25 if axes.bbox.height > 300 else 50))
-    axes.xaxis.set_major_locator(MaxNLocator(6 if axes.bbox.width > 500 else 3, integer=True))
-    return lines
+def _share(of: Lengths, panel: Panel, end: float) -> Line:
+    n, tcp = of.point.subflows, of.point.subflows == 1
+    x, y = _up_to(of, end)
+    shown, few = style.thinned(len(x)), len(x) <= 20
+    look = Look(style.transport(n), style.colour(n, max(panel.subflows)), "s" if tcp else "o")
+    return Line(
+        x[shown], y[shown], look.doubted(of.point.suspect), 2.2 if tcp else 1.5,
+        3.6 if tcp else 2.6 if few else 0.0, "post", every=1 if few else (0.04, 0.115),
+    )  # fmt: skip
 
 
 _NEAR_S, _NEAR_THRESHOLDS = 2.0, 2.5
@@ -310,21 +283,15 @@ _LINEAR_PKTS = 10
 
 def queue(point: PointResult) -> Lengths | None:
     """Return the bottleneck's queue alone, in the measured window; None where queues were not sampled."""
-    lengths = read(point)
-    if lengths is None or not lengths.of_switches.ports:
+    lengths = _of_switches(point)
+    if lengths is None or not (lengths.t_s >= 0).any():
         return None
-    switches = lengths.of_switches
-    busiest = max(range(len(switches.ports)), key=lambda i: switches.ports[i].tx_bytes)
-    measured = switches.t_s >= 0
-    if not measured.any():
-        return None
-    pkts = switches.pkts[measured][:, [busiest]]
-    return Lengths(point, (switches.ports[busiest],), switches.t_s[measured], pkts)
+    busiest = max(lengths.ports, key=lambda port: port.tx_bytes)
+    of, measured = lengths.only(lambda port: port is busiest), lengths.t_s >= 0
+    return dataclasses.replace(of, t_s=of.t_s[measured], pkts=of.pkts[measured])
 
 
-@saving.per_panel(JOINED)
-def bottleneck(panel: Panel, _: Inputs) -> Figure | None:
-    """Draw points that differ at most in congestion control and marking."""
+def _bottleneck(panel: Panel, _: Inputs) -> Page | None:
     groups = by_transport(panel)
     found = [next(filter(None, map(queue, group)), None) for group in groups]
     known = [one for one in found if one]
@@ -333,71 +300,65 @@ def bottleneck(panel: Panel, _: Inputs) -> Figure | None:
         return None
     points = [row.point for row in rows]
     thresholds = sorted({point.spec.link.ecn_pkts for point in points} - {0})
-    sheet = Sheet(*[(1.5, 1)] * (3 if thresholds else 2))
-    over_time, *near, distribution = (row[0] for row in sheet.axes)
-    top = max(4, *(int(row.pkts.max()) for row in rows))
-    end_s = max(float(row.t_s[-1]) for row in rows)
-    handles = _over_time(over_time, rows, end_s, 1.05 * top, thresholds)
-    for axes in near:
-        _over_time(axes, rows, min(_NEAR_S, end_s), _NEAR_THRESHOLDS * thresholds[-1], thresholds)
-        axes.set_title(f"the first {_NEAR_S:g} s, magnified", color=style.FAINT)
-    sheet.axes[-2][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    _distribution(distribution, rows, top, thresholds)
-    absent = [transport_label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
-    medians = "; ".join(
-        f"{np.median(row.pkts):.0f} packets with {transport_label(row.point)}" for row in rows
-    )
-    marks = " or ".join(map(str, thresholds))
-    others = "; ".join(transport_label(row.point) for row in left_out)
-    (port,) = rows[0].ports
-    return sheet.finish(
-        f"Median queue: {medians}",
-        style.subtitle(panel, f"queue at {port.node}\N{RIGHTWARDS ARROW}{port.peer}"),
-        style.parameters(dataclasses.replace(panel, points=tuple(points))),
+    top, end_s = max(4, *(int(row.pkts.max()) for row in rows)), max(float(row.t_s[-1]) for row in rows)
+    plots = [_over_time(rows, end_s, 1.05 * top, thresholds)]
+    if thresholds:
+        near = _over_time(rows, min(_NEAR_S, end_s), _NEAR_THRESHOLDS * thresholds[-1], thresholds)
+        title = f"the first {_NEAR_S:g} s, magnified"
+        plots.append(dataclasses.replace(near, title=title, faint=True))
+    distribution = Lines(
         [
-            *style.doubts(points),
+            Line(*_up_to(row, 1.1 * top), transport_look(row.point), 1.6, step="post")
+            for row in rows
+        ],
+        Axis(axis_labels.QUEUE, fit=partial(_both_scales, top=top)), SHARES,
+        levels=[Level(pkts, ":", style.INK, vertical=True) for pkts in thresholds],
+    )  # fmt: skip
+    absent = [transport_label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    others = "; ".join(transport_label(row.point) for row in left_out)
+    marks = " or ".join(map(str, thresholds))
+    return Page(
+        rows=[
+            *(Row(1.5, [plot], axis_labels.SECONDS_OF_WINDOW * (plot is plots[-1])) for plot in plots),
+            Row(1.5, [distribution], y="no longer (% of time)"),
+        ],
+        about=style.subtitle(panel, f"queue at {_name(rows[0].ports[0])}"), points=points,
+        numbers={"medians": [(transport_label(row.point), np.median(row.pkts)) for row in rows]},
+        settings=style.parameters(dataclasses.replace(panel, points=tuple(points))),
+        notes=[
             f"Dotted: queues mark from {marks} packets on." if marks else "",
             f"Not shown: {others}." if others else "",
             "Mb/s: goodput of all flows together.",
         ],
-        handles,
+        keys=[line.look.key(width=line.width) for line in plots[0].lines],
         gaps=f"failed or not sampled: {'; '.join(absent)}" if absent else "",
+    )  # fmt: skip
+
+
+bottleneck = Picture(
+    groups=alike(*JOINED), page=_bottleneck,
+    finding="Median queue: {% for name, pkts in medians %}{{ '; ' if not loop.first }}"
+    "{{ '%.0f' % pkts }} packets with {{ name }}{% endfor %}",
+)  # fmt: skip
+
+
+def _over_time(rows: Sequence[Lengths], end_s: float, top: float, thresholds: Sequence[int]) -> Lines:
+    """Return a plot of the range of lengths of each short interval."""
+    lines = []
+    for row in rows:
+        early, look = row.t_s <= end_s, transport_look(row.point)
+        mbps = sum(flow.goodput_mbps for flow in row.point.under_test)
+        values = _extremes(row.t_s[early], row.pkts[early], _bins(int(early.sum()), _MORE_BINS))
+        lines.append(Line(*values, dataclasses.replace(look, label=f"{look.label}: {mbps:.1f} Mb/s"), 1.1))
+    levels = [Level(pkts, ":", style.INK) for pkts in thresholds]
+    return Lines(
+        lines, Axis(low=0, high=end_s or 1.0), Axis(axis_labels.QUEUE, low=0, high=top), levels=levels
     )
 
 
-def _over_time(
-    axes: Axes, rows: Sequence[Lengths], end_s: float, top: float, thresholds: Sequence[int]
-) -> list[Line2D]:
-    """Draw the range of lengths of each short interval; return the curves for the legend."""
-    lines = []
-    for row in rows:
-        early = row.t_s <= end_s
-        mbps, drawn = sum(flow.goodput_mbps for flow in row.point.under_test), transport_look(row.point)
-        lines += axes.plot(
-            *_extremes(row.t_s[early], row.pkts[early], _bins(int(early.sum()), _MORE_BINS)),
-            color=drawn.colour, lw=1.1, ls=drawn.dash, label=f"{drawn.label}: {mbps:.1f} Mb/s",
-        )  # fmt: skip
-    for threshold in thresholds:
-        axes.axhline(threshold, color=style.INK, linewidth=0.8, linestyle=":")
-    axes.set_ylim(0, top)
-    axes.set_xlim(0, end_s or 1.0)
-    axes.set_ylabel(axis_labels.QUEUE)
-    return lines
-
-
-def _distribution(axes: Axes, rows: Sequence[Lengths], top: int, thresholds: Sequence[int]) -> None:
-    for row in rows:
-        drawn = transport_look(row.point)
-        axes.plot(
-            *_up_to(np.bincount(row.pkts.ravel()), 1.1 * top), color=drawn.colour, lw=1.6, ls=drawn.dash,
-            drawstyle="steps-post",
-        )  # fmt: skip
-    for threshold in thresholds:
-        axes.axvline(threshold, color=style.INK, linewidth=0.8, linestyle=":")
-    ticks = [tick for tick in (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if tick <= top]
+def _both_scales(axes: Axes, top: int) -> None:
     axes.set_xscale("symlog", linthresh=_LINEAR_PKTS, linscale=1)
+    ticks = [tick for tick in (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if tick <= top]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_xlim(0, 1.1 * top)
-    kinds.share_axis(axes, "no longer (% of time)")
-    axes.set_xlabel(axis_labels.QUEUE)

@@ -84,3 +84,5 @@ def _steps(ratio: float) -> Sequence[float]:
 
 PLAIN = Axis()
 FROM_ZERO = Axis(low=0)
+SHARES = Axis(low=0, high=102, ticks=range(0, 101, 25))
+"""Of 0 to 100 %."""

@@ -97,8 +97,10 @@ class Level:
 
     def draw(self, axes: Axes) -> None:
         line, before = axes.axvline if self.vertical else axes.axhline, axes.dataLim.frozen()
-        line(self.value, 0, self.most, color=self.colour, ls=self.dash, lw=self.width, zorder=1)
-        if not self.counts:
+        drawn = line(self.value, 0, self.most, color=self.colour, ls=self.dash, lw=self.width)
+        if self.counts:
+            drawn.set(zorder=6, path_effects=style.halo())
+        else:
             axes.dataLim.set(before)
         if self.name:
             axes.annotate(

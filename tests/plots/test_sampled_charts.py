@@ -181,8 +181,9 @@ def test_an_empty_network_has_empty_queues(tmp_path: Path) -> None:
 
 
 def test_quantiles_of_a_distribution() -> None:
-    counts = np.array([90, 5, 4, 1])
-    assert [queue_lengths.quantile(counts, share) for share in (50, 90, 95, 99, 100)] == [0, 0, 1, 2, 3]
+    pkts = np.repeat(np.arange(4, dtype=np.int32), [90, 5, 4, 1])[:, None]
+    of = queue_lengths.Lengths(point(1), (), np.arange(100.0), pkts)
+    assert [queue_lengths.quantile(of, share) for share in (50, 90, 95, 99, 100)] == [0, 0, 1, 2, 3]
 
 
 def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_path: Path) -> None:
