@@ -34,6 +34,36 @@ class Series:
     number: Callable[[Sequence[PointResult]], Mean | None] | None = None
 
 
+def by_subflows(panel: Panel, values: Callable[[PointResult], Sequence[object]]) -> list[Series]:
+    """Return a series for each number of subflows with `values`: of its good points, else its suspect ones.
+    Curves of many values have no marks but TCP's."""
+    made = []
+    for n in panel.subflows:
+        counts = [(point, len(values(point))) for point in panel.best(n)]
+        if of := [point for point, count in counts if count]:
+            marker = "s" if n == 1 else "o" if sum(count for _, count in counts) <= style.FEW else ""
+            colour, width = style.colour(n, max(panel.subflows)), 2.2 if n == 1 else 1.5
+            look = Look(style.transport(n), colour, marker, width=width)
+            made.append(Series(style.transport(n), look.doubted(of[0].suspect), of))
+    return made
+
+
+def absent(panel: Panel, series: Sequence[Series], otherwise: str) -> str:
+    """Return why numbers of subflows have no series: `missing: MPTCP 2; failed: TCP`, or else `otherwise`."""
+    shown = {one.points[0].subflows for one in series}
+    return style.absences({n: panel.cell(n).gap or otherwise for n in panel.subflows if n not in shown})
+
+
+def tcp_and_most(
+    series: Sequence[Series], value: Callable[[Sequence[PointResult]], float]
+) -> dict[str, object]:
+    """Return what a finding says of series by subflows: the value of plain TCP, `tcp`, and `mptcp` of the
+    `most` subflows. What is suspect or was not measured is left out."""
+    good = {one.points[0].subflows: value(one.points) for one in series if not one.points[0].suspect}
+    tcp, most = good.pop(1, None), max(good, default=0)
+    return {"tcp": tcp, "most": most, "mptcp": good.get(most)} if good or tcp is not None else {}
+
+
 @dataclass(frozen=True)
 class Subject:
     """What the plots of one sheet are drawn from."""

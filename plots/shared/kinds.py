@@ -42,11 +42,14 @@ class Look:
     colour: str
     marker: str = "o"
     dash: Dash = "-"
+    width: float = 1.5
+    """Of lines, in points."""
 
-    def key(self, *, hollow: bool = False, size: float = 5.0, width: float = 1.5) -> Line2D:
+    def key(self, *, hollow: bool = False, size: float = 5.0, width: float = 0.0) -> Line2D:
         """Return the entry of a legend."""
         return Line2D(
-            [], [], color=self.colour, marker=self.marker, ls=self.dash, lw=width, label=self.label,
+            [], [], color=self.colour, marker=self.marker, ls=self.dash, label=self.label,
+            lw=width or self.width,
             ms=size * (1.4 if self.marker == "*" else 1), markerfacecolor="white" if hollow else self.colour,
         )  # fmt: skip
 

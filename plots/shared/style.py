@@ -49,6 +49,8 @@ LABEL_SIZE, TITLE_SIZE = 9.5, 9.0
 OF_ONE_FLOW = "% of one flow alone"
 MAX_REASON = 90
 """Characters of the reason for suspicion that a caption quotes."""
+FEW = 20
+"""Points of a curve that each have a mark."""
 MOST_POINTS = 512
 """Points of a curve; more than its pixels would only enlarge the file."""
 _BY_HOSTS = {"star", "dumbbell", "two_bottlenecks"}
@@ -124,7 +126,7 @@ def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: i
     TCP's curve is thick, has square markers, and lies below the others. Of very many values, at most
     `MOST_POINTS` evenly spaced ones are drawn, the first and last among them.
     """
-    few = len(x) <= 20
+    few = len(x) <= FEW
     shown = thinned(len(x))
     (drawn,) = axes.plot(
         np.asarray(x)[shown],

@@ -21,8 +21,7 @@ from matplotlib.figure import Figure
 from common import files
 from common.errors import StoreError
 from model.result import Status
-from plots.charts.throughput import rank_finding, throughput_finding
-from plots.data import Inputs, interval_pct, panels
+from plots.data import Inputs, interval_pct
 from plots.registry import CHARTS
 from plots.shared import style
 from plots.shared.saving import LAYOUT_TABLES, without_layout_tables
@@ -107,13 +106,18 @@ def test_published_levels_belong_to_their_topology(tmp_path: Path) -> None:
         assert ("SIGCOMM" in words_of(path)) == shown
 
 
-def test_titles_state_the_means_and_the_slowest_flow_of_good_points() -> None:
-    (panel,) = panels([*(point(n) for n in (1, 2, 6)), point(8, status=Status.SUSPECT)])
-    title = throughput_finding(panel)
+def drawn(name: str, points: list[Point], folder: Path) -> str:
+    """Return the words of a chart."""
+    return words_of(CHARTS[name].draw(Inputs(points, folder))[0])
+
+
+def test_titles_state_the_means_and_the_slowest_flow_of_good_points(tmp_path: Path) -> None:
+    points = [*(point(n) for n in (1, 2, 6)), point(8, status=Status.SUSPECT)]
+    title = drawn("throughput", points, tmp_path)
     assert "6 subflows reaches 85 %" in title and "TCP 47 %" in title and "88 %" not in title
-    assert "6 subflows the slowest flow gets 80 %" in rank_finding(panel)
-    (panel,) = panels([point(n, status=Status.SUSPECT) for n in (1, 8)])
-    assert "suspect" in throughput_finding(panel) and "MPTCP 8 88 %" in throughput_finding(panel)
+    assert "6 subflows the slowest flow gets 80 %" in drawn("rank", points, tmp_path)
+    title = drawn("throughput", [point(n, status=Status.SUSPECT) for n in (1, 8)], tmp_path)
+    assert "suspect" in title and "MPTCP 8 88 %" in title
 
 
 def test_intervals_need_six_seeds() -> None:
@@ -128,11 +132,11 @@ def test_intervals_need_six_seeds() -> None:
 def test_the_title_of_a_rank_chart_has_the_slowest_flow_of_all_seeds(tmp_path: Path) -> None:
     """A mean of the seeds' slowest flows would be no flow of the data."""
     points = [point(subflows, seed) for subflows in (1, 8) for seed in (1, 2, 3)]
-    (panel,) = panels(points)
     slowest = {n: min(min(p.flows_pct) for p in points if p.subflows == n) for n in (1, 8)}
-    shown = [int(number) for number in re.findall(r"(\d+) %", rank_finding(panel))]
-    assert shown == [round(slowest[8]), round(slowest[1])]
-    assert "all 48 flows of 3 seeds" in words_of(CHARTS["rank"].draw(Inputs(points, tmp_path))[0])
+    words = drawn("rank", points, tmp_path)
+    shown = [int(number) for number in re.findall(r"(\d+) %", words)]
+    assert shown[:2] == [round(slowest[8]), round(slowest[1])]
+    assert "all 48 flows of 3 seeds" in words
 
 
 def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Ranks: the values of every series, such as the goodput of its flows, from the smallest to the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from harness.results.point_results import PointResult
+from plots.kinds.axis import PLAIN, Axis
+from plots.picture import Series, Subject
+from plots.shared import ranks, style
+
+Values = Callable[[PointResult], Sequence[float]]
+
+
+def percent(step: int = 20, label: str = "") -> Axis:
+    """Return an axis in percent of all values, with a tick every `step`."""
+    return Axis(label, low=-2, high=102, ticks=range(0, 101, step))
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """One curve per series, of the `values` of its points: those of all seeds sorted together.
+
+    `bands` shade from the lowest to the highest seed below the first and the last curve with several; with
+    more bands none could be told from another. `levels` are places and values of dashed lines, `line` is a
+    value to compare with. With an `optimum` the vertical axis is one of goodput in percent.
+    """
+
+    values: Values
+    x: Axis = percent()  # noqa: RUF009  (immutable)
+    y: Axis = PLAIN
+    optimum: float | None = None
+    title: str = ""
+    bands: bool = False
+    line: float | None = None
+    levels: Sequence[tuple[Sequence[float], Sequence[float]]] = ()
+    series: Sequence[Series] | None = None
+    hatched: bool = False
+
+    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+        del first
+        series = subject.series if self.series is None else self.series
+        curves = [
+            (curve, one.look) for one in series if (curve := ranks.pooled(map(self.values, one.points)))
+        ]
+        several = [(curve, look) for curve, look in curves if curve.seeds > 1] if self.bands else []
+        for curve, look in several[:1] + several[1:][-1:]:
+            axes.fill_between(
+                curve.x_pct, curve.low, curve.high, color=look.colour, alpha=0.18, lw=0, zorder=2
+            )
+        for number, (curve, look) in enumerate(curves):
+            shown = style.thinned(len(curve.values))
+            axes.plot(
+                curve.x_pct[shown], curve.values[shown], color=look.colour, ls=look.dash, lw=look.width,
+                marker=look.marker, ms=3.6 if look.marker == "s" else 2.6,
+                markevery=1 if len(shown) <= style.FEW else (0.04, 0.115), zorder=3 + number / 100,
+            )  # fmt: skip
+        for x, y in self.levels:
+            axes.plot(x, y, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5)
+        if self.line is not None:
+            axes.axhline(self.line, color=style.FAINT, lw=0.8, zorder=1)
+        if self.hatched:
+            style.hatch(axes)
+        if self.title:
+            axes.set_title(self.title)
+        if self.optimum is not None:
+            style.percent_axis(axes, max(curve.values[-1] for curve, _ in curves), self.optimum)
+        self.x.apply(axes, "x")
+        self.y.apply(axes, "y")
+
+
+def note(series: Sequence[Series], values: Values, what: str = "flows", shaded: bool = False) -> list[str]:
+    """Return a sentence on what the curves have, and what the bands are; nothing with one seed."""
+    counts = [list(filter(None, (len(values(point)) for point in one.points))) for one in series]
+    seeds = max(map(len, counts), default=0)
+    if seeds < 2:
+        return []
+    most = max(sum(of) for of in counts if len(of) == seeds)
+    bands = "; bands: lowest to highest seed" if shaded else ""
+    return [f"Curves: all {most} {what} of {seeds} seeds, sorted{bands}."]
