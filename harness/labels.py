@@ -162,7 +162,7 @@ def label(spec: RunSpec, axes: Sequence[str] = ()) -> str:
     at = "".join(f", {words_at(spec, path)}" for path in axes)
     if is_baseline(spec):
         return f"{named(spec.topology)} baseline, one uncongested TCP flow{at}{_engine(spec)}"
-    what = f"{named(spec.topology)} {workload_label(spec)}, {_sender(spec)}, seed {spec.seed}"
+    what = f"{named(spec.topology)} {workload_label(spec)}, {sender(spec)}, seed {spec.seed}"
     return what + at + tuned(spec) + _engine(spec)
 
 
@@ -260,14 +260,14 @@ def beside(spec: RunSpec, alike: CommonLabels) -> str:
         return f"{f'{named(spec.topology)} ' if on_its_own else ''}baseline, one flow alone{axes}{engine}"
     parts = (
         "" if alike.setting else _setting(spec),
-        _sender(spec),
+        sender(spec),
         "" if alike.seed else f"seed {spec.seed}",
         *(words_at(spec, path) for path in alike.axes),
     )
     return ", ".join(filter(None, parts)) + ("" if alike.tuned else tuned(spec)) + engine
 
 
-def _sender(spec: RunSpec) -> str:
+def sender(spec: RunSpec) -> str:
     """Return the name of the spec's arm if it has one: arms of one transport differ in queue and stack."""
     return arms.words_of(spec) or transport(spec)
 

@@ -139,7 +139,9 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     drawn = reporting.draw_charts(found, subflows or ())
     charts = [path for paths in drawn.values() for path in paths]
     if not as_json:
-        table.print_results(sys.stdout, found.points, OwnSettings(chosen.figures), metrics_of(chosen))
+        by_figure = [(shown.figure, shown.points) for shown in found.figures]
+        own = OwnSettings(chosen.figures)
+        table.print_figures(sys.stdout, found.points, by_figure, own, metrics_of(chosen))
     for shown in found.figures:
         if shown.claims:
             continue

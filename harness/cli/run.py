@@ -52,6 +52,7 @@ from harness.plan.session import Session
 from harness.report import report
 from harness.report import tables as claim_tables
 from harness.results import store
+from harness.results.point_results import PointResult
 from harness.streams import fitted, write_json
 from model.result import Status
 from model.spec import Settings
@@ -138,18 +139,18 @@ def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[SweepOut
 def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
-    table.print_results(human, outcome.points, OwnSettings(asked.experiment.figures), own)
+    ours = [_of_figure(ready, figure, outcome.points) for figure in asked.experiment.figures]
+    by_figure = zip(asked.experiment.figures, ours, strict=True)
+    table.print_figures(human, outcome.points, by_figure, OwnSettings(asked.experiment.figures), own)
     if own:
         summary_csv.write(ready.store, outcome.stored.points, own)
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[FigureResults] = []
     judged: list[Verdict] = []
-    for shown in stored.figures:
+    for shown, of_figure in zip(stored.figures, ours, strict=True):
         figure, plans = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are about the setting just run. Charts show all points: also other rates and durations.
-        names = frozenset().union(*(each.names for each in plans))
-        ours = [point for point in outcome.points if point.name in names]
-        found = claims.verdicts(figure, claims.beside(shown.points, ours))
+        found = claims.verdicts(figure, claims.beside(shown.points, of_figure))
         if not shown.claims:
             judged += found
             table.print_verdicts(human, figure, found)
@@ -167,6 +168,12 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
     table.print_closing(human, outcome.points, settings, judged, files_in(directory, charts), page)
     summary = str(directory / store.SUMMARY)
     return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
+
+
+def _of_figure(ready: Session, figure: Figure, points: Sequence[PointResult]) -> list[PointResult]:
+    """Return those points that a figure planned."""
+    names = frozenset().union(*(each.names for each in ready.plan.of(figure)))
+    return [point for point in points if point.name in names]
 
 
 def files_in(directory: Path, charts: Mapping[str, Sequence[Path]]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import IO
 
 from rich import box
@@ -16,7 +18,7 @@ from analysis.completion import ms_text
 from common.text import three_digits
 from harness import labels
 from harness.baseline import is_baseline, off_by_arithmetic
-from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Colour, Verdict
+from harness.claims.claims import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Colour, Verdict, place
 from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.labels import named, network, queue_label, workload_label
@@ -39,6 +41,8 @@ from harness.streams import console_for, print_wrapped
 from model.congestion import in_force
 from model.reasons import texts
 from model.result import Status
+from model.spec import RunSpec
+from model.words import words_at
 
 COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
 CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
@@ -49,6 +53,9 @@ VERDICT_COLOURS = {
     SUSPECT: "yellow",
     NOT_MEASURED: "dim",
 }
+MANY_POINTS = 60
+"""Of more points, tables have means over seeds."""
+TIMES = frozenset({"seconds", "warmup_s"})
 METRICS = shown_in(ShownIn.RUN, TABLES)
 OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
@@ -78,6 +85,103 @@ def print_results(
         print_wrapped(console, line)
 
 
+def print_figures(
+    stream: IO[str],
+    points: Sequence[PointResult],
+    figures: Iterable[tuple[Figure, Sequence[PointResult]]],
+    own: OwnSettings,
+    metrics: tuple[Metric, ...] = (),
+) -> None:
+    """Print all points (print_results), or of more than MANY_POINTS one table per figure: means over seeds by
+    arm and by the setting that has most values."""
+    measured = [judged for judged in points if not is_baseline(judged.spec)]
+    if len(measured) <= MANY_POINTS:
+        print_results(stream, points, own, metrics)
+        return
+    console = console_for(stream)
+    groups = {
+        figure.name: [judged for judged in of_figure if not is_baseline(judged.spec)]
+        for figure, of_figure in figures
+    }
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, group in groups.items():
+        alike.setdefault(tuple(judged.name for judged in group), []).append(name)
+    for names in alike.values():
+        group = groups[names[0]]
+        places = _places([judged.spec for judged in group])
+        columns = _columns(group)
+        means = [each for each in columns if ShownIn.MEANS in each.shown] or columns[:1]
+        for metric in (*means, *metrics):
+            unit = f", {metric.short_unit}" if metric.short_unit else ""
+            print_wrapped(console, f"{', '.join(names)}: {metric.head}{unit}", "bold")
+            console.print(_grid(group, places, metric), highlight=False)
+    _print_doubts(console, measured)
+
+
+def _grid(group: Sequence[PointResult], places: Sequence[tuple[str, str]], metric: Metric) -> Table:
+    """Return a table of means over seeds: a row and a column for each of the points' places."""
+    cells: dict[tuple[str, str], list[float]] = {}
+    for judged, at in zip(group, places, strict=True):
+        value = None if judged.status is Status.FAILED else metric.at(judged)
+        cells.setdefault(at, []).extend([] if value is None else [value])
+    heads = dict.fromkeys(head for _, head in places)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for name in dict.fromkeys(name for name, _ in places):
+        found = [cells.get((name, head)) for head in heads]
+        means = ["" if each is None else metric.cell(fmean(each)) if each else "-" for each in found]
+        table.add_row(Text(name), *map(Text, means))
+    return table
+
+
+def _places(specs: Sequence[RunSpec]) -> list[tuple[str, str]]:
+    """Return row and column of each point: its arm with the settings in which points differ, but for the one
+    with the most values, which is the column. Points of one place differ in their seeds alone."""
+    settings, times = _settings(specs)
+    column = max(settings, key=lambda words: len(set(words)), default=[""] * len(specs))
+    rows = [labels.sender(spec) for spec in specs]
+    keys = [spec.key(ignoring=("seed",)) for spec in specs]
+    for words in (*(each for each in settings if each is not column), *times, keys):
+        places = list(zip(rows, column, strict=True))
+        if len(set(places)) == len(set(keys)):
+            break
+        if len(set(zip(places, words, strict=True))) > len(set(places)):
+            rows = [f"{row}, {each}" if each else row for row, each in zip(rows, words, strict=True)]
+    return list(zip(rows, column, strict=True))
+
+
+def _settings(specs: Sequence[RunSpec]) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the words of each spec for each setting in which they differ; apart from them the times, which
+    often follow from another setting."""
+    parameters = dict.fromkeys(name for spec in specs for name in spec.workload.params)
+    axes = labels.shared(specs).axes
+    found = [
+        *([_parameter(spec, name) for spec in specs] for name in parameters),
+        [named(spec.topology) for spec in specs],
+        [spec.workload.matrix for spec in specs],
+        *([words_at(spec, path) for spec in specs] for path in axes if path not in TIMES),
+        [spec.engine for spec in specs],
+    ]
+    times = [[words_at(spec, path) for spec in specs] for path in axes if path in TIMES]
+    return [words for words in found if len(set(words)) > 1], times
+
+
+def _parameter(spec: RunSpec, name: str) -> str:
+    value = spec.workload.params.get(name, "")
+    return f"{name} {value}" if value != "" else ""
+
+
+def _print_doubts(console: Console, measured: Sequence[PointResult]) -> None:
+    for judged in measured:
+        if judged.reasons:
+            text = f"{judged.state}: {labels.point_label(judged.spec)}: {texts(judged.reasons)}"
+            print_wrapped(console, text, COLOURS[judged.status])
+    for line in sentences.caution_lines(measured):
+        print_wrapped(console, line, COLOURS[Status.SUSPECT])
+
+
 def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
     """Print published and measured values and whether they agree. print_details counts the statements
     about what was not run."""
@@ -91,17 +195,20 @@ def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict])
 
 def _verdicts(found: Sequence[Verdict]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in (published.known_as(v.published for v in found), "", "measured", "verdict", "why"):
-        right = head in {"", "measured"}
-        table.add_column(head, justify="right" if right else "left", no_wrap=right or head == "verdict")
+    table.add_column(published.known_as(v.published for v in found), ratio=1)
+    for head in ("", "measured"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    said = Counter(verdict.published.words for verdict in found)
     for verdict in found:
         row = verdict.published
+        where = f", {row.workload.replace('_', ' ')} at {place(row)}" if said[row.words] > 1 else ""
+        why = f": {verdict.why}" if verdict.why and verdict.word != AGREES else ""
         table.add_row(
-            Text(f"{row.words} ({row.paper}, {row.source})"),
+            Text.assemble(f"{row.words}{where} ({row.paper}, {row.source})", (why, "dim")),
             Text(f"{row.short()} {verdict.unit}".strip()),
             Text(_measured(verdict)),
             Text(verdict.word, style=VERDICT_COLOURS[verdict.word]),
-            Text(verdict.why),
         )
     return table
 
@@ -173,7 +280,7 @@ def _measured(verdict: Verdict) -> str:
     if measured is None:
         return "-"
     unfinished = measured.unfinished_pct
-    left = "" if unfinished is None else f" ({unfinished:.1f} % unfinished)"
+    left = "" if unfinished is None or unfinished < 0.05 else f" ({unfinished:.1f} % unfinished)"
     half = plus_minus(measured)
     return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 

@@ -45,6 +45,8 @@ class ShownIn(enum.Flag):
     """The table of `refabric compare`."""
     TRANSFERS = enum.auto()
     """The tables of `refabric run` and of the report for points whose flows all have a size."""
+    MEANS = enum.auto()
+    """The tables of means over seeds that `refabric run` prints of many points."""
 
 
 def itself(spec: RunSpec) -> RunSpec:
@@ -183,7 +185,7 @@ GOODPUT_MBPS_MEAN = _recorded(
 )  # fmt: skip
 GOODPUT_PCT_MEAN = Metric(
     quantities.GOODPUT_PCT_MEAN, measures.goodput_pct("mean"),
-    head="mean", shown=ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT,
+    head="mean", shown=ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT | ShownIn.MEANS,
 )  # fmt: skip
 GOODPUT_PCT_MIN = Metric(
     quantities.GOODPUT_PCT_MIN, measures.goodput_pct("minimum"), head="min", shown=_EVERYWHERE
@@ -199,7 +201,9 @@ CPU_BUSY_PCT = _recorded(
 FCT_MS_MEAN = _recorded(quantities.FCT_MS_MEAN, of_completed=True, head="mean FCT", shown=_TRANSFERS)
 
 CALLS_OFFERED_PER_S = _recorded(quantities.CALLS_OFFERED_PER_S, head="offered", shown=_EVERYWHERE)
-CALLS_COMPLETED_PER_S = _recorded(quantities.CALLS_COMPLETED_PER_S, head="completed", shown=_EVERYWHERE)
+CALLS_COMPLETED_PER_S = _recorded(
+    quantities.CALLS_COMPLETED_PER_S, head="completed", shown=_EVERYWHERE | ShownIn.MEANS
+)
 SETUP_MS_P50 = _recorded(quantities.SETUP_MS_P50, head="setup p50", shown=_EVERYWHERE)
 SETUP_MS_P95 = _recorded(quantities.SETUP_MS_P95, head="setup p95", shown=_EVERYWHERE)
 PCSCF_FILL_PCT = _recorded(quantities.PCSCF_FILL_PCT, head="P queue", decimals=0, shown=_EVERYWHERE)
@@ -249,7 +253,9 @@ TABLES = (
         Quantity("fct_ms_p99", "ms", "the completion time of sized flows, 99th percentile"),
         head="p99 FCT", shown=_TRANSFERS,
     ),
-    _recorded(quantities.SLOWDOWN_MEAN, head="mean slowdown", shown=_TRANSFERS),
+    _recorded(
+        quantities.SLOWDOWN_MEAN, head="mean slowdown", decimals=2, shown=_TRANSFERS | ShownIn.MEANS
+    ),
     _recorded(quantities.SLOWDOWN_P99, head="p99 slowdown", shown=ShownIn.SUMMARY),
     CALLS_OFFERED_PER_S,
     CALLS_COMPLETED_PER_S,

@@ -187,3 +187,31 @@ def test_titles_of_tables_that_differ_in_marks_differ() -> None:
 def test_the_reports_settings_show_the_limit_that_queues_have(link: dict[str, Any], words: str) -> None:
     (one,) = option_lists(judged([stored(with_link(**link), [2.0, 3.0])]))
     assert dict(one)["queues"] == words
+
+
+def test_many_points_are_one_table_of_means() -> None:
+    """32 settings of two seeds: a row per transport, a column per stride, and the failed point left out."""
+    base = spec_of(subflows=1)
+    specs = [
+        base.changed({"workload": WorkloadSpec("stride", {"i": i}), "transport.subflows": n, "seed": seed})
+        for n in (1, 2, 4, 8)
+        for i in range(1, 9)
+        for seed in (1, 2)
+    ]
+    points = [at(10 * spec.transport.subflows + spec.seed, spec) for spec in specs]
+    points[0] = stored(specs[0], [], Status.FAILED)
+    stream = StringIO()
+    found = judged(points)
+    table.print_figures(stream, found, [(FIGURE, found), (FIGURE, found)], OwnSettings([FIGURE]))
+    lines = stream.getvalue().splitlines()
+    (heads,) = (line.split() for line in lines if "i 1 " in line)
+    assert heads == [word for i in range(1, 9) for word in ("i", str(i))]
+    rows = {
+        line.split("  ")[0].strip(): line.split()[-8:]
+        for line in lines
+        if line.startswith((" TCP", " MPTCP"))
+    }
+    assert [name.split(" unc")[0] for name in rows] == ["TCP", "MPTCP 2", "MPTCP 4", "MPTCP 8"]
+    for count, cells in zip((1, 2, 4, 8), rows.values(), strict=True):
+        assert cells[1:] == [f"{10 * count + 1.5:.1f}"] * 7
+    assert rows["TCP"][0] == "12.0", "the seed that did not fail"
