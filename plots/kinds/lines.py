@@ -83,7 +83,7 @@ class Band:
 @dataclass(frozen=True)
 class Level:
     """A value across the plot, with its name at the left end; the axis need not reach it unless it
-    `counts`."""
+    `counts`. It is drawn below lines, or `above` them with a white outline."""
 
     value: float
     dash: Dash = "-"
@@ -92,15 +92,16 @@ class Level:
     name: str = ""
     vertical: bool = False
     counts: bool = False
+    above: bool = False
     most: float = 1.0
     """Where it ends, as a share of the plot."""
 
     def draw(self, axes: Axes) -> None:
         line, before = axes.axvline if self.vertical else axes.axhline, axes.dataLim.frozen()
         drawn = line(self.value, 0, self.most, color=self.colour, ls=self.dash, lw=self.width)
-        if self.counts:
+        if self.above:
             drawn.set(zorder=6, path_effects=style.halo())
-        else:
+        if not self.counts:
             axes.dataLim.set(before)
         if self.name:
             axes.annotate(
@@ -112,7 +113,7 @@ class Level:
 
 def published(value: float) -> Level:
     """Return the level of what a paper or theory says."""
-    return Level(value, style.PUBLISHED_DASH, "black", 1.5, counts=True)
+    return Level(value, style.PUBLISHED_DASH, "black", 1.5, counts=True, above=True)
 
 
 @dataclass(frozen=True)
