@@ -26,8 +26,8 @@ from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Inputs, Panel, between_switches, link_layer
 from plots.kinds.axis import Axis
-from plots.kinds.bars import BARS, SEEDS, Bars, Sample
-from plots.kinds.ranks import Ranks, note
+from plots.kinds.bars import BARS, SEEDS, Bars, published, sample
+from plots.kinds.ranks import Ranks, flows_pct, note
 from plots.picture import Page, Picture, Row, absent, alike, by_subflows, tcp_and_most
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Look
@@ -50,15 +50,6 @@ def _unit(panel: Panel) -> dict[str, object]:
     return {"shared": shared, "unit": "%" if shared else "% of optimal"}
 
 
-def published_words(levels: Sequence[Published]) -> list[tuple[float, str]]:
-    """Return published values and what is written above them: the paper, too, where there are several."""
-    several = len({level.paper for level in levels}) > 1
-    return [
-        (level.value, f"{level.paper} {style.bound(level)}" if several else style.bound(level))
-        for level in levels
-    ]
-
-
 def _throughput(panel: Panel, inputs: Inputs) -> Page | None:
     """Draw means with published ones, unless all flows have a size."""
     if all(point.only_transfers for point in panel.points):
@@ -68,9 +59,9 @@ def _throughput(panel: Panel, inputs: Inputs) -> Page | None:
     samples, levels, gaps = {}, {}, {}
     for n, cell in cells.items():
         name, look = names[n], Look("", style.colour(n, max(panel.subflows)))
-        of = ([point.mean_pct or 0.0 for point in points] for points in (cell.ok, cell.suspect))
-        samples[name] = [Sample(look, *of)] if cell.ok or cell.suspect else []
-        levels[name] = published_words([level for level in beside if level.subflows == n])
+        measured = (*cell.ok, *cell.suspect)
+        samples[name] = [sample(look, measured, lambda point: point.mean_pct)] if measured else []
+        levels[name] = published([level for level in beside if level.subflows == n])
         gaps[name] = cell.gap or (f"{len(cell.lost)} failed" if cell.lost else "")
     bars = Bars(samples, SEEDS if several else BARS, optimum=panel.optimum_pct, levels=levels, gaps=gaps,
                 shown="{:.0f}")  # fmt: skip
@@ -101,18 +92,14 @@ throughput = Picture(
 )  # fmt: skip
 
 
-def _flows_pct(point: PointResult) -> Sequence[float]:
-    return point.flows_pct
-
-
 def _rank(panel: Panel, inputs: Inputs) -> Page | None:
     """Draw the goodput of every flow, with published lower bounds."""
-    series = by_subflows(panel, _flows_pct)
+    series = by_subflows(panel, flows_pct)
     if not series:
         return None
     bounds = [level for level in inputs.beside(panel, GOODPUT_PCT_MIN) if level.relation == ">="]
     levels = [([0.0, 100.0], [level.value] * 2) for level in bounds]
-    plot = Ranks(_flows_pct, optimum=panel.optimum_pct, bands=True, levels=levels)
+    plot = Ranks(flows_pct, optimum=panel.optimum_pct, bands=True, levels=levels)
     slowest = tcp_and_most(series, lambda points: min(min(point.flows_pct) for point in points))
     several = any(len(one.points) > 1 for one in series if not one.points[0].suspect)
     return Page(
@@ -121,7 +108,7 @@ def _rank(panel: Panel, inputs: Inputs) -> Page | None:
         numbers={**_unit(panel), **slowest, "several": several} if slowest else None,
         points=panel.points, settings=style.parameters(panel), series=series,
         notes=[
-            *note(series, _flows_pct, shaded=True), style.definition(panel), *style.sources(bounds)
+            *note(series, flows_pct, shaded=True), style.definition(panel), *style.sources(bounds)
         ],
         keys=[one.look.key(size=3) for one in series],
         more_keys=[

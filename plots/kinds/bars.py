@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
+from harness.metrics.published import Published
+from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
 from plots.picture import Subject
 from plots.shared import kinds, style
@@ -25,6 +27,21 @@ class Sample:
     look: Look
     good: Sequence[float]
     suspect: Sequence[float] = ()
+
+
+def sample(look: Look, points: Iterable[PointResult], value: Callable[[PointResult], float | None]) -> Sample:
+    """Return a value of each point that has one."""
+    found = [(point.suspect, number) for point in points if (number := value(point)) is not None]
+    return Sample(look, *([number for of, number in found if of is doubt] for doubt in (False, True)))
+
+
+def published(levels: Sequence[Published]) -> list[tuple[float, str]]:
+    """Return published values and what is written above them: the paper, too, where there are several."""
+    several = len({level.paper for level in levels}) > 1
+    return [
+        (level.value, f"{level.paper} {style.bound(level)}" if several else style.bound(level))
+        for level in levels
+    ]
 
 
 @dataclass(frozen=True)
@@ -45,7 +62,6 @@ class Bars:
     gaps: Mapping[str, str] | None = None
     shown: str = ""
     apart: float = 0.8
-    size: float = 6.0
     line: float | None = None
     reach: float = 0.46
 
@@ -83,9 +99,9 @@ class Bars:
             values = [*one.good, *one.suspect]
             kinds.seeds(axes, at, one.good, one.suspect, one.look.colour)
         elif self.marks == DOTS:
-            kinds.dots(axes, at, values, one.look, doubt, self.size)
+            kinds.dots(axes, at, values, one.look, doubt)
         else:
-            kinds.mark(axes, at, mean, one.look, self.size)
+            kinds.mark(axes, at, mean, one.look)
         half = 0.0 if self.marks == BARS else mean.half
         highest = max(*values, mean.value + half)
         if self.shown and not (self.marks == SEEDS and doubt):

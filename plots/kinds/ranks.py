@@ -15,6 +15,11 @@ from plots.shared import ranks, style
 Values = Callable[[PointResult], Sequence[float]]
 
 
+def flows_pct(point: PointResult) -> Sequence[float]:
+    """Return the goodput of each flow in percent of the baseline."""
+    return point.flows_pct
+
+
 def percent(step: int = 20, label: str = "") -> Axis:
     """Return an axis in percent of all values, with a tick every `step`."""
     return Axis(label, low=-2, high=102, ticks=range(0, 101, step))
