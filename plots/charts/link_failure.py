@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis import robustness
 from harness.results.point_results import PointResult
 from model.links import outage
 from model.result import Table
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, interval_pct
-from plots.shared import axis_labels, kinds, ranks, saving, style
-from plots.shared.sheet import Sheet
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel
+from plots.kinds.axis import FROM_ZERO, Axis
+from plots.kinds.lines import Level, Line, Lines
+from plots.kinds.ranks import Ranks, note
+from plots.picture import Page, Picture, Row, absent, alike, by_subflows
+from plots.shared import axis_labels, kinds, style
+from plots.shared.kinds import Look, Mean
 
 Outage = tuple[float, float]
 
@@ -65,90 +66,67 @@ def stalled_pct(points: Iterable[PointResult]) -> float | None:
     return statistics.fmean(stalled) if stalled else None
 
 
-def finding(stalled: Mapping[int, float]) -> str:
-    """Return the title: how many flows of TCP and of the largest number of subflows stand still."""
-    if not stalled:
-        return ""
-    least, most = min(stalled), max(stalled)
-    flows = f"{_share(stalled[least])} of the {style.transport(least)} flows"
-    besides = f", {_share(stalled[most])} of {style.transport(most)}'s" if most != least else ""
-    return f"While links are down {flows} stand still{besides}"
-
-
-def _share(pct: float) -> str:
-    return f"{pct:.0f} %" if round(pct) else "none"
-
-
-@saving.per_panel()
-def failure(panel: Panel, inputs: Inputs) -> Figure | None:
+def _failure(panel: Panel, _: Inputs) -> Page | None:
     points = {n: of for n in panel.subflows if (of := panel.best(n))}
     outage_s = next(filter(None, (outage(point.spec) for point in panel.points)), None)
     curves = {n: over_time(of) for n, of in points.items()}
     if outage_s is None or not any(times for times, _ in curves.values()):
         return None
-    sheet = Sheet((2.4, 1), (2.1, 1))
-    (above,), (below,) = sheet.axes
-    handles = _lines(above, panel, curves, outage_s)
-    down = ranks.each_pooled({n: while_down_pct(of) for n, of in points.items()})
-    for n, curve in down.items():
-        ranks.line(below, curve, n, max(panel.subflows), panel.dubious(n))
-    below.set_ylim(0, max(100.0, below.get_ylim()[1]))
-    above.set_ylabel("all flows (% of before)")
-    above.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    below.set_ylabel("goodput (% of a link)")
-    ranks.axis(below, "flows while links are down, slowest first (%)")
+    down = {id(point): values for of in points.values() for point in of for values in while_down_pct([point])}
+
+    def while_down(point: PointResult) -> list[float]:
+        return down.get(id(point), [])
+
+    series = by_subflows(panel, while_down)
+    lines = [
+        _line(*curves[n], dataclasses.replace(one.look, label=""))
+        for one in series
+        if curves[n := one.points[0].subflows][0]
+    ]
+    cut, repaired = (
+        Level(when_s, ":", style.INK, 0.9, words, vertical=True)
+        for when_s, words in zip(outage_s, ("cut", "repaired"), strict=True)
+    )
+    above = Lines(lines, y=FROM_ZERO, levels=[cut, repaired, Level(100.0, counts=True)], shade=outage_s)
+    most = max((max(of) for of in down.values() if of), default=0.0)
+    below = Ranks(while_down, y=Axis(low=0, covers=(0, max(100.0, most))))
     stalled = {n: value for n, of in points.items() if (value := stalled_pct(of)) is not None}
-    gaps = {n: panel.absence(n) or "no goodput" for n in panel.subflows if n not in points}
+    ends = [(style.transport(n), stalled[n]) for n in sorted({min(stalled), max(stalled)})] if stalled else []
     bands = "; bands: 95 % interval" if len(panel.seeds) >= MIN_SEEDS_FOR_INTERVAL else ""
-    return sheet.finish(
-        finding(stalled) or inputs.title,
-        style.subtitle(panel, "while links fail"),
-        style.parameters(panel),
-        [
-            *style.doubts(panel.points),
+    return Page(
+        rows=[
+            Row(2.4, [above], axis_labels.SECONDS_OF_WINDOW, "all flows (% of before)"),
+            Row(2.1, [below], "flows while links are down, slowest first (%)", "goodput (% of a link)"),
+        ],
+        about=style.subtitle(panel, "while links fail"), numbers={"stalled": ends} if ends else None,
+        points=panel.points, settings=style.parameters(panel), series=series,
+        notes=[
             f"Above: means over the seeds{bands}." if len(panel.seeds) > 1 else "",
-            *(words.replace("Curves", "Below", 1) for words in ranks.note(down.values())),
+            *(words.replace("Curves", "Below", 1) for words in note(series, while_down)),
             "Routing does not learn of the failure.",
         ],
-        [*handles, Patch(facecolor=kinds.SHADE, label="links are down")],
-        gaps=style.absences(gaps),
-    )
+        keys=[
+            *(one.look.key(size=3) for one in series),
+            Patch(facecolor=kinds.SHADE, label="links are down"),
+        ],
+        gaps=absent(panel, series, "no goodput"),
+    )  # fmt: skip
 
 
-def _lines(
-    axes: Axes,
-    panel: Panel,
-    curves: Mapping[int, tuple[list[float], list[list[float]]]],
-    outage_s: Outage,
-) -> list[Line2D]:
-    """Draw a curve of steps for each transport, averaged over the seeds, with a band from six of them on.
+def _line(times: Sequence[float], series: Sequence[Sequence[float]], look: Look) -> Line:
+    """Return a curve of steps, averaged over the seeds, with a band from six of them on. A sample covers the
+    second before it."""
+    columns = list(zip(*series, strict=True))
+    means = [kinds.mean_of(column) or Mean(0.0) for column in columns]
+    x, first = [times[0] - min(1.0, times[0]), *times], [means[0], *means]
+    several = any(mean.half for mean in means)
+    return Line(x, [mean.value for mean in first], look, look.width, step="pre",
+                std=[mean.half for mean in first] if several else None)  # fmt: skip
 
-    A sample covers the second before it.
-    """
-    axes.axvspan(*outage_s, color=kinds.SHADE, zorder=0)
-    for when_s, what in zip(outage_s, ("cut", "repaired"), strict=True):
-        axes.axvline(when_s, color=style.INK, lw=0.9, ls=":", zorder=2)
-        axes.annotate(
-            what, (when_s, 0), (3, 3), xycoords="data", textcoords="offset points", fontsize=7.5,
-            color=style.INK, path_effects=style.halo(), zorder=6,
-        )  # fmt: skip
-    axes.axhline(100, color=style.FAINT, lw=0.8, zorder=1)
-    handles = []
-    for n, (times, series) in curves.items():
-        if not series:
-            continue
-        values = np.array(series)
-        mean = values.mean(axis=0)
-        steps = [times[0] - min(1.0, times[0]), *times]
-        line = style.line(axes, steps, [mean[0], *mean.tolist()], n, max(panel.subflows), panel.dubious(n))
-        line.set(drawstyle="steps-pre", marker="")
-        handles.append(line)
-        half_widths = [interval_pct(column.tolist()) for column in values.T]
-        if all(half is not None for half in half_widths):
-            half = np.array(half_widths, float)
-            axes.fill_between(
-                times, mean - half, mean + half, color=style.colour(n, max(panel.subflows)), alpha=0.2, lw=0,
-                step="pre",
-            )  # fmt: skip
-    axes.set_ylim(bottom=0)
-    return handles
+
+failure = Picture(
+    groups=alike(), page=_failure,
+    finding="{% macro share(pct) %}{{ '%.0f %%' % pct if pct | round else 'none' }}{% endmacro %}"
+    "While links are down {{ share(stalled[0][1]) }} of the {{ stalled[0][0] }} flows stand still"
+    "{% for name, pct in stalled[1:] %}, {{ share(pct) }} of {{ name }}'s{% endfor %}",
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ class Line:
     look: Look
     width: float = 1.4
     size: float = 0.0
-    step: str = ""
+    step: Literal["", "pre", "post"] = ""
     hollow: bool | Sequence[bool] = False
     alpha: float = 1.0
     words: Sequence[str] = ()
@@ -57,7 +57,9 @@ class Line:
                 axes.vlines(self.x, *ends, color=style.FAINT, lw=0.5, zorder=4)
             else:
                 single = 2 if len(mean) == 1 else 0
-                axes.fill_between(self.x, *ends, color=self.look.colour, alpha=0.25, lw=single)
+                axes.fill_between(
+                    self.x, *ends, color=self.look.colour, alpha=0.25, lw=single, step=self.step or None
+                )
         hollow = np.broadcast_to(self.hollow, len(self.x))
         if self.size and hollow.any():
             axes.plot(
@@ -82,7 +84,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Level:
-    """A value across the plot, with its name at the left end; the axis need not reach it unless it
+    """A value across the plot, with its name at the left or lower end; the axis need not reach it unless it
     `counts`. It is drawn below lines, or `above` them with a white outline."""
 
     value: float
@@ -104,10 +106,11 @@ class Level:
         if not self.counts:
             axes.dataLim.set(before)
         if self.name:
+            where, along = (0, self.value), ("axes fraction", "data")
             axes.annotate(
-                self.name, (0, self.value), (3, 2), xycoords=("axes fraction", "data"),
-                textcoords="offset points", fontsize=7.5, color=self.colour, path_effects=style.halo(),
-                zorder=6,
+                self.name, where[::-1] if self.vertical else where, (3, 2),
+                xycoords=along[::-1] if self.vertical else along, textcoords="offset points", fontsize=7.5,
+                color=self.colour, path_effects=style.halo(), zorder=6,
             )  # fmt: skip
 
 
