@@ -6,11 +6,9 @@ points, or of the suspect ones (hollow) where no point is good.
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from matplotlib.figure import Figure
 
 from analysis.quantities import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED, Quantity
 from analysis.shares import bottleneck_shares_pct, congested_shares_pct
@@ -18,149 +16,126 @@ from common.text import counted
 from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from model import transports
-from model.spec import RunSpec
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel, panels, together
-from plots.shared import kinds, saving, style
-from plots.shared.kinds import Mean
-from plots.shared.sheet import Sheet
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel
+from plots.kinds.axis import Axis
+from plots.kinds.bars import DOTS, Bars, Sample
+from plots.picture import Page, Picture, Row, alike
+from plots.shared import kinds, style
 
 ValuesOf = Callable[[PointResult], Sequence[float]]
 
 
-@dataclass(frozen=True)
-class ReplicaShares:
-    """The repetitions of one algorithm at one subflow count, in %, and whether they are suspect."""
-
-    values: tuple[float, ...]
-    suspect: bool
-
-    @property
-    def mean(self) -> Mean:
-        return kinds.mean_of(self.values, hollow=self.suspect) or Mean(0.0)
-
-
-def shares(panel: Panel, subflows: int, values_of: ValuesOf) -> ReplicaShares | None:
+def repetitions(panel: Panel, subflows: int, values_of: ValuesOf) -> Sample | None:
     """Return the repetitions of an algorithm's panel at a subflow count; None if nothing was measured."""
-    values = tuple(value for point in panel.best(subflows) for value in values_of(point))
-    return ReplicaShares(values, panel.dubious(subflows)) if values else None
+    values = [value for point in panel.best(subflows) for value in values_of(point)]
+    look, doubt = kinds.look_of(panel.ccs), panel.dubious(subflows)
+    return Sample(look, [] if doubt else values, values if doubt else []) if values else None
 
 
-def _groups(inputs: Inputs) -> Iterable[tuple[RunSpec, list[Panel]]]:
-    """Yield the panels of each setting, one per algorithm."""
-    for group in together(panels(inputs.points, inputs.expected), "transport.cc"):
-        yield group[0].spec.neutral("transport.cc"), sorted(group, key=lambda of: transports.rank(of.ccs))
+def by_algorithm(panel: Panel) -> list[Panel]:
+    """Return the points of each algorithm."""
+    of = kinds.grouped(panel.points, lambda point: point.cc)
+    return [dataclasses.replace(panel, points=tuple(of[cc])) for cc in sorted(of, key=transports.rank)]
 
 
-def _levels(inputs: Inputs, quantity: Quantity, series: Sequence[Panel]) -> list[Published]:
-    """Return the expected values that belong in this chart."""
-    return [level for of in series for level in inputs.beside(of, quantity) if level.algorithm == of.ccs]
-
-
-def _finish(
-    sheet: Sheet,
-    title: str,
-    about: str,
-    series: Sequence[Panel],
-    shown: Sequence[ReplicaShares],
-    beside: Sequence[Published],
-    theory: str,
-    *,
-    named: bool,
-) -> Figure:
-    """Lay out a chart; its legend has the algorithms unless the axis names them."""
-    most = max((len(each.values) for each in shown), default=0)
+def _page(
+    row: Row, about: str, panel: Panel, shown: Iterable[Sample], beside: Iterable[Published], theory: str,
+    numbers: Mapping[str, object] | None, *, named: bool,
+) -> Page:  # fmt: skip
+    """Return a page whose legend has the algorithms unless the axis names them."""
+    most, doubtful = max(len(one.good or one.suspect) for one in shown), any(one.suspect for one in shown)
     whiskers = "; whisker: 95 % interval" if most >= MIN_SEEDS_FOR_INTERVAL else ""
     formulas = ", ".join(dict.fromkeys(level.paper for level in beside))
-    return sheet.finish(
-        title,
-        f"{style.network(series[0].spec)}: {about}",
-        style.parameters(*series, congestion=""),
-        [
-            *style.doubts([point for of in series for point in of.points]),
+    return Page(
+        rows=[row], about=f"{style.network(panel.spec)}: {about}", points=panel.points, numbers=numbers,
+        settings=style.parameters(panel, congestion=""),
+        notes=[
             f"Dots: up to {counted(most, 'repetition')}; marker: mean{whiskers}.",
             f"Theory: {formulas}." if formulas else "",
         ],
-        [
-            *([] if named else [kinds.look_of(of.ccs, "").key(size=6) for of in series]),
-            *kinds.doubt_key(any(each.suspect for each in shown)),
+        keys=[
+            *(kinds.look_of(of.ccs, "").key(size=6) for of in by_algorithm(panel) if not named),
+            *kinds.doubt_key(doubtful),
         ],
-        [kinds.dashed_key(f"theory: {theory}")] if beside else [],
-    )
-
-
-def shares_of(series: Sequence[Panel]) -> dict[tuple[str, int], ReplicaShares]:
-    """Return the repetitions by algorithm and subflow count."""
-    found = {
-        (of.ccs, n): shares(of, n, lambda point: bottleneck_shares_pct(point.under_test))
-        for of in series
-        for n in of.subflows
-    }
-    return {place: each for place, each in found.items() if each is not None}
-
-
-def share_finding(shares: Mapping[tuple[str, int], ReplicaShares]) -> str:
-    """Return the title: the shares at the largest subflow count, uncoupled first. Suspect points do not
-    count."""
-    good = {place: each.mean.value for place, each in shares.items() if not each.suspect}
-    most = max((n for _, n in good), default=0)
-    parts = [f"{transports.title(cc)} {mean:.0f} %" for (cc, n), mean in good.items() if n == most]
-    return f"{most} subflows beside one TCP: {', '.join(parts)}" if parts else ""
-
-
-@saving.per_group(_groups)
-def share(series: Sequence[Panel], inputs: Inputs) -> Figure | None:
-    found = shares_of(series)
-    if not found:
-        return None
-    counts = series[0].subflows
-    beside = _levels(inputs, SHARE_OF_BOTTLENECK, series)
-    sheet = Sheet((3.1, 1))
-    axes = sheet.axes[0][0]
-    for number, of in enumerate(series):
-        for place, n in enumerate(counts):
-            if each := found.get((of.ccs, n)):
-                x = place + kinds.beside(number, len(series), 0.72)
-                kinds.dots(axes, x, each.values, kinds.look_of(of.ccs), each.suspect)
-    for value, n in {(level.value, level.subflows) for level in beside}:
-        kinds.published(axes, value, counts.index(n))
-    axes.set_ylim(0, 100)
-    axes.set_yticks(range(0, 101, 20))
-    axes.set_xlim(-0.55, len(counts) - 0.45)
-    axes.set_xticks(range(len(counts)), [str(n) for n in counts])
-    axes.set_xlabel("subflows of the MPTCP flow")
-    axes.set_ylabel(SHARE_OF_BOTTLENECK.short_axis)
-    return _finish(
-        sheet, share_finding(found) or inputs.title, "one MPTCP flow and one TCP share a link", series,
-        list(found.values()), beside, "n/(n+1) uncoupled, 1/2 coupled", named=False,
+        more_keys=[kinds.dashed_key(f"theory: {theory}")] if formulas else [],
     )  # fmt: skip
 
 
-@saving.per_group(_groups)
-def shift(series: Sequence[Panel], inputs: Inputs) -> Figure | None:
+def _levels(inputs: Inputs, quantity: Quantity, of: Iterable[Panel]) -> list[Published]:
+    """Return the expected values that belong in this chart."""
+    return [level for one in of for level in inputs.beside(one, quantity) if level.algorithm == one.ccs]
+
+
+def _means(samples: Mapping[str, Sample]) -> dict[str, float]:
+    """Return the means of good repetitions by the title of the algorithm."""
+    means = {transports.title(cc): kinds.mean_of(one.good) for cc, one in samples.items()}
+    return {name: mean.value for name, mean in means.items() if mean}
+
+
+def shares(panel: Panel) -> dict[int, dict[str, Sample]]:
+    """Return the repetitions of each algorithm by subflow count."""
+    of = {one.ccs: one for one in by_algorithm(panel)}
+
+    def share(point: PointResult) -> Sequence[float]:
+        return bottleneck_shares_pct(point.under_test)
+
+    return {
+        n: {cc: found for cc, one in of.items() if (found := repetitions(one, n, share))}
+        for n in panel.subflows
+    }
+
+
+def _share(panel: Panel, inputs: Inputs) -> Page | None:
+    found = shares(panel)
+    shown = [one for each in found.values() for one in each.values()]
+    if not shown:
+        return None
+    algorithms = by_algorithm(panel)
+    beside = _levels(inputs, SHARE_OF_BOTTLENECK, algorithms)
+    nothing = Sample(kinds.look_of(""), [])
+    places = {f"{n}": [each.get(of.ccs, nothing) for of in algorithms] for n, each in found.items()}
+    levels = {
+        f"{n}": [(value, "") for value in {lv.value for lv in beside if lv.subflows == n}] for n in found
+    }
+    bars = Bars(places, DOTS, Axis(low=0, high=100, ticks=range(0, 101, 20)), levels=levels, apart=0.72)
+    most = max((n for n, each in found.items() if _means(each)), default=0)
+    return _page(
+        Row(3.1, [bars], "subflows of the MPTCP flow", SHARE_OF_BOTTLENECK.short_axis),
+        "one MPTCP flow and one TCP share a link", panel, shown, beside, "n/(n+1) uncoupled, 1/2 coupled",
+        {"subflows": most, "shares": _means(found[most])} if most else None, named=False,
+    )  # fmt: skip
+
+
+share = Picture(
+    groups=alike("transport.cc"), page=_share,
+    finding="{{ subflows }} subflows beside one TCP: {{ shares | listed('{:.0f} %') }}",
+)  # fmt: skip
+
+
+def _shift(panel: Panel, inputs: Inputs) -> Page | None:
     """Draw the largest subflow count that was measured."""
-    n = max((n for n in series[0].subflows if n > 1 and any(of.best(n) for of in series)), default=1)
-    found = {of.ccs: shares(of, n, lambda point: congested_shares_pct(point.ports)) for of in series}
+    series, n = by_algorithm(panel), max((n for n in panel.subflows if panel.best(n)), default=1)
+    found = {of.ccs: repetitions(of, n, lambda point: congested_shares_pct(point.ports)) for of in series}
     shown = {algorithm: each for algorithm, each in found.items() if each is not None}
     if n == 1 or not shown:
         return None
     beside = [level for level in _levels(inputs, SHARE_ON_CONGESTED, series) if level.subflows == n]
-    sheet = Sheet((2.9, 1))
-    axes = sheet.axes[0][0]
-    for x, (algorithm, each) in enumerate(shown.items()):
-        kinds.dots(axes, x, each.values, kinds.look_of(algorithm), each.suspect)
-        for level in beside:
-            if level.algorithm == algorithm:
-                kinds.published(axes, level.value, x, 0.33)
-    top = max(*(v for each in shown.values() for v in each.values), *(level.value for level in beside), 40)
-    axes.set_ylim(0, min(102, 1.06 * top))
-    axes.axhline(50, color=style.FAINT, linewidth=0.8, zorder=1)
-    axes.set_xlim(-0.5, len(shown) - 0.5)
-    axes.set_xticks(range(len(shown)), list(map(transports.title, shown)))
-    axes.set_ylabel(textwrap.fill(SHARE_ON_CONGESTED.short_axis, 20))
-    good = {cc: each.mean.value for cc, each in shown.items() if not each.suspect}
-    parts = ", ".join(f"{transports.title(cc)} {mean:.0f} %" for cc, mean in good.items())
-    return _finish(
-        sheet, f"Sent over the more congested path: {parts}" if parts else inputs.title,
-        f"an MPTCP flow with {n} subflows, one per path", series, list(shown.values()), beside,
-        "equilibrium at equal round-trip times", named=True,
+    levels = {
+        transports.title(cc): [(level.value, "") for level in beside if level.algorithm == cc] for cc in shown
+    }
+    values = (value for one in shown.values() for value in one.good or one.suspect)
+    top = max(*values, *(level.value for level in beside), 40)
+    places = {transports.title(cc): [one] for cc, one in shown.items()}
+    bars = Bars(places, DOTS, Axis(low=0, high=min(102, 1.06 * top)), levels=levels, line=50, reach=0.33)
+    means = _means(shown)
+    return _page(
+        Row(2.9, [bars], y=textwrap.fill(SHARE_ON_CONGESTED.short_axis, 20)),
+        f"an MPTCP flow with {n} subflows, one per path", panel, list(shown.values()), beside,
+        "equilibrium at equal round-trip times", {"shares": means} if means else None, named=True,
     )  # fmt: skip
+
+
+shift = Picture(
+    groups=alike("transport.cc"), page=_shift,
+    finding="Sent over the more congested path: {{ shares | listed('{:.0f} %') }}",
+)  # fmt: skip
