@@ -38,12 +38,13 @@ class WorkloadKind:
 
     `engines` has the modules that run it (OnEngine) by the name of the engine. `verdict` takes a result that
     has not failed and returns it, failed if it has no number, suspect if it is doubtful. `tables` are the
-    columns of its samples beyond SAMPLE_COLUMNS. `refabric watch` draws a kind that is `drawn`.
+    columns of its samples beyond SAMPLE_COLUMNS, with their meaning. `refabric watch` draws a kind that is
+    `drawn`.
     """
 
     engines: Mapping[str, str]
     verdict: Callable[[RunResult, RunSpec], RunResult]
-    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     drawn: bool = False
 
 

@@ -12,7 +12,7 @@ import base64
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, overload
@@ -45,37 +45,50 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    """One flow (one line of flows.csv).
-
-    `goodput_mbps` is the payload delivered to the receiving application's socket in the measured window, in
-    Mb/s; `bytes_received` are the bytes of the same window.
-
-    Means and standard deviations of the RTT are over the window. `srtt` is the kernel's smoothed estimate,
-    over all subflows and samples; `ping` is over all answered pings along the paths of the subflows.
-    """
+    """One flow (one line of flows.csv). The window is the measured one, without the warm-up."""
 
     flow: int
+    """Its number in the workload, from 0."""
     src: str
+    """The sending host's name."""
     dst: str
+    """The receiving host's name."""
     src_ip: str
+    """Address of the first subflow's sender."""
     dst_ip: str
+    """Address of the first subflow's receiver."""
     sport: int
+    """TCP port of the first subflow's sender."""
     dport: int
+    """TCP port of the first subflow's receiver."""
     transport: str
+    """`tcp`, `mptcp`, `udp` for a flow of constant rate, or another transport's name."""
     subflows_asked: int
+    """Subflows that the point asks for."""
     subflows_joined: int
+    """Subflows that were established by the end of the window, the first included."""
     cc: str
+    """Congestion control that was in force."""
     goodput_mbps: float
+    """Payload that the receiving application's socket got in the window, in Mb/s."""
     bytes_received: int
+    """Payload of the window, in bytes."""
     retransmits: int
+    """Segments that all its subflows sent again in the window."""
     up_s: float
     """Seconds from the start of traffic until the last subflow was established."""
     srtt_ms_mean: float = NO_VALUE
+    """Mean of the sender's smoothed RTT, over all subflows and samples of the window."""
     srtt_ms_std: float = NO_VALUE
+    """Its standard deviation."""
     ping_ms_mean: float = NO_VALUE
+    """Mean RTT of the answered pings along the paths of its subflows."""
     ping_ms_std: float = NO_VALUE
+    """Its standard deviation."""
     pings_sent: int = 0
+    """Pings sent along those paths in the window."""
     pings_lost: int = 0
+    """Those of them without an answer."""
     completed_s: float = NO_VALUE
     """Seconds from a sized flow's start until its last byte was received."""
     size_bytes: int = 0
@@ -105,30 +118,38 @@ def under_test(flows: Sequence[FlowRow]) -> Sequence[FlowRow]:
 
 @dataclass(frozen=True, slots=True)
 class PortRow:
-    """One direction of one link (one line of ports.csv); counts cover the measured window.
-
-    `layer` names the layers of both ends, e.g. `edge-agg`. Utilisation is bytes sent over capacity, in the
-    whole window, and as the median over its seconds. `drops` counts packets dropped by queues and cut links,
-    `early_drops` those of them that a queue chose to drop although it had room, `lost` random losses on the
-    wire, `marked` packets marked Congestion Experienced. `pause_frames` counts those that stopped the port,
-    and `paused_s` the seconds for which it was stopped.
-    """
+    """One direction of one link (one line of ports.csv); counts are of the measured window."""
 
     port: int
+    """Its number; links follow one another, each with both its directions."""
     node: str
+    """The node that sends."""
     peer: str
+    """The node at the other end."""
     layer: str
+    """The layers of both ends, e.g. `edge-agg`."""
     tx_packets: int
+    """Packets sent in the window."""
     tx_bytes: int
+    """Bytes sent in the window, with Ethernet's headers."""
     drops: int
+    """Packets dropped by the queue or because the link was cut."""
     max_queue_pkts: int
+    """The longest queue that was seen, in packets."""
     utilisation_pct: float
+    """Bytes sent over the port's capacity, in the whole window."""
     utilisation_median_pct: float = NO_VALUE
+    """The same as the median over the seconds of the window."""
     lost: int = 0
+    """Packets lost at random on the wire."""
     marked: int = 0
+    """Packets marked Congestion Experienced."""
     early_drops: int = 0
+    """Of the drops, those that the queue chose although it had room."""
     pause_frames: int = 0
+    """Pause frames that stopped the port."""
     paused_s: float = 0.0
+    """Seconds for which the port was stopped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +163,7 @@ class Table:
             raise ValueError("a table has columns of different lengths")
 
     @classmethod
-    def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[float | int | str]]) -> Table:
+    def from_rows(cls, names: Collection[str], rows: Iterable[Sequence[float | int | str]]) -> Table:
         """Return a table from its rows; without rows every column is an empty array of floats."""
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         return cls({name: np.array(column) for name, column in zip(names, columns, strict=True)})
@@ -166,20 +187,46 @@ class Table:
         return list(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
 
-SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "goodput": ("t_s", "flow", "mbps"),
-    "cpu": ("t_s", "busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct"),
-    "links": ("t_s", "port", "utilisation_pct"),
-    "ports": ("t_s", "port", "queued_pkts", "drops"),
-    "queues": ("t_s", "port", "pkts"),
-    "queue_times": ("t_s",),
-    "sockets": (
-        "t_s", "flow", "subflow", "cwnd_pkts", "srtt_ms", "rttvar_ms", "retransmits", "bytes_acked",
-        "unacked_pkts", "notsent_bytes", "busy_ms", "rwnd_limited_ms",
-    ),
-    "pings": ("t_s", "flow", "subflow", "rtt_ms", "out_ms"),
+_T, _FLOW, _PORT = "t_s", {"flow": "the flow's number"}, {"port": "the port's number"}
+_SUBFLOW = {**_FLOW, "subflow": "the subflow's number; 0 is the first"}
+_END = {_T: "end of the interval, in seconds from the start of the measured window (warm-up is negative)"}
+_INSTANT = {_T: "time of the sample, in seconds from the start of the measured window (warm-up is negative)"}
+SAMPLE_COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "goodput": {**_END, **_FLOW, "mbps": "goodput in the interval, Mb/s"},
+    "cpu": {
+        **_END,
+        "busy_pct": "of all CPUs' time, in percent",
+        "user_pct": "of it in programs",
+        "system_pct": "of it in the kernel",
+        "softirq_pct": "of it in the kernel's receive path",
+        "steal_pct": "time that the hypervisor took",
+    },
+    "links": {**_END, **_PORT, "utilisation_pct": "bytes sent over capacity; rows with 0 are left out"},
+    "ports": {
+        **_END, **_PORT,
+        "queued_pkts": "packets in its queue at the end",
+        "drops": "packets dropped in the interval; rows with two zeros are left out",
+    },
+    "queues": {**_INSTANT, **_PORT, "pkts": "packets in its queue; rows with 0 are left out"},
+    "queue_times": {_T: "every instant at which queues were sampled"},
+    "sockets": {
+        **_INSTANT, **_SUBFLOW,
+        "cwnd_pkts": "congestion window, in segments",
+        "srtt_ms": "smoothed RTT",
+        "rttvar_ms": "mean deviation of the RTT",
+        "retransmits": "segments sent again since the connection began",
+        "bytes_acked": "bytes acknowledged since then",
+        "unacked_pkts": "segments in flight",
+        "notsent_bytes": "bytes in the send buffer that were not sent",
+        "busy_ms": "since then, time with unsent or unacknowledged data",
+        "rwnd_limited_ms": "of it, time in which the receiver's window was the limit",
+    },
+    "pings": {
+        _T: "time of sending, as above", **_SUBFLOW,
+        "rtt_ms": "round-trip time; none without an answer", "out_ms": "the way out alone",
+    },
 }  # fmt: skip
-"""The tables of RunResult.samples and the columns that every table has; kinds of workloads have more
+"""The tables of RunResult.samples, and the meaning of each column; kinds of workloads have more
 (engines/workload.py)."""
 
 
@@ -195,29 +242,24 @@ class RunResult:
     unacknowledged.
     analysis/plausibility.py defines `delivered_over_carried_pct`.
 
-    `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,
-    softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct; zeros omitted). Each sample covers the
-    interval that ended at t_s, in seconds from the start of the measured window (warm-up is negative).
-    Engines with queues add `ports` (t_s, port, queued_pkts at t_s, packets that the port dropped in the
-    interval; rows with two zeros omitted).
-    SamplingSpec adds on request:
-
-    * `queues` (t_s, port, pkts; lengths of 0 omitted), and `queue_times` (t_s) with every sampled instant;
-    * `sockets` (t_s, flow, subflow, cwnd_pkts, srtt_ms, rttvar_ms, retransmits, bytes_acked, unacked_pkts,
-      notsent_bytes, busy_ms, rwnd_limited_ms) at the sender; subflow 0 is the first. Retransmits,
-      acknowledged bytes and milliseconds are cumulative since the connection began. `busy_ms` counts the
-      time in which data was unsent or unacknowledged, `rwnd_limited_ms` the part of it in which the
-      receiver's window was the limit;
-    * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out only; nan without an answer).
+    `samples` always has `goodput`, `cpu` and `links`; engines with queues add `ports`, and SamplingSpec the
+    others of SAMPLE_COLUMNS on request.
     """
 
     status: Status
+    """`ok`, `suspect` or `failed`."""
     reasons: tuple[Reason, ...] = ()
+    """Why it is not ok."""
     flows: Sequence[FlowRow] = ()
+    """flows.csv."""
     ports: Sequence[PortRow] = ()
+    """ports.csv."""
     samples: Mapping[str, Table] = field(default_factory=dict)
+    """Tables over time, samples/NAME.csv.gz."""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of the whole point by name."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Versions, the machine, and how the point was run."""
     reproducible: bool = False
     """Whether the same spec gives the same result on any machine, except for `provenance` and `cost`."""
     cost: Mapping[str, float] = field(default_factory=dict)

@@ -9,6 +9,17 @@ from typing import Any
 _LOADED = re.compile(r"https://unpkg\.com/[\w./@-]*")
 
 
+NOT_SEARCHED = frozenset({"decisions.md"})
+"""Pages for those who change refabric, whose words would come before those for its users."""
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Leave pages out of the search."""
+    if page.file.src_uri in NOT_SEARCHED:
+        page.meta["search"] = {"exclude": True}
+    return markdown
+
+
 def on_post_build(config: Any, **_: Any) -> None:
     """Remove every address that the theme's scripts could load something from.
 

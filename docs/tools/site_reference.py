@@ -6,9 +6,9 @@ import ast
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 
@@ -18,6 +18,7 @@ from experiments.registry import CATALOGUE
 from harness.cli.manuals import EXIT_CODES
 from harness.metrics import summary_csv
 from harness.metrics.metrics import TABLES, Metric, ShownIn
+from harness.options.fields import OPTIONS
 from model.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 from workloads.matrices import MATRICES
@@ -100,27 +101,48 @@ def results() -> str:
     parts = ["# Results\n\nWhat each file below `results/EXPERIMENT/` holds. Units are in the names.\n"]
     parts += [
         "## summary.csv\n\nOne row per point.\n",
-        *_table(("column",), [(f"`{n}`",) for n in summary_csv.COLUMNS]),
+        *_table(("column", "meaning"), [(f"`{n}`", summary_csv.MEANINGS[n]) for n in summary_csv.COLUMNS]),
     ]
     parts += ["\n## POINT/flows.csv\n\nOne row per flow.\n", *_fields(FlowRow)]
     parts += ["\n## POINT/ports.csv\n\nOne row per direction of a link.\n", *_fields(PortRow)]
-    tables = ((f"`{name}`", ", ".join(f"`{c}`" for c in names)) for name, names in _samples().items())
-    parts += [
-        "\n## POINT/samples\n\nTables over time, `NAME.csv.gz`. `t_s` counts from the start of the measured "
-        "window, in seconds.\n",
-        *_table(("table", "columns"), list(tables)),
+    rows = [
+        (f"`{name}`" if not place else "", f"`{column}`", meaning)
+        for name, columns in _samples().items()
+        for place, (column, meaning) in enumerate(columns.items())
     ]
-    parts += ["\n## POINT/run.json\n\n`spec` is what was asked for:\n", *_fields(RunSpec)]
-    parts += ["\nBeside it is what came out:\n", *_fields(RunResult)]
+    parts += [
+        "\n## POINT/samples\n\nTables over time, `NAME.csv.gz`.\n",
+        *_table(("table", "column", "meaning"), rows),
+    ]
+    parts += [
+        "\n## POINT/run.json\n\n`spec` is what was asked for:\n",
+        *_table(("field", "option", "meaning"), list(_settings(RunSpec))),
+        "\nBeside it is what came out:\n",
+        *_fields(RunResult),
+    ]
     return "\n".join(parts)
 
 
-def _samples() -> dict[str, tuple[str, ...]]:
+def _samples() -> dict[str, Mapping[str, str]]:
     """Return the tables of all kinds of workloads."""
     found = dict(SAMPLE_COLUMNS)
     for package in sorted({matrix.kind for matrix in MATRICES.values()}):
         found |= import_module(package).KIND.tables
     return found
+
+
+def _settings(of: type[Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield each field of a spec by path, with its option and meaning."""
+    meanings, types = _meanings(of), get_type_hints(of)
+    options = {each.path: each for each in OPTIONS if each.path}
+    for field in dataclasses.fields(of):
+        path = f"{prefix}{field.name}"
+        option = options.get(path)
+        if option is None and dataclasses.is_dataclass(types[field.name]):
+            yield from _settings(types[field.name], f"{path}.")
+            continue
+        meaning = option.help.partition(" [default")[0] if option else meanings.get(field.name, "")
+        yield f"`{path}`", f"`{option.flag}`" if option else "", meaning
 
 
 def _fields(of: type[Any]) -> Iterator[str]:
@@ -137,7 +159,7 @@ def _meanings(of: type[Any]) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef)
     found = {}
     for field, after in zip(body.body, body.body[1:], strict=False):
-        text = getattr(getattr(after, "value", None), "value", None)
+        text = getattr(after.value, "value", None) if isinstance(after, ast.Expr) else None
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, str):
             found[field.target.id] = _words(text)
     return found

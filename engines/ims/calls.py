@@ -198,16 +198,30 @@ def _instance(now: Instance, before: Instance | None, seconds: float) -> Instanc
     )
 
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "calls": (
-        "t_s", "offered", "completed", "failed", "registered", "retransmitted", "setup_ms", "setup_ms_p95",
-    ),
-    "components": ("t_s", "name", "waiting", "drops", "cpu_pct", "busy_pct", "dialogs", "active"),
-}  # fmt: skip
-"""Of two tables with rows for each second. `calls`: counts of calls offered, completed and failed, of users
-registered and of messages retransmitted; median and 95th percentile of setup times in ms, nan without any.
-`components`: `p1` is a P-CSCF and `s1` an S-CSCF, messages waiting, messages dropped, percent of a CPU,
-percent of the workers' time, dialogs, 1 if it takes new ones."""
+_SECOND = {"t_s": "end of the second, counted from the start of the measured window"}
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "calls": {
+        **_SECOND,
+        "offered": "calls offered",
+        "completed": "calls completed",
+        "failed": "calls that failed",
+        "registered": "users registered",
+        "retransmitted": "messages sent again",
+        "setup_ms": "median setup time; none without calls",
+        "setup_ms_p95": "its 95th percentile",
+    },
+    "components": {
+        **_SECOND,
+        "name": "`p1` is a P-CSCF, `s1` an S-CSCF",
+        "waiting": "messages that wait",
+        "drops": "messages dropped",
+        "cpu_pct": "of one CPU",
+        "busy_pct": "of its workers' time",
+        "dialogs": "dialogs that it holds",
+        "active": "1 if it takes new ones",
+    },
+}
+"""Two tables with rows for each second."""
 EARLY_S = 3
 """Calls that begin this soon after the start of traffic meet queues that only begin to fill."""
 _EMPTY = ("goodput", "cpu", "links")

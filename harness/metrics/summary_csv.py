@@ -53,40 +53,51 @@ def _faults(judged: PointResult) -> str:
     return ", ".join(dict.fromkeys(r.fault.value for r in judged.reasons if r.fault.value))
 
 
-_SETTING: Mapping[str, ValueOf] = {
-    "engine": lambda j: j.spec.engine,
-    "dataplane": lambda j: j.spec.dataplane,
-    "topology": lambda j: j.spec.topology.kind,
-    "k": lambda j: j.spec.topology.k,
-    "hosts": lambda j: j.hosts,
-    "workload": _workload,
-    "transport": lambda j: j.spec.transport.name,
-    "subflows": lambda j: j.spec.transport.subflows,
-    "cc": lambda j: in_force(j.spec.transport.cc, j.spec.transport.subflows),
-    "rate_mbps": lambda j: j.spec.link.rate_mbps,
-    "queue_pkts": lambda j: j.spec.link.queue_pkts,
-    "seconds": lambda j: j.spec.seconds,
-    "seed": lambda j: j.spec.seed,
-    "routing": lambda j: j.spec.routing,
-    "loss_pct": lambda j: 100 * j.spec.link.loss,
-    "ecn_pkts": lambda j: j.spec.link.ecn_pkts,
-    "write_bytes": lambda j: j.spec.transport.write_bytes,
-    "sysctls": _sysctls,
-    "topology_params": _topology_params,
-    "algorithm": _algorithm,
-    "settings": lambda j: settings(j.spec),
+def _kinds(judged: PointResult) -> str:
+    return ", ".join(dict.fromkeys(reason.kind for reason in judged.reasons))
+
+
+_SETTING: Mapping[str, tuple[str, ValueOf]] = {
+    "engine": ("what ran it", lambda j: j.spec.engine),
+    "dataplane": ("what forwarded packets between real hosts", lambda j: j.spec.dataplane),
+    "topology": ("kind of network", lambda j: j.spec.topology.kind),
+    "k": ("its main size: a FatTree's k, a star's hosts, a bottleneck's pairs", lambda j: j.spec.topology.k),
+    "hosts": ("number of hosts", lambda j: j.hosts),
+    "workload": ("the workload as one types it, and a digest of the user's flows", _workload),
+    "transport": ("`tcp`, `mptcp` or another transport", lambda j: j.spec.transport.name),
+    "subflows": ("subflows of each flow that were asked for", lambda j: j.spec.transport.subflows),
+    "cc": ("congestion control in force", lambda j: in_force(j.spec.transport.cc, j.spec.transport.subflows)),
+    "rate_mbps": ("rate of a host's link, Mb/s", lambda j: j.spec.link.rate_mbps),
+    "queue_pkts": ("queue of a port, in packets; 0 is unbounded", lambda j: j.spec.link.queue_pkts),
+    "seconds": ("measured window, s", lambda j: j.spec.seconds),
+    "seed": ("seed of all random choices", lambda j: j.spec.seed),
+    "routing": ("routing policy", lambda j: j.spec.routing),
+    "loss_pct": ("random loss of each link", lambda j: 100 * j.spec.link.loss),
+    "ecn_pkts": ("queue length from which packets are marked; 0 is never", lambda j: j.spec.link.ecn_pkts),
+    "write_bytes": (
+        "bytes that a sender writes at a time; 0 is as much as fits",
+        lambda j: j.spec.transport.write_bytes,
+    ),
+    "sysctls": ("sysctls of real hosts", _sysctls),
+    "topology_params": ("the network's other parameters, and a digest of a user's file", _topology_params),
+    "algorithm": ("digest of the user's congestion control", _algorithm),
+    "settings": ("warm-up, and every other setting that is not the default", lambda j: settings(j.spec)),
 }
-_STATUS: Mapping[str, ValueOf] = {
-    "point": lambda j: j.name,
-    "status": lambda j: j.status.value,
-    "reasons": lambda j: texts(j.reasons),
-    "faults": _faults,
-    "cautions": lambda j: texts(j.cautions),
-    "attempts": lambda j: max(1, len(j.attempts)),
-    "kinds": lambda j: ", ".join(dict.fromkeys(reason.kind for reason in j.reasons)),
+_STATUS: Mapping[str, tuple[str, ValueOf]] = {
+    "point": ("name of the point's folder", lambda j: j.name),
+    "status": ("`ok`, `suspect` or `failed`", lambda j: j.status.value),
+    "reasons": ("why it is not ok", lambda j: texts(j.reasons)),
+    "faults": ("what was at fault: this run's load, other processes or the hypervisor", _faults),
+    "cautions": ("doubts about some of its metrics", lambda j: texts(j.cautions)),
+    "attempts": ("how often it was run", lambda j: max(1, len(j.attempts))),
+    "kinds": (
+        "kinds of the reasons, for scripts",
+        _kinds,
+    ),
 }
 METRICS: Mapping[str, ValueOf] = {metric.name: metric.at for metric in shown_in(ShownIn.SUMMARY, TABLES)}
-_VALUES: Mapping[str, ValueOf] = {**_SETTING, **_STATUS, **METRICS}
+_OTHERS = {**_SETTING, **_STATUS}
+_VALUES: Mapping[str, ValueOf] = {**{name: value for name, (_, value) in _OTHERS.items()}, **METRICS}
 _ORDER = (
     "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
     "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
@@ -98,6 +109,12 @@ _ORDER = (
 """The order of files written so far; the columns of newer metrics follow."""
 
 COLUMNS = ("experiment", *dict.fromkeys((*_ORDER, *_VALUES)))
+MEANINGS: Mapping[str, str] = {
+    "experiment": "name of the folder of results",
+    **{name: words for name, (words, _) in _OTHERS.items()},
+    **{metric.name: metric.about for metric in shown_in(ShownIn.SUMMARY, TABLES)},
+}
+"""What each of COLUMNS is."""
 
 
 def record(experiment: str, judged: PointResult, own: Sequence[Metric] = ()) -> dict[str, Cell | None]:

@@ -52,6 +52,19 @@ def test_every_page_is_there(built: Path) -> None:
         assert page.exists(), name
 
 
+def test_every_column_of_results_has_a_meaning() -> None:
+    of_files = _pages()["reference/results.md"].partition("## POINT/run.json")[0].splitlines()
+    of_files = [line for line in of_files if line.startswith("| ")]
+    assert len(of_files) > 120
+    for row in of_files:
+        assert row.split(" | ")[-1].strip("| "), row
+
+
+def test_decisions_are_not_searched(built: Path) -> None:
+    index = (built / "search" / "search_index.json").read_text()
+    assert '"location":"decisions.html' not in index and '"location":"topologies.html' in index
+
+
 def test_nothing_is_loaded_from_another_host(built: Path) -> None:
     for path in [*built.rglob("*.html"), *built.rglob("*.css")]:
         text = path.read_text()

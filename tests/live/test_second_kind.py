@@ -37,6 +37,6 @@ def test_a_third_kind_runs_on_real_hosts_and_is_stored(
     assert (point.metric("echo_ms") or 0) >= 20, "two links of 5 ms there, and two back"
     assert {"cpu_busy_pct", "waited_pct", "paused_pct"} <= point.metrics.keys()
     echoes = point.sample("echoes")
-    assert tuple(echoes.columns) == COLUMNS["echoes"]
+    assert tuple(echoes.columns) == tuple(COLUMNS["echoes"])
     assert echoes["t_s"].min() >= 0 and echoes["t_s"].max() <= 2.2
     assert not WORK.exists()

@@ -58,7 +58,7 @@ def test_a_third_kind_runs_is_stored_and_read(tmp_path: Path) -> None:
     assert point.status is Status.OK
     assert point.metric("echoes") == 100
     assert point.metric("echo_ms") == pytest.approx(0.2), "two links of 50 us there, and two back"
-    assert tuple(point.sample("echoes").columns) == COLUMNS["echoes"]
+    assert tuple(point.sample("echoes").columns) == tuple(COLUMNS["echoes"])
     assert not is_drawable(spec)
 
 

@@ -15,7 +15,7 @@ from workloads.flow import Flow
 from workloads.matrices import Matrix
 
 NAME = "echo"
-COLUMNS = {"echoes": ("t_s", "echo_ms")}
+COLUMNS = {"echoes": {"t_s": "when it was sent", "echo_ms": "how long it took"}}
 
 
 def echo(hosts: Sequence[str], seed: int, *, per_s: int = 20) -> tuple[Flow, ...]:

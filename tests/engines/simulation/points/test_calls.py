@@ -89,7 +89,7 @@ def test_an_overload_outlasts_its_cause_until_the_load_falls() -> None:
 def test_tables_have_a_row_per_second() -> None:
     result = result_of(spec_of("sip:90:pcscf=2", 10.0))
     for name, columns in COLUMNS.items():
-        assert tuple(result.samples[name].columns) == columns
+        assert tuple(result.samples[name].columns) == tuple(columns)
     assert result.samples["calls"]["t_s"].tolist() == list(range(1, 11))
     assert set(result.samples["components"]["name"].tolist()) == {"p1", "p2", "s1"}
     offered = int(result.samples["calls"]["offered"].sum())
