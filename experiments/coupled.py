@@ -19,9 +19,9 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.measures import each_replica
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import points_on
-from model.spec import RunSpec, TopologySpec
+from model.spec import RunSpec, Settings, TopologySpec
 from model.transports import title
 from model.tuning import RESERVE
 
@@ -118,36 +118,29 @@ def _desynchronised(spec: RunSpec) -> RunSpec:
     return replace(spec, link=link, stack=stack)
 
 
-ALONGSIDE = Defaults(
-    ks=(),
-    workloads=("against_tcp",),
-    subflows=(2, 4, 8),
-    pins={"traffic": "native", "transport.sysctls": RESERVE},
-    ccs=ALGORITHMS,
-)
-LOSS = ALONGSIDE.but(
-    rate_mbps=60.0,
-    pins={"link.queue_pkts": 1000, "link.delay_us": 13_000, "link.loss": 0.002},
-    warmup_s=15.0,
-    seconds=30.0,
-)
+ALONGSIDE: Settings = {
+    "workload": ("against_tcp",), "transport.subflows": (2, 4, 8), "transport.cc": ALGORITHMS,
+    "traffic": "native", "transport.sysctls": RESERVE,
+}  # fmt: skip
+LOSS: Settings = {
+    **ALONGSIDE,
+    "link.rate_mbps": 60.0, "warmup_s": 15.0, "seconds": 30.0,
+    "link.queue_pkts": 1000, "link.delay_us": 13_000, "link.loss": 0.002,
+}  # fmt: skip
 """Only random losses: a window of sqrt(1.5 / p) is 27 packets, which is 4.3 Mb/s at a round trip of 78 ms.
 Eight uncoupled subflows and a TCP flow use 38 of the link's 60 Mb/s."""
-QUEUE = ALONGSIDE.but(
-    rate_mbps=10.0,
-    pins={"link.queue_pkts": 50, "link.delay_us": 5_000},
-    warmup_s=20.0,
-    seconds=25.0,
-)
+QUEUE: Settings = {
+    **ALONGSIDE,
+    "link.rate_mbps": 10.0, "warmup_s": 20.0, "seconds": 25.0,
+    "link.queue_pkts": 50, "link.delay_us": 5_000,
+}  # fmt: skip
 """Only losses of a full queue: the two flows' windows together are 75 packets when it drops. Eight coupled
 subflows converge in 11 s."""
-PATHS = ALONGSIDE.but(
-    subflows=(2,),
-    rate_mbps=10.0,
-    pins={"link.queue_pkts": 100, "link.delay_us": 5_000},
-    warmup_s=30.0,
-    seconds=40.0,
-)
+PATHS: Settings = {
+    **ALONGSIDE, "transport.subflows": (2,),
+    "link.rate_mbps": 10.0, "warmup_s": 30.0, "seconds": 40.0,
+    "link.queue_pkts": 100, "link.delay_us": 5_000,
+}  # fmt: skip
 """Two bottlenecks, each filled by its TCP flows."""
 
 FAIRNESS = Experiment(

@@ -39,7 +39,7 @@ from harness.metrics.metrics import (
     Metric,
 )
 from harness.metrics.published import A_BOUND, ABOUT, ABOVE, AT_LEAST, BELOW, SIGN, Bound, Published, Source
-from harness.options.options import QUEUE_SAMPLE_MS, Defaults
+from harness.options.options import QUEUE_SAMPLE_MS
 from harness.options.rates import AutoRate
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import STRICT, SamplingSpec, Settings, StackSpec, TopologySpec
@@ -185,7 +185,7 @@ lets receive buffers grow to 6 MB (net.ipv4.tcp_rmem, since 3.4) and offers half
 (tcp_adv_win_scale 1). The values of the post's kernel are not published."""
 
 
-def _figure(number: int, title: str, about: str, defaults: Defaults, charts: tuple[str, ...],
+def _figure(number: int, title: str, about: str, defaults: Settings, charts: tuple[str, ...],
             cpu_bound: bool = False, curve: Settings = AS_CHOSEN) -> Figure:  # fmt: skip
     return Figure(
         name=f"cs244-fig{number}",
@@ -200,26 +200,29 @@ def _figure(number: int, title: str, about: str, defaults: Defaults, charts: tup
     )
 
 
-def _one_to_one(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Defaults:
-    return Defaults(ks=ks, workloads=("one_to_one",), subflows=subflows)
+def _one_to_one(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Settings:
+    return {"k": ks, "workload": ("one_to_one",), "transport.subflows": subflows}
 
 
-def _overloaded(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Defaults:
+def _overloaded(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Settings:
     """Return the defaults of a figure that shows what too little CPU time costs.
 
     The links of the post's emulator ran by real time. The elastic clock would wait for the CPUs instead.
     """
-    return replace(_one_to_one(*ks, subflows=subflows), pins={"clock": STRICT})
+    return {**_one_to_one(*ks, subflows=subflows), "clock": STRICT}
 
 
-UNBOUNDED = _one_to_one(8, subflows=(1,)).but(
-    rate_mbps=POST_MBPS,
-    pins={"link.queue_pkts": 0},
-    warmup_s=0.0,
-    sampling=QUEUES,
-)
+UNBOUNDED: Settings = {
+    **_one_to_one(8, subflows=(1,)),
+    "link.rate_mbps": POST_MBPS, "warmup_s": 0.0,
+    "link.queue_pkts": 0, "sampling": QUEUES,
+}  # fmt: skip
 """Figures 9 and 10, without warm-up: queues that grow during the whole run have no steady state."""
-SAWTEETH = replace(_one_to_one(8, subflows=(1, 8)), rate_mbps=POST_MBPS, sampling=WINDOWS)
+SAWTEETH: Settings = {
+    **_one_to_one(8, subflows=(1, 8)),
+    "link.rate_mbps": POST_MBPS,
+    "sampling": WINDOWS,
+}  # fmt: skip
 """Figures 11 and 12."""
 
 FIGURES_OF_THE_POST = (
@@ -260,7 +263,7 @@ FIGURES_OF_THE_POST = (
         "CPU utilisation by network size and subflows",
         "CPU utilisation of the machine for trees of 16 to 432 hosts at one link rate, at which 128 hosts "
         "need about all of it. Beyond that size the CPU is saturated, and every further subflow costs more.",
-        replace(_overloaded(4, 6, 8, 10, 12, subflows=(1, 2, 4, 6, 8)), auto=TWICE_K8),
+        {**_overloaded(4, 6, 8, 10, 12, subflows=(1, 2, 4, 6, 8)), "auto": TWICE_K8},
         ("cpu",),
         cpu_bound=True,
     ),
@@ -269,7 +272,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=8",
         "Links have four times the rate that the machine carries at k=8. The CPU limits goodput, not the "
         "transport: goodput stops rising with subflows, and falls where the CPU is saturated.",
-        replace(_overloaded(8), auto=AutoRate(overload=4.0)),
+        {**_overloaded(8), "auto": AutoRate(overload=4.0)},
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -278,7 +281,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=10 and k=12",
         "250 and 432 hosts at a rate that is slightly too high for 128. Goodput falls with every "
         "further subflow, because each needs CPU time that packet forwarding then lacks.",
-        replace(_overloaded(10, 12), auto=TWICE_K8),
+        {**_overloaded(10, 12), "auto": TWICE_K8},
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -287,7 +290,7 @@ FIGURES_OF_THE_POST = (
         "An overloaded machine: k=4 at 1 Gb/s",
         "16 hosts with links that software on a small machine cannot fill. TCP needs less CPU time per "
         "packet and so gets more goodput than MPTCP. The result says nothing about the transports.",
-        replace(_overloaded(4), rate_mbps=1000.0),
+        {**_overloaded(4), "link.rate_mbps": 1000.0},
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -330,7 +333,7 @@ FIGURES_OF_THE_POST = (
         "One to several: four clients per server, k=4",
         "Every host receives from four random clients, so its own link limits each flow to a quarter of the "
         "rate. Additional paths bring less than in a permutation, and so MPTCP gains less.",
-        Defaults(ks=(4,), workloads=("one_to_several",), subflows=ALL_SUBFLOWS),
+        {"k": (4,), "workload": ("one_to_several",), "transport.subflows": ALL_SUBFLOWS},
         ("throughput", "rank"),
     ),
 )

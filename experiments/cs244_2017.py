@@ -62,7 +62,7 @@ from harness.metrics.published import (
     Published,
     Source,
 )
-from harness.options.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, SweepOptions
 from harness.plan.sweeps import Points, Topologies
 from harness.results.point_results import PointResult
 from model.arms import ARMS, ON_LINUX, ON_STAR, STAR_PARTS, TWINS, Arm, arm_of
@@ -345,21 +345,15 @@ def _stack(arm: Arm, slower: int) -> StackSpec:
     return replace(stack, min_rto_ms=stack.min_rto_ms * slower / SLOWER) if arm.paced_rto else stack
 
 
-def _on_linux(loads: Sequence[int], slower: int = SLOWER) -> Defaults:
-    return Defaults(
-        ks=(STAR.k,),
-        workloads=tuple(workload(WEB_SEARCH, load) for load in loads),
-        subflows=(1,),
-        rate_mbps=PAPER_MBPS / slower,
-        pins={
-            "link.host_delay_us": slower * HOST_DELAY_US,
-            "link.delay_us": slower * LINK_DELAY_US,
-            "traffic": "native",
-        },
-        seconds=LINUX_S * slower / SLOWER,
-        warmup_s=LINUX_WARMUP_S * slower / SLOWER,
-        engines=(ENGINE, SIMULATOR),
-    )
+def _on_linux(loads: Sequence[int], slower: int = SLOWER) -> Settings:
+    return {
+        "k": (STAR.k,), "workload": tuple(workload(WEB_SEARCH, load) for load in loads),
+        "transport.subflows": (1,), "engine": (ENGINE, SIMULATOR),
+        "link.rate_mbps": PAPER_MBPS / slower, "warmup_s": LINUX_WARMUP_S * slower / SLOWER,
+        "seconds": LINUX_S * slower / SLOWER,
+        "link.host_delay_us": slower * HOST_DELAY_US, "link.delay_us": slower * LINK_DELAY_US,
+        "traffic": "native",
+    }  # fmt: skip
 
 
 def _networks(options: SweepOptions) -> list[TopologySpec]:
@@ -368,17 +362,13 @@ def _networks(options: SweepOptions) -> list[TopologySpec]:
 
 
 _figure = functools.partial(Figure, sized=False, relative=False, options=OPTIONS)
-POST_DEFAULTS = Defaults(
-    ks=(STAR.k,),
-    workloads=tuple(workload(sizes, load) for sizes in (WEB_STEPS, MINING_STEPS) for load in LOADS),
-    subflows=(1,),
-    rate_mbps=POST_MBPS,
-    pins={"link.delay_us": POST_DELAY_US},
-    seconds=POST_S,
-    warmup_s=POST_WARMUP_S,
-    whole_s=POST_WHOLE_S,
-    engines=(SIMULATOR,),
-)
+POST_DEFAULTS: Settings = {
+    "k": (STAR.k,),
+    "workload": tuple(workload(sizes, load) for sizes in (WEB_STEPS, MINING_STEPS) for load in LOADS),
+    "transport.subflows": (1,), "engine": (SIMULATOR,),
+    "link.rate_mbps": POST_MBPS, "warmup_s": POST_WARMUP_S, "seconds": POST_S, "paper.seconds": POST_WHOLE_S,
+    "link.delay_us": POST_DELAY_US,
+}  # fmt: skip
 POST = _figure(
     name=f"{NAME}-post",
     title="The post's network: a star of 28 hosts at 100 Mb/s",
@@ -401,7 +391,7 @@ STEPS = _figure(
         "code. The others have one of its changes: a long queue in the exact order without priority "
         "dropping, bands with pFabric's buffer, and bands with Linux's minimum RTO."
     ),
-    defaults=replace(POST_DEFAULTS, workloads=(workload(WEB_STEPS, HIGHEST_LOAD),)),
+    defaults={**POST_DEFAULTS, "workload": (workload(WEB_STEPS, HIGHEST_LOAD),)},
     topologies=_STAR,
     points=by_load(_STAR, of_arms(STAR_PARTS)),
     charts=("normalised_parts",),
@@ -428,7 +418,7 @@ HUNDRED = _figure(
         "delays and timeouts a tenth as long. Linux hosts run in virtual time: choose `--engine "
         "simulator,linux`. By default the simulated hosts run alone."
     ),
-    defaults=replace(_on_linux((MIDDLE, HIGHEST_LOAD), FASTER), engines=(SIMULATOR,)),
+    defaults={**_on_linux((MIDDLE, HIGHEST_LOAD), FASTER), "engine": (SIMULATOR,)},
     topologies=_STAR,
     points=beside_each_other(_STAR, FASTER),
     charts=("normalised_by_load", "normalised_by_size", "normalised_by_flow"),

@@ -21,7 +21,7 @@ from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import BOTTLENECK_PKTS, BUFFER_PCT, GOODPUT_PCT_MEAN, Metric
 from harness.metrics.published import A_BOUND, Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.options.parsers import named_workloads
 from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from model.congestion import BASELINE
@@ -54,14 +54,12 @@ NAME = "dctcp"
 SENDERS = 4
 WORKLOAD = f"one_to_several:{SENDERS}:servers=1"
 """One percent of the hosts, but at least one, receives."""
-DEFAULTS = Defaults(
-    ks=(SENDERS,),
-    workloads=(WORKLOAD,),
-    subflows=(1,),
-    rate_mbps=50.0,
-    pins={"link.delay_us": 2500.0, "link.queue_pkts": 460, "link.ecn_pkts": 20},
-    sampling=SamplingSpec(queues_ms=10),
-)
+DEFAULTS: Settings = {
+    "k": (SENDERS,), "workload": (WORKLOAD,), "transport.subflows": (1,),
+    "link.rate_mbps": 50.0,
+    "link.delay_us": 2500.0, "link.queue_pkts": 460, "link.ecn_pkts": 20,
+    "sampling": SamplingSpec(queues_ms=10),
+}  # fmt: skip
 DROP_TAIL = {"transport.cc": BASELINE, "link.ecn_pkts": 0}
 MARKED = (BASELINE, "dctcp")
 """Congestion controls that react to a mark as to a loss (RFC 3168) and by the share of marks (RFC 8257)."""
@@ -124,16 +122,12 @@ VARIANTS = (
     {"transport.cc": "dctcp", "transport.subflows": 1, "stack": STACK},
     {"transport.cc": "lia", "link.ecn_pkts": 0, "stack": STACK},
 )
-SHORT_FLOWS_DEFAULTS = Defaults(
-    ks=(4,),
-    workloads=("poisson:20", "poisson:40", "poisson:60"),
-    subflows=(4,),
-    rate_mbps=1000.0,
-    pins={"link.delay_us": 10.0, "link.ecn_pkts": 20},
-    seconds=10.0,
-    warmup_s=1.0,
-    engines=(SIMULATOR,),
-)
+SHORT_FLOWS_DEFAULTS: Settings = {
+    "k": (4,), "workload": ("poisson:20", "poisson:40", "poisson:60"), "transport.subflows": (4,),
+    "engine": (SIMULATOR,),
+    "link.rate_mbps": 1000.0, "warmup_s": 1.0, "seconds": 10.0,
+    "link.delay_us": 10.0, "link.ecn_pkts": 20,
+}  # fmt: skip
 
 SHORT_FLOWS = Experiment(
     name=SHORT_FLOWS_NAME,

@@ -19,10 +19,10 @@ from harness.metrics import measures
 from harness.metrics.measures import Estimate, Measure, OfPoint, Subject, is_about, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, SweepOptions
 from harness.plan.sweeps import PLAIN_TCP, points_on
 from harness.results.point_results import PointResult
-from model.spec import TopologySpec
+from model.spec import Settings, TopologySpec
 from workloads.sip import MATRIX, POLICIES
 
 REAL_SCALE = 50
@@ -214,26 +214,17 @@ OPTIONS = (
     "topology", "workload", "engine", "seconds", "warmup", "seed", "seeds", "profile", "rate", "delay",
     "queue", "event",
 )  # fmt: skip
-DEFAULTS = Defaults(
-    ks=(),
-    workloads=tuple(step.workload(scale) for scale in (100, REAL_SCALE) for step in LADDER),
-    subflows=(1,),
-    rate_mbps=100.0,
-    pins={"link.queue_pkts": 1000, "link.delay_us": 50.0},
-    seconds=STEP_S,
-    warmup_s=0.0,
-    brief_s=BRIEF_S,
-    seeds=SEEDS,
-    brief_seeds=1,
-    engines=(SIMULATOR,),
-)
-REAL = dataclasses.replace(
-    DEFAULTS,
-    workloads=tuple(step.workload(REAL_SCALE) for step in LADDER),
-    seeds=None,
-    brief_s=LADDER_BRIEF_S,
-    engines=(ENGINE,),
-)
+DEFAULTS: Settings = {
+    "workload": tuple(step.workload(scale) for scale in (100, REAL_SCALE) for step in LADDER),
+    "transport.subflows": (1,), "engine": (SIMULATOR,),
+    "link.rate_mbps": 100.0, "warmup_s": 0.0, "seconds": STEP_S, "seeds": SEEDS, "smoke.seconds": BRIEF_S,
+    "smoke.seeds": 1,
+    "link.queue_pkts": 1000, "link.delay_us": 50.0,
+}  # fmt: skip
+REAL: Settings = {
+    **DEFAULTS, "workload": tuple(step.workload(REAL_SCALE) for step in LADDER), "engine": (ENGINE,),
+    "seeds": None, "smoke.seconds": LADDER_BRIEF_S,
+}  # fmt: skip
 """Real programs, one repetition unless --seeds or the profile says otherwise."""
 KNEE_LOADS = (*range(40, 181, 20), *range(220, 421, 40))
 RISE_AND_FALL = "load=130+180+320+180+130"
@@ -280,18 +271,22 @@ def _knee_workloads() -> Sequence[str]:
     return [f"{MATRIX}:{calls}{more}".replace(":pcscf=1", "") for more in instances for calls in KNEE_LOADS]
 
 
+def _lasting(defaults: Settings, workloads: tuple[str, ...], seconds: float, brief_s: float) -> Settings:
+    return {**defaults, "workload": workloads, "seconds": seconds, "smoke.seconds": brief_s}
+
+
 def _figure(
     name: str,
     title: str,
     about: str,
     charts: tuple[str, ...],
-    emulated: Defaults | None = None,
+    defaults: Settings,
+    emulated: Settings | None = None,
     marks: tuple[float, ...] = (),
-    **changes: object,
 ) -> Figure:
     topologies = large_star if name.endswith("large") else star
     return Figure(
-        name=name, title=title, about=about, defaults=dataclasses.replace(DEFAULTS, **changes),  # type: ignore[arg-type]
+        name=name, title=title, about=about, defaults=defaults,
         topologies=topologies, points=points_on(topologies, PLAIN), charts=charts, sized=False,
         relative=False, options=OPTIONS, separate_variants=True, emulated=emulated, marks=marks,
     )  # fmt: skip
@@ -306,7 +301,7 @@ FIGURES = (
             "S-CSCF is full, because its workers wait for user data. With two of them the P-CSCF is next, at "
             "180, and with two P-CSCFs again at 320. Each step begins with an idle network."
         ),
-        defaults=dataclasses.replace(DEFAULTS, brief_s=LADDER_BRIEF_S),
+        defaults={**DEFAULTS, "smoke.seconds": LADDER_BRIEF_S},
         topologies=star,
         points=points_on(star, PLAIN),
         charts=("ladder",),
@@ -323,9 +318,8 @@ FIGURES = (
         "The load of each point is constant. Calls are completed as offered up to the knee that service "
         "times give. Beyond it retransmissions take what is left, and far fewer calls complete.",
         ("knee",),
+        {**DEFAULTS, "workload": tuple(_knee_workloads()), "seeds": 1},
         marks=PUBLISHED_LOADS,
-        workloads=tuple(_knee_workloads()),
-        seeds=1,
     ),
     _figure(
         f"{NAME}-control",
@@ -333,12 +327,8 @@ FIGURES = (
         "The load follows the published steps up and down again. Each policy sees the same signals once a "
         "second. CPU use does not show that an S-CSCF is overloaded, since its workers wait.",
         ("policies", "controlled"),
-        emulated=dataclasses.replace(
-            REAL, workloads=REAL_CONTROLLED, seconds=REAL_CONTROLLED_S, brief_s=REAL_CONTROLLED_S
-        ),
-        workloads=CONTROLLED,
-        seconds=CONTROLLED_S,
-        brief_s=CONTROLLED_S / 3,
+        _lasting(DEFAULTS, CONTROLLED, CONTROLLED_S, CONTROLLED_S / 3),
+        _lasting(REAL, REAL_CONTROLLED, REAL_CONTROLLED_S, REAL_CONTROLLED_S),
     ),
     _figure(
         f"{NAME}-late",
@@ -347,20 +337,15 @@ FIGURES = (
         "P-CSCF full. It ends when the load falls to 60, or when an instance is added. Rates are half of "
         "these.",
         ("policies", "controlled"),
-        emulated=dataclasses.replace(REAL, workloads=REAL_LATE, seconds=REAL_LATE_S, brief_s=REAL_LATE_S),
-        workloads=LATE,
-        seconds=CONTROLLED_S,
-        brief_s=CONTROLLED_S / 2,
+        _lasting(DEFAULTS, LATE, CONTROLLED_S, CONTROLLED_S / 2),
+        _lasting(REAL, REAL_LATE, REAL_LATE_S, REAL_LATE_S),
     ),
     _figure(
         f"{NAME}-large",
         "Up to 10 000 calls a second",
         "As many instances as the knees ask for, with a tenth to spare. No instance overloads.",
         ("ladder",),
-        workloads=LARGE,
-        seeds=1,
-        seconds=20.0,
-        brief_s=5.0,
+        {**_lasting(DEFAULTS, LARGE, 20.0, 5.0), "seeds": 1},
     ),
 )
 LADDER_FIGURE, *OTHERS = FIGURES[:4]

@@ -22,10 +22,10 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.measures import Estimate, Measure, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT_ONE, ABOVE_ONE, SIGN, Bound, Published, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions, on_real_hosts
 from harness.plan.sweeps import PLAIN_TCP, points_on
 from harness.results.point_results import PointResult
-from model.spec import LinkEvent, RunSpec, TopologySpec
+from model.spec import LinkEvent, RunSpec, Settings, TopologySpec
 
 NAME = "load-balancing"
 NETWORK = TopologySpec("leaf_spine", {"leaves": 2, "spines": 2, "hosts": 8, "speed": 2})
@@ -39,22 +39,17 @@ CURVES = (
     *({**PLAIN_TCP, "routing": policy} for policy in (LETFLOW, CONGA, DRILL)),
 )
 HIGHEST = "poisson:60"
-DEFAULTS = Defaults(
-    ks=(2,),
-    workloads=("poisson:30", HIGHEST),
-    subflows=(SUBFLOWS,),
-    rate_mbps=100.0,
-    pins={"link.delay_us": 2500.0, "events": HALVED},
-    seconds=60.0,
-    warmup_s=5.0,
-    brief_s=20.0,
-    seeds=6,
-    brief_seeds=1,
-    engines=(SIMULATOR,),
-)
-REAL = DEFAULTS.emulated(
-    workloads=(HIGHEST,), rate_mbps=10.0, seconds=30.0, warmup_s=3.0, seeds=3, pins={"traffic": "native"}
-)
+DEFAULTS: Settings = {
+    "k": (2,), "workload": ("poisson:30", HIGHEST), "transport.subflows": (SUBFLOWS,), "engine": (SIMULATOR,),
+    "link.rate_mbps": 100.0, "warmup_s": 5.0, "seconds": 60.0, "seeds": 6, "smoke.seconds": 20.0,
+    "smoke.seeds": 1,
+    "link.delay_us": 2500.0, "events": HALVED,
+}  # fmt: skip
+REAL = on_real_hosts(DEFAULTS, {
+    "workload": (HIGHEST,),
+    "link.rate_mbps": 10.0, "warmup_s": 3.0, "seconds": 30.0, "seeds": 3,
+    "traffic": "native",
+})  # fmt: skip
 """A point takes 40 s in real time."""
 
 

@@ -22,7 +22,7 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import Estimate, Measure, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT_ONE, ABOVE_ONE, BELOW, BELOW_ONE, Bound, Published, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import Curves, Points, Topologies, points_on
 from harness.results.point_results import PointResult
 from model.arms import (
@@ -76,25 +76,20 @@ def workload(sizes: str, load: int) -> str:
 
 def defaults(
     loads: Sequence[int], sizes: Sequence[str] = SIZES, host_delay_us: float = HOST_DELAY_US
-) -> Defaults:
+) -> Settings:
     """Return the defaults of a figure at these loads."""
-    return Defaults(
-        ks=(LEAF_SPINE.k,),
-        workloads=tuple(workload(name, load) for name in sizes for load in loads),
-        subflows=(1,),
-        rate_mbps=RATE_MBPS,
-        pins={"link.host_delay_us": host_delay_us, "link.clock_ppm": 0.0, "link.delay_us": LINK_DELAY_US},
-        seconds=SECONDS,
-        warmup_s=WARMUP_S,
-        whole_s=WHOLE_S,
-        engines=(SIMULATOR, IDEAL),
-        sampling=SamplingSpec(queues_ms=QUEUE_SAMPLE_MS),
-    )
+    return {
+        "k": (LEAF_SPINE.k,), "workload": tuple(workload(name, load) for name in sizes for load in loads),
+        "transport.subflows": (1,), "engine": (SIMULATOR, IDEAL),
+        "link.rate_mbps": RATE_MBPS, "warmup_s": WARMUP_S, "seconds": SECONDS, "paper.seconds": WHOLE_S,
+        "link.host_delay_us": host_delay_us, "link.clock_ppm": 0.0, "link.delay_us": LINK_DELAY_US,
+        "sampling": SamplingSpec(queues_ms=QUEUE_SAMPLE_MS),
+    }  # fmt: skip
 
 
 def one_of(whole: TopologySpec, small: TopologySpec) -> Topologies:
     """Return the network, or a small one of its kind where the profile is brief."""
-    return lambda options: [small if options.brief else whole]
+    return lambda options: [small if options.profile.brief else whole]
 
 
 def of_arms(names: Sequence[str]) -> tuple[Settings, ...]:
@@ -111,7 +106,7 @@ def by_load(topologies: Topologies, curves: Curves) -> Points:
     """Return the points of these curves, which run longer at a lower load."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        brief = BRIEF_PART if options.brief else 1
+        brief = BRIEF_PART if options.profile.brief else 1
         return [_for_its_load(spec, brief) for spec in points_on(topologies, curves)(options, rate_of)]
 
     return points

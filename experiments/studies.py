@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from engines.registry import SIMULATED_HOSTS, SIMULATOR
 from harness.experiment import Experiment, Figure, RateOf
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions, on_real_hosts
 from harness.plan.sweeps import fat_trees, points_on
 from model.congestion import BASELINE
 from model.noise import QUIET, stalls_of
@@ -92,7 +92,7 @@ def _paced(spec: RunSpec) -> RunSpec:
 def _points(options: SweepOptions, rate_of: RateOf, cases: Iterable[Case]) -> list[RunSpec]:
     """Return quiet points and points with stalls: of all `cases` if simulated, else of the options'
     network."""
-    if options.brief:
+    if options.profile.brief:
         options = dataclasses.replace(options, seeds=options.seeds[:1])
         cases = BRIEF
     quiet = points_on(fat_trees, _transports)(options, rate_of)
@@ -127,18 +127,13 @@ def _real(spec: RunSpec) -> list[RunSpec]:
 
 
 _OPTIONS = ("k", "engine", "seconds", "warmup", "seed", "seeds", "profile", "subflows", "cc")
-_DEFAULTS = Defaults(
-    ks=(4,),
-    workloads=("one_to_one",),
-    subflows=SUBFLOWS,
-    rate_mbps=10.0,
-    seconds=40.0,
-    whole_s=120.0,
-    warmup_s=10.0,
-    seeds=6,
-    engines=(SIMULATOR,),
-)
-_REAL = _DEFAULTS.emulated(rate_mbps=10.0, seeds=None, warmup_s=20.0, seconds=30.0, whole_s=None)
+_DEFAULTS: Settings = {
+    "k": (4,), "workload": ("one_to_one",), "transport.subflows": SUBFLOWS, "engine": (SIMULATOR,),
+    "link.rate_mbps": 10.0, "warmup_s": 10.0, "seconds": 40.0, "seeds": 6, "paper.seconds": 120.0,
+}  # fmt: skip
+_REAL = on_real_hosts(_DEFAULTS, {
+    "link.rate_mbps": 10.0, "warmup_s": 20.0, "seconds": 30.0, "seeds": None, "paper.seconds": None,
+})  # fmt: skip
 LONG = Figure(
     name=NOISE_NAME,
     title="Effect of CPU stalls on goodput, fairness and round-trip times",
@@ -161,8 +156,8 @@ SHORT = Figure(
         "CPUs stall at random while short flows run beside long ones. The chart shows the completion time of "
         "70 kB over plain TCP by the lateness of deliveries relative to the delay of a full queue."
     ),
-    defaults=dataclasses.replace(_DEFAULTS, workloads=("short_and_long",)),
-    emulated=_REAL.but(workloads=("short_and_long",), pins={"traffic": "native"}),
+    defaults={**_DEFAULTS, "workload": ("short_and_long",)},
+    emulated={**_REAL, "workload": ("short_and_long",), "traffic": "native"},
     topologies=fat_trees,
     points=_short,
     charts=("noise",),
@@ -223,9 +218,12 @@ SUBFLOW_IDLE = Experiment(
                 "delays a connection's data, the send buffer fills and the fast subflows have nothing to "
                 "send. How long they are idle depends on the tuning of the hosts, and so does goodput."
             ),
-            defaults=Defaults(
-                ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
-            ),
+            defaults={
+                "k": (4,),
+                "workload": ("one_to_one",),
+                "transport.subflows": (8,),
+                "sampling": SamplingSpec(sockets_ms=50),
+            },
             topologies=fat_trees,
             points=points_on(fat_trees, _tunings),
             charts=("subflow_idle",),

@@ -9,7 +9,7 @@ from engines.registry import LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, SIMUL
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published
 from harness.options.fields import Hosts
-from harness.options.options import Defaults, SweepOptions, without
+from harness.options.options import SweepOptions, layer_of, without
 from model.spec import RunSpec, Settings, TopologySpec
 from plots.registry import CHARTS, Chart
 
@@ -22,10 +22,10 @@ class Figure:
     """One figure: its points, drawn as `charts` (names of `plots.registry.CHARTS`).
 
     `about` says in two to four sentences what it shows. `section` is the section of the paper, in our words,
-    if the experiment has several. `emulated` has the settings for real hosts if they differ from those of
-    simulated hosts, and `guests` those for real hosts in virtual time, where links may have any rate, if they
-    differ from `emulated`. `options` are the names of the options that its experiment takes; None is all.
-    Flags:
+    if the experiment has several. `defaults` is its layer of options (`layer_of`); `emulated` is that of real
+    hosts if it differs from that of simulated hosts, and `guests` that of real hosts in virtual time, where
+    links may have any rate, if it differs from `emulated`. `options` are the names of the options that its
+    experiment takes; None is all. Flags:
 
     * `cpu_bound`: it overloads the machine on purpose, so its points are meant to be suspect.
     * `baselines`: it always has TCP beside MPTCP under several congestion controls; `--cc` and `--subflows`
@@ -38,7 +38,7 @@ class Figure:
     name: str
     title: str
     about: str
-    defaults: Defaults
+    defaults: Settings
     topologies: Callable[[SweepOptions], list[TopologySpec]]
     points: Callable[[SweepOptions, RateOf], list[RunSpec]]
     charts: tuple[str, ...]
@@ -50,8 +50,8 @@ class Figure:
     sized: bool = True
     relative: bool = True
     section: str = ""
-    emulated: Defaults | None = None
-    guests: Defaults | None = None
+    emulated: Settings | None = None
+    guests: Settings | None = None
     separate_variants: bool = False
     own_charts: tuple[Chart, ...] = ()
     """Charts of a user's file; `charts` has their names, too."""
@@ -63,12 +63,17 @@ class Figure:
     """The user's file that defines it; empty for a registered figure."""
     options: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("defaults", "emulated", "guests"):
+            if (layer := getattr(self, name)) is not None:
+                object.__setattr__(self, name, layer_of(layer))
+
     @property
     def has_variants(self) -> bool:
         """Whether real hosts run other points than simulated ones, or none."""
         return self.separate_variants or self.emulated is not None
 
-    def variants(self, options: Settings) -> list[tuple[Settings, Defaults]]:
+    def variants(self, options: Settings) -> list[tuple[Settings, Settings]]:
         """Return what the requested engines run: for each variant the user's options that apply to it, with
         its engines, and its settings. One variant has all engines if they run the same.
 
@@ -76,19 +81,19 @@ class Figure:
         duration suit a machine in real time; in virtual time those of `guests`, if the figure has any. If a
         figure has separate variants, `simulator` selects all simulated engines that it compares.
         """
-        chosen = options.get("engine") or self.defaults.engines
+        chosen = options.get("engine") or self.defaults["engine"]
         if not self.has_variants:
             return [({**options, "engine": chosen}, self.defaults)]
-        compared = self.defaults.engines if self.separate_variants and SIMULATOR in chosen else ()
+        compared = self.defaults["engine"] if self.separate_variants and SIMULATOR in chosen else ()
         simulated = [name for name in compared if name in SIMULATED_HOSTS]
         simulated += [name for name in chosen if name not in LINUX_HOSTS]
         real = tuple(name for name in chosen if name in LINUX_HOSTS)
-        emulated: list[tuple[Defaults, tuple[str, ...]]] = []
+        emulated: list[tuple[Settings, tuple[str, ...]]] = []
         if self.emulated is not None and self.guests is not None:
             emulated = [({MININET: self.emulated, LINUX: self.guests}[name], (name,)) for name in real]
         elif self.emulated is not None and real:
             emulated = [(self.emulated, real)]
-        found: list[tuple[Settings, Defaults]] = []
+        found: list[tuple[Settings, Settings]] = []
         if simulated:
             own = without(options, Hosts.REAL) if emulated else options
             engines = tuple(dict.fromkeys(simulated))

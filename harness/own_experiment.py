@@ -29,16 +29,8 @@ from harness.metrics.metrics import TABLES, Metric, ShownIn
 from harness.metrics.published import Published, Relation, Source
 from harness.metrics.summary_csv import COLUMNS
 from harness.options import user_files
-from harness.options.fields import BY_PATH
-from harness.options.options import (
-    PINNED_BY_NAME,
-    SETTABLE,
-    Defaults,
-    SweepOptions,
-    check_axis,
-    field_meant,
-    resolve,
-)
+from harness.options.fields import BY_PATH, GRID_OPTIONS
+from harness.options.options import SETTABLE, SweepOptions, check_axis, field_meant, resolve
 from harness.plan.sweeps import Points, Topologies, fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.spec import (
@@ -82,7 +74,6 @@ def experiment(
     metrics: Metric | Sequence[Metric] = (),
     charts: str | Chart | Sequence[str | Chart] = ("throughput", "rank"),
     published: Published | Sequence[Published] = (),
-    defaults: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Return an experiment with one figure, whose points are stored in results/<name>.
 
@@ -91,9 +82,9 @@ def experiment(
     it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. Each of the
     `curves` has values of fields of the spec by path, `{"link.ecn_pkts": 20}`; all curves have those of
     `pins` and run with each value of each of the `axes`. A value is as in the spec, or the text of its
-    option. `defaults` are further fields of `Defaults`, such as `{"engines": ("simulator",)}`, which is usual
-    if fields of the stack are set. Options of the command line override all of these but what a curve is
-    about. Raises UsageError.
+    option. `pins` may also have the values of `engine` (the simulator, if fields of the stack are set) and of
+    `transport.cc`, and the number of `seeds`. Options of the command line override all of these but what a
+    curve is about. Raises UsageError.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
@@ -101,7 +92,7 @@ def experiment(
     for each in charts:
         if isinstance(each, str) and each not in CHARTS:
             raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
-    curves, settings = _checked(f"experiment {name}", curves, axes or {}, pins or {}, defaults or {})
+    curves, settings = _checked(f"experiment {name}", curves, axes or {}, pins or {})
     networks = [] if network is None else _each(network)
     topologies = _own_networks(name, networks) if networks else fat_trees
     points = points_on(topologies, curves)
@@ -109,12 +100,12 @@ def experiment(
         name=name,
         title=title,
         about=about or title,
-        defaults=Defaults(
-            ks=tuple(_each(ks)),
-            workloads=tuple(_each(workloads)) if flows is None else (TRACE,),
-            subflows=tuple(_each(subflows)),
+        defaults={
+            "k": tuple(_each(ks)),
+            "workload": tuple(_each(workloads)) if flows is None else (TRACE,),
+            "transport.subflows": tuple(_each(subflows)),
             **settings,
-        ),
+        },
         topologies=topologies,
         points=points if flows is None else _with_flows(name, points, flows),
         charts=tuple(chart for chart in charts if isinstance(chart, str)),
@@ -139,70 +130,55 @@ _FIELDS = tuple(
 """All fields of the spec, by path."""
 _ARGUMENTS = {
     "topology": "network=[...]", "workload": "workloads=(...)", "transport.subflows": "subflows=(...)",
-    "transport.cc": 'defaults={"ccs": (...)}', "engine": 'defaults={"engines": (...)}',
+    "transport.cc": 'pins={"transport.cc": (...)}', "engine": 'pins={"engine": (...)}',
 }  # fmt: skip
-"""What sets a field that is none of `pins` and `axes`."""
+"""What sets a field of which points have one of several values."""
+_CHOICES = {
+    option.path or option.name: option for option in GRID_OPTIONS if option.name in ("engine", "cc", "seeds")
+}
+"""What `pins` may have beside fields of the spec: the options by path."""
 _ROOMY = USUAL.changed({"link.queue_pkts": MAX_QUEUE_PKTS})
 """A point whose queue holds what other fields ask for: a curve may not have its pin of the queue."""
 
 
 def _checked(
-    what: str, curves: object, axes: Mapping[str, Any], pins: Settings, defaults: Mapping[str, Any]
+    what: str, curves: object, axes: Mapping[str, Any], pins: Settings
 ) -> tuple[Sequence[Settings], dict[str, Any]]:
-    """Return the curves, and what `Defaults` get from the other arguments. Raises UsageError."""
+    """Return the curves, and the figure's layer of pins and axes. Raises UsageError."""
     if isinstance(curves, str | Mapping) or not isinstance(curves, Iterable):
         raise UsageError(f'{what}: curves: give a list, [{{"routing": "ecmp"}}], not {curves!r}')
     of_curves = [_settings(f"{what}: curves", curve, _FIELDS) for curve in curves]
     if not of_curves:
         raise UsageError(f"{what}: curves: give at least one curve, or leave it out")
-    pinned = _settings(f"{what}: pins", pins, SETTABLE)
+    chosen = {path: pins[path] for path in _CHOICES if isinstance(pins, Mapping) and path in pins}
+    rest = {path: value for path, value in pins.items() if path not in chosen} if chosen else pins
+    pinned = _settings(f"{what}: pins", rest, SETTABLE)
+    try:
+        chosen = {path: _CHOICES[path].read(value) for path, value in chosen.items()}
+    except UsageError as error:
+        raise UsageError(f"{what}: pins: {error}") from None
     by_axis, swept = dict[str, Any](), set[str]()
     if not isinstance(axes, Mapping):
         raise UsageError(f'{what}: axes: write {{"link.queue_pkts": (20, 50)}}, not {axes!r}')
     for path, values in axes.items():
         check_axis(f"{what}: axes: {path}", values)
         found = [_settings(f"{what}: axes", {path: value}, SETTABLE) for value in values]
-        by_axis[path] = tuple(
+        by_axis[path] = [
             {field.removeprefix("stack."): value for field, value in one.items()}
             if path == "stack"
             else one[path]
             for one in found
-        )
+        ]
         fields = {field for one in found for field in one}
         for both in sorted(fields & (swept | set(pinned))):
             raise UsageError(f"{what}: axes: {both} is in {'axes' if both in swept else 'pins'} too")
         for both in sorted(fields.intersection(*of_curves)):
             raise UsageError(f"{what}: axes: {both}: all curves have a value of it; leave one of them out")
         swept |= fields
-    more = _more(f"{what}: defaults", defaults)
-    for name, path in PINNED_BY_NAME.items():
-        if path in pinned and name in more:
-            raise UsageError(f"{what}: pins: {path} is in defaults too")
-    given = [path for one in (swept, pinned, *of_curves) for path in one]
+    given = [path for one in (swept, pinned, chosen, *of_curves) for path in one]
     if any(path.startswith("stack.") for path in given) and "engine" not in given:
-        more.setdefault("engines", (SIMULATOR,))
-    return of_curves, {**more, "pins": pinned, "axes": by_axis}
-
-
-def _more(what: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return further fields of `Defaults`. Raises UsageError that begins with `what`."""
-    if not isinstance(defaults, Mapping):
-        raise UsageError(f'{what}: write {{"seconds": 2.0}}, not {defaults!r}')
-    arguments = inspect.signature(experiment).parameters
-    known = [each.name for each in dataclasses.fields(Defaults) if each.name not in arguments]
-    more = dict(defaults)
-    for name in more:
-        if name in arguments:
-            raise UsageError(f"{what}: {name}: it is an argument of its own, {name}=...")
-        if name not in known:
-            meant = did_you_mean(str(name), known, "?") or f"fields are: {', '.join(known)}"
-            raise UsageError(f"{what}: {name}: there is no such field; {meant}")
-    more |= {name: tuple(_each(more[name])) for name in ("engines", "ccs") if name in more}
-    for engine in more.get("engines", ()):
-        check_name(f"{what}: engine ", engine, ENGINES)
-    grid = {path: more[name] for name, path in PINNED_BY_NAME.items() if more.get(name) is not None}
-    _settings(what, grid, SETTABLE)
-    return more
+        chosen["engine"] = (SIMULATOR,)
+    return of_curves, {**chosen, **pinned, **by_axis}
 
 
 def _settings(what: str, given: object, known: Sequence[str]) -> dict[str, Any]:

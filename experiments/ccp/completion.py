@@ -20,12 +20,12 @@ from harness.experiment import Figure
 from harness.metrics.measures import Estimate, Subject, kept, measured_over, points_about, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
 from model.result import under_test
-from model.spec import RunSpec, TopologySpec
+from model.spec import RunSpec, Settings, TopologySpec
 
 SERVERS = 50
 RATE_MBPS, DELAY_US = 192.0, 25_000.0
@@ -34,20 +34,13 @@ QUEUE_PKTS = 1600
 """An assumption: the script's 800 packets at 96 Mb/s, scaled to this rate. One bandwidth-delay product."""
 WORKLOAD = "to_one:50:sizes=caida"
 SEEDS = 6
-DEFAULTS = Defaults(
-    ks=(),
-    workloads=(WORKLOAD,),
-    subflows=(1,),
-    rate_mbps=RATE_MBPS,
-    pins={"link.queue_pkts": QUEUE_PKTS, "link.delay_us": DELAY_US},
-    warmup_s=5.0,
-    seconds=60.0,
-    whole_s=175.0,
-    brief_s=10.0,
-    seeds=SEEDS,
-    engines=(SIMULATOR,),
-    ccs=(BASELINE, f"{PREFIX}{BASELINE}"),
-)
+DEFAULTS: Settings = {
+    "workload": (WORKLOAD,), "transport.subflows": (1,), "transport.cc": (BASELINE, f"{PREFIX}{BASELINE}"),
+    "engine": (SIMULATOR,),
+    "link.rate_mbps": RATE_MBPS, "warmup_s": 5.0, "seconds": 60.0, "seeds": SEEDS, "paper.seconds": 175.0,
+    "smoke.seconds": 10.0,
+    "link.queue_pkts": QUEUE_PKTS, "link.delay_us": DELAY_US,
+}  # fmt: skip
 MIN_FLOWS = 20
 """Minimum number of completed flows of a class for a percentile."""
 

@@ -19,7 +19,7 @@ from harness.experiment import Figure
 from harness.metrics.measures import Estimate, Subject, is_about, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.spec import LINUX as LINUX_STACK
@@ -31,23 +31,17 @@ SUBFLOWS = 8
 REPLICAS = 6
 START_SPREAD_MS, RANDOM_DROP_PKTS = 1000.0, 5
 """As in coupled-fairness: simulated replicas must not stay identical."""
-BOTH = Defaults(
-    ks=(4,),
-    workloads=("one_to_one",),
-    subflows=(1, SUBFLOWS),
-    engines=(SIMULATOR, ENGINE),
-    pins={"agent.delay_us": 1000.0, "traffic": "native"},
-)
+BOTH: Settings = {
+    "k": (4,), "workload": ("one_to_one",), "transport.subflows": (1, SUBFLOWS),
+    "engine": (SIMULATOR, ENGINE),
+    "agent.delay_us": 1000.0, "traffic": "native",
+}  # fmt: skip
 """Real agents poll for reports every millisecond, so simulated ones answer after that time."""
-BOTTLENECK = BOTH.but(
-    ks=(),
-    workloads=("against_tcp",),
-    subflows=(1,),
-    rate_mbps=10.0,
-    pins={"link.queue_pkts": 50, "link.delay_us": 5000.0},
-    warmup_s=20.0,
-    seconds=40.0,
-)
+BOTTLENECK: Settings = {
+    **BOTH, "workload": ("against_tcp",), "transport.subflows": (1,),
+    "link.rate_mbps": 10.0, "warmup_s": 20.0, "seconds": 40.0,
+    "link.queue_pkts": 50, "link.delay_us": 5000.0,
+}  # fmt: skip
 PAPER = "same algorithm"
 CITATION = "No publication: what must follow where the same algorithm runs in an agent (docs/ccp.md)"
 _HOSTS = {SIMULATOR: "simulated", ENGINE: "real hosts", LINUX: "real hosts in virtual time"}
@@ -154,7 +148,7 @@ FAIRNESS = Figure(
         "Two flows share a link, six times in one run: one of Reno in the kernel, and one of Reno in an "
         "agent or in the kernel. Both should get half."
     ),
-    defaults=replace(BOTTLENECK, ccs=("reno", f"{PREFIX}reno")),
+    defaults={**BOTTLENECK, "transport.cc": ("reno", f"{PREFIX}reno")},
     topologies=dumbbells,
     points=points_on(dumbbells, ({"stack": LINUX_STACK},), _desynchronised),
     charts=("share",),

@@ -21,7 +21,7 @@ from experiments.ccp.fidelity import FAIRNESS, FIDELITY
 from experiments.ccp.incast import FIGURE as INCAST
 from experiments.ccp.statements import LINK, NEARLY, bottleneck, compared
 from harness.experiment import Experiment, Figure, RateOf
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import points_on
 from model.congestion import BASELINE
 from model.links import CELL, DROP, FIXED, LINK_KINDS, LTE
@@ -29,9 +29,11 @@ from model.spec import AgentSpec, LinkSpec, RunSpec, SamplingSpec, Settings
 
 CCS = ("reno", f"{PREFIX}reno", "cubic", f"{PREFIX}cubic")
 SEEDS = 6
-DEFAULTS: Defaults = replace(
-    LINK, warmup_s=5.0, seconds=60.0, seeds=SEEDS, engines=(SIMULATOR,), sampling=SamplingSpec()
-)
+DEFAULTS: Settings = {
+    **LINK, "engine": (SIMULATOR,),
+    "warmup_s": 5.0, "seconds": 60.0, "seeds": SEEDS,
+    "sampling": SamplingSpec(),
+}  # fmt: skip
 
 
 def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
@@ -47,7 +49,7 @@ def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
 
 def _is_asked(link: LinkSpec, name: str) -> bool:
     """Return whether the user chose the queue's length, which then applies to all kinds."""
-    return name == "queue_pkts" and link.queue_pkts != DEFAULTS.pins["link.queue_pkts"]
+    return name == "queue_pkts" and link.queue_pkts != DEFAULTS["link.queue_pkts"]
 
 
 def by_link(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
@@ -118,7 +120,7 @@ FIGURES = (
             "is short beside the round trip, Reno and CUBIC work as in the kernel; beyond it, more packets "
             "are lost before a reduction takes effect. The dotted line is Reno without an agent."
         ),
-        defaults=replace(LINK, engines=(SIMULATOR,)),
+        defaults={**LINK, "engine": (SIMULATOR,)},
         topologies=bottleneck,
         points=points_on(bottleneck, by_delay),
         charts=("by_agent_delay",),

@@ -18,7 +18,7 @@ from harness.experiment import Figure
 from harness.metrics.measures import Estimate, Subject, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
@@ -38,25 +38,18 @@ overflow a smaller buffer, and the minimum RTO would then determine the result."
 STACK = StackSpec(min_rto_ms=10.0, delayed_ack_ms=0.0)
 """The minimum RTO is also an assumption. A timeout is long compared with all other delays."""
 SEEDS = 6
-DEFAULTS = Defaults(
-    ks=(),
-    workloads=tuple(f"incast:{packets}" for packets in SIZES_PKTS),
-    subflows=(1,),
-    rate_mbps=RATES_MBPS[0],
-    axes={"link.rate_mbps": RATES_MBPS},
-    pins={"link.queue_pkts": QUEUE_PKTS, "link.delay_us": DELAY_US},
-    warmup_s=0.0,
-    seconds=2.0,
-    brief_s=2.0,
-    seeds=SEEDS,
-    engines=(SIMULATOR,),
-)
+DEFAULTS: Settings = {
+    "workload": tuple(f"incast:{packets}" for packets in SIZES_PKTS), "transport.subflows": (1,),
+    "engine": (SIMULATOR,),
+    "link.rate_mbps": RATES_MBPS, "warmup_s": 0.0, "seconds": 2.0, "seeds": SEEDS, "smoke.seconds": 2.0,
+    "link.queue_pkts": QUEUE_PKTS, "link.delay_us": DELAY_US,
+}  # fmt: skip
 _APART = ("transport.cc", "agent", "workload", "link.rate_mbps")
 
 
 def star(options: SweepOptions) -> list[TopologySpec]:
     """Return one switch with fifty senders and a receiver, or a fifth of them in a brief run."""
-    return [TopologySpec("star", {"n": (SENDERS // 5 if options.brief else SENDERS) + 1})]
+    return [TopologySpec("star", {"n": (SENDERS // 5 if options.profile.brief else SENDERS) + 1})]
 
 
 def by_interval(options: SweepOptions) -> list[Settings]:

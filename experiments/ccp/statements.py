@@ -11,12 +11,12 @@ from ccp.names import PREFIX
 from harness.metrics.measures import Estimate, Subject, measured_over, ratio
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import Points, points_on
 from harness.results.point_results import PointResult
 from model.links import LINK_KINDS, link_kind
 from model.result import under_test
-from model.spec import RunSpec, SamplingSpec, TopologySpec
+from model.spec import RunSpec, SamplingSpec, Settings, TopologySpec
 
 ACCESS = 4
 """Rate of the hosts' links as a multiple of the bottleneck's."""
@@ -110,16 +110,11 @@ NEARLY = (
 
 DELAY_US = 20_000 / 6
 """Delay of each of the three links, one way."""
-LINK = Defaults(
-    ks=(),
-    workloads=("against_tcp",),
-    subflows=(1,),
-    rate_mbps=96.0,
-    pins={"link.queue_pkts": 160, "link.delay_us": DELAY_US},
-    warmup_s=10.0,
-    seconds=30.0,
-    sampling=SamplingSpec(sockets_ms=100),
-)
+LINK: Settings = {
+    "workload": ("against_tcp",), "transport.subflows": (1,),
+    "link.rate_mbps": 96.0, "warmup_s": 10.0, "seconds": 30.0,
+    "link.queue_pkts": 160, "link.delay_us": DELAY_US, "sampling": SamplingSpec(sockets_ms=100),
+}  # fmt: skip
 
 
 def bottleneck(_options: SweepOptions) -> list[TopologySpec]:

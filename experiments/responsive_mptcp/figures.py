@@ -46,7 +46,7 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.measures import across
 from harness.metrics.metrics import Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import ENGINE, UNSCHEDULED, Defaults
+from harness.options.options import ENGINE, UNSCHEDULED
 from harness.plan.sweeps import PLAIN_TCP, Adapt, fat_trees, middle_third_s, points_on, with_core_failure
 from harness.results.point_results import EnginePair, alike
 from model.result import FlowRow, under_test
@@ -177,18 +177,18 @@ REAL = Figure(
     title="Real hosts beside simulated ones",
     about="Linux hosts under the controller, and their simulated twins: goodput and subflows of every flow, "
     "and the subflows of four flows over time. The subflows of real flows are counted by the kernel.",
-    defaults=Defaults(
-        ks=(K,),
-        workloads=WORKLOADS,
-        subflows=(MAX_SUBFLOWS,),
-        rate_mbps=RATE_MBPS,
-        seconds=8.0,
-        warmup_s=15.0,
-        seeds=REPETITIONS,
-        engines=(SIMULATOR, ENGINE),
-        pins={"traffic": "native"},
-        sampling=SamplingSpec(sockets_ms=REAL_SAMPLE_MS),
-    ),
+    defaults={
+        "k": (K,),
+        "workload": WORKLOADS,
+        "transport.subflows": (MAX_SUBFLOWS,),
+        "engine": (SIMULATOR, ENGINE),
+        "link.rate_mbps": RATE_MBPS,
+        "warmup_s": 15.0,
+        "seconds": 8.0,
+        "seeds": REPETITIONS,
+        "traffic": "native",
+        "sampling": SamplingSpec(sockets_ms=REAL_SAMPLE_MS),
+    },
     topologies=fat_trees,
     points=points_on(fat_trees, ({"transport.subflows": MAX_SUBFLOWS, "stack": LINUX},), _controlled),
     charts=("subflows_beside",),
@@ -202,20 +202,15 @@ SEEDS = 6
 OPTIONS = (
     "k", "workload", "engine", "seconds", "warmup", "seed", "seeds", "profile", "rate", "delay", "queue",
 )  # fmt: skip
-DEFAULTS = Defaults(
-    ks=(8,),
-    workloads=(RANDOM, PERMUTATION),
-    subflows=(MAX_SUBFLOWS,),
-    rate_mbps=1000.0,
-    pins={"link.queue_pkts": 100, "link.delay_us": 10.0},
-    seconds=0.15,
-    warmup_s=0.15,
-    seeds=SEEDS,
-    engines=(SIMULATOR,),
-)
-OUTAGES = dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seconds=0.6, seeds=SEEDS)
-SHUFFLES = dataclasses.replace(DEFAULTS, workloads=(SHUFFLE,), seconds=3.0, warmup_s=0.0)
-JOINING = dataclasses.replace(OUTAGES, workloads=("joined_permutation:350:kb=10000",))
+DEFAULTS: Settings = {
+    "k": (8,), "workload": (RANDOM, PERMUTATION), "transport.subflows": (MAX_SUBFLOWS,),
+    "engine": (SIMULATOR,),
+    "link.rate_mbps": 1000.0, "warmup_s": 0.15, "seconds": 0.15, "seeds": SEEDS,
+    "link.queue_pkts": 100, "link.delay_us": 10.0,
+}  # fmt: skip
+OUTAGES: Settings = {**DEFAULTS, "workload": (PERMUTATION,), "seconds": 0.6, "seeds": SEEDS}
+SHUFFLES: Settings = {**DEFAULTS, "workload": (SHUFFLE,), "warmup_s": 0.0, "seconds": 3.0}
+JOINING: Settings = {**OUTAGES, "workload": ("joined_permutation:350:kb=10000",)}
 """The second permutation begins 0.2 s after the opening of the window and lasts for about 0.2 s."""
 LINKS_MS = 1.0
 """Time until the controller knows that a link has failed: our choice."""
@@ -272,7 +267,7 @@ ALONE = (R2.curve, R8.curve)
 JOINED = (R2.curve, _varied(dataclasses.replace(ONE, closes=True)), ECMP4.curve)
 PRINTED = (R2.curve, _varied(dataclasses.replace(ONE, one_per_tick=True)))
 SIZES = tuple(scheme.curve for scheme in (R2, R8, ECMP4, ECMP8))
-STARTING = dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seconds=0.6, warmup_s=0.0)
+STARTING: Settings = {**DEFAULTS, "workload": (PERMUTATION,), "warmup_s": 0.0, "seconds": 0.6}
 STARTS = tuple(scheme.curve for scheme in (*TABLE, ECMP8))
 SAMPLE_MS, START_SAMPLE_MS = 10, 2
 LATE = (
@@ -319,7 +314,7 @@ def _figure(
     name: str,
     title: str,
     about: str,
-    defaults: Defaults,
+    defaults: Settings,
     curves: tuple[Settings, ...],
     adapt: Adapt | None = None,
     **more: object,
@@ -359,7 +354,7 @@ FIGURES = (
         "The setting of 2 ms and .15 with one option changed at a time: interval, demand gap, rate "
         "variation, checks, delay and loss of messages, the loop as printed, and the most subflows of a "
         "connection. The subject is a permutation.",
-        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
+        {**DEFAULTS, "workload": (PERMUTATION,)},
         _one_by_one(),
         charts=("by_controller_option",),
     ),
@@ -378,7 +373,7 @@ FIGURES = (
         "One assumption changed at a time, for two settings of the monitors, 4 subflows and Hedera: queues, "
         "delays, minimum RTO, delayed acknowledgements, rate variation, checks, and Hedera's algorithm and "
         "interval. The subject is a permutation.",
-        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
+        {**DEFAULTS, "workload": (PERMUTATION,)},
         tuple(_assumptions()),
         charts=("by_assumption",),
     ),
@@ -397,7 +392,7 @@ FIGURES = (
         "Beside what the slides leave out",
         "The schemes of the table beside 8 subflows, TCP on hashed paths, packets that choose paths one by "
         "one, DCTCP, and Hedera's first fit. The subject is a permutation.",
-        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
+        {**DEFAULTS, "workload": (PERMUTATION,)},
         BESIDE,
         charts=("trade_off",),
     ),
@@ -429,7 +424,7 @@ FIGURES = (
         "FatTrees from 16 to 1024 hosts",
         "The permutation at k = 4, 8 and 16. A larger tree has more paths to choose from, and hashed "
         "subflows collide in more places.",
-        dataclasses.replace(DEFAULTS, ks=(4, 8, 16), workloads=(PERMUTATION,)),
+        {**DEFAULTS, "k": (4, 8, 16), "workload": (PERMUTATION,)},
         SIZES,
         charts=("trade_off",),
     ),

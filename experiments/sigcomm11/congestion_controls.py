@@ -14,7 +14,7 @@ from __future__ import annotations
 from common.errors import UsageError
 from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL, ONE_TO_ONE
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from model import transports
 from model.spec import Settings
@@ -27,7 +27,7 @@ PERMUTATION = Figure(
         "link share its rate, while other links are idle. MPTCP spreads each flow over several "
         "paths and shifts traffic away from congested ones."
     ),
-    defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=tuple(range(1, 9))),
+    defaults={"k": (8,), "workload": ("one_to_one",), "transport.subflows": tuple(range(1, 9))},
     topologies=fat_trees,
     points=points_on(fat_trees),
     charts=("throughput", "rank"),
@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
                 "of MPTCP gains from several paths. Coupling decides how much subflows fill queues, which "
                 "losses and retransmitted segments show."
             ),
-            defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=(8,)),
+            defaults={"k": (8,), "workload": ("one_to_one",), "transport.subflows": (8,)},
             topologies=fat_trees,
             points=points_on(fat_trees, curves),
             charts=("by_congestion_control",),

@@ -21,10 +21,10 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import OfPoint
 from harness.metrics.metrics import Metric
 from harness.metrics.published import SIGN, Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions, on_real_hosts
 from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
-from model.spec import RunSpec, SamplingSpec, TopologySpec
+from model.spec import RunSpec, SamplingSpec, Settings, TopologySpec
 from workloads.sequential import TRANSPORTS
 
 
@@ -101,7 +101,7 @@ BRIEF = {"n": 8, "racks": 4, "tenants": 2}
 
 def clouds(options: SweepOptions) -> list[TopologySpec]:
     """Return a cloud with 40 hosts under test, as in the paper; fewer for real hosts and brief profiles."""
-    if options.brief:
+    if options.profile.brief:
         return [TopologySpec("cloud", BRIEF)]
     simulated = VIRTUAL_TIME.issuperset(options.engines)
     return [TopologySpec("cloud", {"n": HOSTS} if simulated else dict(EMULATED_CLOUD))]
@@ -112,21 +112,15 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
     Results come from the transfers, so nothing else of these thousands of flows is sampled.
     """
-    once = {"transport.subflows": MAX_SUBFLOWS} if options.brief else {}
+    once = {"transport.subflows": MAX_SUBFLOWS} if options.profile.brief else {}
     return points_on(clouds, ({"sampling": SamplingSpec(), **once},))(options, rate_of)
 
 
-DEFAULTS = Defaults(
-    ks=(8,),
-    workloads=(WORKLOAD,),
-    subflows=(MAX_SUBFLOWS,),
-    ccs=("lia",),
-    rate_mbps=100.0,
-    seconds=600.0,
-    warmup_s=20.0,
-    whole_s=7200.0,
-    engines=(SIMULATOR,),
-)
+DEFAULTS: Settings = {
+    "k": (8,), "workload": (WORKLOAD,), "transport.subflows": (MAX_SUBFLOWS,), "transport.cc": ("lia",),
+    "engine": (SIMULATOR,),
+    "link.rate_mbps": 100.0, "warmup_s": 20.0, "seconds": 600.0, "paper.seconds": 7200.0,
+}  # fmt: skip
 EXPERIMENT = Experiment(
     name=NAME,
     title="A cloud of several tenants: sequential TCP and MPTCP transfers, 40 hosts (SIGCOMM 2011 on EC2)",
@@ -142,13 +136,16 @@ EXPERIMENT = Experiment(
                 "is one path."
             ),
             defaults=DEFAULTS,
-            emulated=DEFAULTS.emulated(
-                workloads=(EMULATED_WORKLOAD,),
-                pins={"traffic": "native"},
-                rate_mbps=20.0,
-                seconds=150.0,
-                warmup_s=5.0,
-                whole_s=None,
+            emulated=on_real_hosts(
+                DEFAULTS,
+                {
+                    "workload": (EMULATED_WORKLOAD,),
+                    "link.rate_mbps": 20.0,
+                    "warmup_s": 5.0,
+                    "seconds": 150.0,
+                    "paper.seconds": None,
+                    "traffic": "native",
+                },
             ),
             topologies=clouds,
             points=points,

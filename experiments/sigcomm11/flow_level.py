@@ -27,24 +27,19 @@ from experiments.sigcomm11.topologies import as_routed
 from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import A_BOUND, Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import fat_trees, points_on
-from model.spec import RunSpec, TopologySpec
+from model.spec import RunSpec, Settings, TopologySpec
 
 FLOW_LEVEL_NAME = "flow-level"
 SMALL_K, MAX_SIMULATED_K = 8, 16
 COUNTS_IF_LARGE = (1, 2, 4, 8)
 ENDS = (1, 8)
-FLOW_LEVEL_DEFAULTS = Defaults(
-    ks=(4, 8, 16, 32),
-    workloads=("one_to_one",),
-    subflows=tuple(range(1, 9)),
-    rate_mbps=100.0,
-    ccs=("lia",),
-    seconds=2.0,
-    warmup_s=1.0,
-    engines=(SIMULATOR, FLOW_LEVEL, MAX_MIN),
-)
+FLOW_LEVEL_DEFAULTS: Settings = {
+    "k": (4, 8, 16, 32), "workload": ("one_to_one",), "transport.subflows": tuple(range(1, 9)),
+    "transport.cc": ("lia",), "engine": (SIMULATOR, FLOW_LEVEL, MAX_MIN),
+    "link.rate_mbps": 100.0, "warmup_s": 1.0, "seconds": 2.0,
+}  # fmt: skip
 
 
 def _in_time(spec: RunSpec) -> bool:
@@ -60,8 +55,8 @@ def _in_time(spec: RunSpec) -> bool:
 def _flow_level_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return all points if options choose sizes or subflows; else those that finish in time."""
     specs = points_on(fat_trees)(options, rate_of)
-    chosen = (options.ks, options.subflows) != (FLOW_LEVEL_DEFAULTS.ks, FLOW_LEVEL_DEFAULTS.subflows)
-    return specs if chosen else [spec for spec in specs if _in_time(spec)]
+    own = FLOW_LEVEL_DEFAULTS["k"], FLOW_LEVEL_DEFAULTS["transport.subflows"]
+    return specs if (options.ks, options.subflows) != own else [spec for spec in specs if _in_time(spec)]
 
 
 FLOW_LEVEL_EXPERIMENT = Experiment(
@@ -129,21 +124,16 @@ NETWORKS = (
 )
 """From 128 to 27 648 hosts. BCubes have three NICs per server and sizes whose tables are built in seconds."""
 KS = tuple(n.topology.k for n in NETWORKS if n.topology.kind == "fat_tree")
-NEEDED_DEFAULTS = Defaults(
-    ks=(),
-    workloads=("one_to_one",),
-    subflows=tuple(range(1, PLATEAU + 1)),
-    rate_mbps=100.0,
-    ccs=("lia",),
-    seconds=2.0,
-    warmup_s=1.0,
-    engines=(FLOW_LEVEL, SIMULATOR),
-)
+NEEDED_DEFAULTS: Settings = {
+    "workload": ("one_to_one",), "transport.subflows": tuple(range(1, PLATEAU + 1)), "transport.cc": ("lia",),
+    "engine": (FLOW_LEVEL, SIMULATOR),
+    "link.rate_mbps": 100.0, "warmup_s": 1.0, "seconds": 2.0,
+}  # fmt: skip
 
 
 def _networks(options: SweepOptions) -> list[SizedNetwork]:
     """Return all networks; with a brief profile only the smallest of each kind."""
-    if options.brief:
+    if options.profile.brief:
         return [network for network in NETWORKS if network.packets]
     return [network for network in NETWORKS if len(options.seeds) > 1 or not network.with_seeds]
 
@@ -158,7 +148,7 @@ def _needed_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 def _of(network: SizedNetwork, options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the points of one network; numbers of subflows from --subflows or a profile replace its own."""
-    counts = network.counts if options.subflows == NEEDED_DEFAULTS.subflows else options.subflows
+    counts = network.counts if options.subflows == NEEDED_DEFAULTS["transport.subflows"] else options.subflows
     engines = tuple(name for name in options.engines if network.packets or name != SIMULATOR)
     asked = dataclasses.replace(options, subflows=counts, engines=engines)
     return points_on(lambda _: [network.topology], adapt=as_routed)(asked, rate_of)
@@ -204,16 +194,11 @@ NEEDED_EXPERIMENT = Experiment(
 
 
 SIZES_NAME = "fat-tree-sizes"
-SIZES_DEFAULTS = Defaults(
-    ks=(8, 16, 32, 48),
-    workloads=("one_to_one",),
-    subflows=tuple(range(1, 9)),
-    rate_mbps=100.0,
-    ccs=("lia",),
-    seconds=2.0,
-    warmup_s=1.0,
-    engines=(SIMULATOR, FLOW_LEVEL),
-)
+SIZES_DEFAULTS: Settings = {
+    "k": (8, 16, 32, 48), "workload": ("one_to_one",), "transport.subflows": tuple(range(1, 9)),
+    "transport.cc": ("lia",), "engine": (SIMULATOR, FLOW_LEVEL),
+    "link.rate_mbps": 100.0, "warmup_s": 1.0, "seconds": 2.0,
+}  # fmt: skip
 WITH_SEEDS = {48: (1, 8)}
 """Numbers of subflows by k in a run with several seeds, to save time; smaller networks have all."""
 IN_TIME = {16: (1, 4, 8), 32: (1, 8), **WITH_SEEDS}
@@ -226,11 +211,11 @@ def _sizes_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return all points if options choose subflows; else those that finish in time. Durations of SECONDS
     apply unless options choose others."""
     specs = [_for_its_time(spec, options) for spec in points_on(fat_trees)(options, rate_of)]
-    if options.subflows != SIZES_DEFAULTS.subflows:
+    if options.subflows != SIZES_DEFAULTS["transport.subflows"]:
         return specs
     several = len(options.seeds) > 1
     counts = WITH_SEEDS if several else IN_TIME
-    left_out = () if several or options.ks != SIZES_DEFAULTS.ks else tuple(WITH_SEEDS)
+    left_out = () if several or options.ks != SIZES_DEFAULTS["k"] else tuple(WITH_SEEDS)
     return [
         spec
         for spec in specs
@@ -240,9 +225,10 @@ def _sizes_points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 
 def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:
-    if (options.base.warmup_s, options.base.seconds) != (SIZES_DEFAULTS.warmup_s, SIZES_DEFAULTS.seconds):
+    durations = options.base.warmup_s, options.base.seconds
+    if durations != (SIZES_DEFAULTS["warmup_s"], SIZES_DEFAULTS["seconds"]):
         return spec
-    warmup_s, seconds = SECONDS.get(spec.topology.k, (options.base.warmup_s, options.base.seconds))
+    warmup_s, seconds = SECONDS.get(spec.topology.k, durations)
     return dataclasses.replace(spec, warmup_s=warmup_s, seconds=seconds)
 
 

@@ -16,7 +16,7 @@ from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import Metric, between
 from harness.metrics.published import SIGN, Published, Relation, Source
 from harness.metrics.where import ANY
-from harness.options.options import UNSCHEDULED, Defaults, SweepOptions
+from harness.options.options import UNSCHEDULED, SweepOptions, on_real_hosts
 from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE
@@ -95,26 +95,19 @@ def curves(options: SweepOptions) -> tuple[Settings, ...]:
     return (ALONE, *scheduled, *mptcp)
 
 
-DEFAULTS = Defaults(
-    ks=(8,),
-    workloads=(COME_AND_GO, "one_to_one"),
-    subflows=(SUBFLOWS,),
-    rate_mbps=100.0,
-    pins={"link.delay_us": 10.0},
-    seconds=2.0,
-    warmup_s=1.0,
-    engines=(SIMULATOR,),
-)
+DEFAULTS: Settings = {
+    "k": (8,), "workload": (COME_AND_GO, "one_to_one"), "transport.subflows": (SUBFLOWS,),
+    "engine": (SIMULATOR,),
+    "link.rate_mbps": 100.0, "warmup_s": 1.0, "seconds": 2.0,
+    "link.delay_us": 10.0,
+}  # fmt: skip
 AT_20_MBPS = "permuted_loop:uniform-200000-4000000"
 """Flow sizes with which flows last about a second at 20 Mb/s, too."""
-AT_K4 = DEFAULTS.emulated(
-    ks=(4,),
-    workloads=(AT_20_MBPS, "one_to_one"),
-    rate_mbps=20.0,
-    pins={"link.delay_us": None, "traffic": "native"},
-    warmup_s=10.0,
-    seconds=15.0,
-)
+AT_K4 = on_real_hosts(DEFAULTS, {
+    "k": (4,), "workload": (AT_20_MBPS, "one_to_one"),
+    "link.rate_mbps": 20.0, "warmup_s": 10.0, "seconds": 15.0,
+    "link.delay_us": None, "traffic": "native",
+})  # fmt: skip
 EXPERIMENT = Experiment(
     name=NAME,
     title="A central flow scheduler (Hedera) by its interval, beside ECMP and MPTCP (SIGCOMM 2011)",

@@ -7,8 +7,6 @@ matrix. There is none where hosts' own links are the bottleneck, or where there 
 
 from __future__ import annotations
 
-import dataclasses
-
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.short_beside_long import oversubscribed
 from experiments.sigcomm11.statements import (
@@ -17,8 +15,9 @@ from experiments.sigcomm11.statements import (
     OVERSUBSCRIBED_BY_MATRIX,
 )
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults
+from harness.options.options import on_real_hosts
 from harness.plan.sweeps import points_on
+from model.spec import Settings
 
 NAME = "oversubscribed"
 LOADS = (1, 5, 10, 25, 50, 100, 200, 400)
@@ -34,28 +33,25 @@ MATRICES = (
 )
 
 
-def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
+def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Settings:
     """Return defaults: 1 s after 0.5 s. Longer windows differ little (docs/experiments/sigcomm11.md)."""
-    return Defaults(
-        ks=(8,),
-        workloads=workloads,
-        subflows=subflows,
-        ccs=("lia",),
-        seconds=1.0,
-        warmup_s=0.5,
-        engines=(SIMULATOR,),
-    )
+    return {
+        "k": (8,), "workload": workloads, "transport.subflows": subflows, "transport.cc": ("lia",),
+        "engine": (SIMULATOR,),
+        "warmup_s": 0.5, "seconds": 1.0,
+    }  # fmt: skip
 
 
 _BY_LOAD = _defaults(tuple(f"connections:{load}" for load in LOADS), (1, 8))
-_BY_MATRIX = dataclasses.replace(_defaults(MATRICES, (1, 8)), seconds=4.0, warmup_s=1.0)
+_BY_MATRIX = {**_defaults(MATRICES, (1, 8)), "warmup_s": 1.0, "seconds": 4.0}
 """Hot spots take seconds to settle: with 1 s after 0.5 s their claim flips."""
 _FAIRNESS = _defaults(("one_to_one",), (1, 2, 4, 8))
 
 
-def _emulated(defaults: Defaults, *workloads: str) -> Defaults:
+def _emulated(defaults: Settings, *workloads: str) -> Settings:
     """Return the emulated variant: 64 real hosts, less than two minutes per figure."""
-    return defaults.emulated(ks=(4,), workloads=workloads, subflows=(1, 8), warmup_s=8.0, seconds=8.0)
+    sizes = {"k": (4,), "workload": workloads, "transport.subflows": (1, 8)}
+    return on_real_hosts(defaults, {**sizes, "warmup_s": 8.0, "seconds": 8.0})
 
 
 FIGURES = (

@@ -19,13 +19,13 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import OfPoint, over_tcp, ratio, together
 from harness.metrics.metrics import JAIN_OVER_TCP, Metric
 from harness.metrics.published import ABOVE, BELOW, SIGN, Published, Relation, Source
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions, on_real_hosts
 from harness.plan.sweeps import fat_trees, points_on, with_core_failure
 from harness.results.point_results import PointResult
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.links import outage
 from model.result import Table
-from model.spec import RunSpec
+from model.spec import RunSpec, Settings
 from model.transports import algorithm
 
 
@@ -108,22 +108,15 @@ def each_transport(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [point for point in points if point.transport.subflows > 1 or point.transport.cc == first]
 
 
-COST_DEFAULTS = Defaults(
-    ks=(8,),
-    workloads=("one_to_one",),
-    subflows=(1, 2, 4, 8),
-    ccs=("lia", "reno"),
-    engines=(SIMULATOR,),
-)
-FAILURE_DEFAULTS = Defaults(
-    ks=(8,),
-    workloads=("one_to_one",),
-    subflows=(1, 2, 8),
-    ccs=("lia",),
-    seconds=12.0,
-    warmup_s=2.0,
-    engines=(SIMULATOR,),
-)
+COST_DEFAULTS: Settings = {
+    "k": (8,), "workload": ("one_to_one",), "transport.subflows": (1, 2, 4, 8),
+    "transport.cc": ("lia", "reno"), "engine": (SIMULATOR,),
+}  # fmt: skip
+FAILURE_DEFAULTS: Settings = {
+    "k": (8,), "workload": ("one_to_one",), "transport.subflows": (1, 2, 8), "transport.cc": ("lia",),
+    "engine": (SIMULATOR,),
+    "warmup_s": 2.0, "seconds": 12.0,
+}  # fmt: skip
 LOSS_AND_COST = Figure(
     name=f"{NAME}-cost",
     title="Loss, retransmissions, fairness and CPU time by subflows",
@@ -133,7 +126,9 @@ LOSS_AND_COST = Figure(
         "real hosts the chart also shows the CPU time per delivered gigabyte."
     ),
     defaults=COST_DEFAULTS,
-    emulated=COST_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=8.0, seconds=10.0),
+    emulated=on_real_hosts(
+        COST_DEFAULTS, {"k": (4,), "transport.subflows": (1, 8), "warmup_s": 8.0, "seconds": 10.0}
+    ),
     topologies=fat_trees,
     points=each_transport,
     charts=("loss_and_cost",),
@@ -149,7 +144,9 @@ LINK_FAILURE = Figure(
         "continue over their other subflows."
     ),
     defaults=FAILURE_DEFAULTS,
-    emulated=FAILURE_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=12.0, seconds=24.0),
+    emulated=on_real_hosts(
+        FAILURE_DEFAULTS, {"k": (4,), "transport.subflows": (1, 8), "warmup_s": 12.0, "seconds": 24.0}
+    ),
     topologies=fat_trees,
     points=points_on(fat_trees, adapt=with_core_failure),
     charts=("failure",),

@@ -19,10 +19,10 @@ from experiments.sigcomm11.statements import (
     STAR,
 )
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions, on_real_hosts
 from harness.options.rates import AutoRate
 from harness.plan.sweeps import points_on
-from model.spec import TopologySpec
+from model.spec import Settings, TopologySpec
 
 
 def dual_homed(topology: TopologySpec) -> TopologySpec:
@@ -48,9 +48,12 @@ DUAL_HOMED_TREE = Figure(
         "one of the two NICs and MPTCP both. MPTCP gains much while a quarter of the hosts are servers, "
         "and nothing when all are, because they fill the smaller core of the dual-homed tree."
     ),
-    defaults=Defaults(
-        ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=AutoRate(basis=dual_homed)
-    ),
+    defaults={
+        "k": (4,),
+        "workload": (SPARSE, FULL),
+        "transport.subflows": (1, 2, 4, 8),
+        "auto": AutoRate(basis=dual_homed),
+    },
     topologies=both_trees,
     points=points_on(both_trees),
     charts=("throughput", "rank", "link_utilisation"),
@@ -65,7 +68,7 @@ STAR_OF_HOSTS = Figure(
         "the hosts' own links are its only bottleneck. MPTCP can at best equal TCP; the difference is "
         "its overhead."
     ),
-    defaults=Defaults(ks=(4,), workloads=("one_to_one",), subflows=(1, 2, 4, 8)),
+    defaults={"k": (4,), "workload": ("one_to_one",), "transport.subflows": (1, 2, 4, 8)},
     topologies=stars,
     points=points_on(stars),
     charts=("throughput", "rank"),
@@ -79,18 +82,14 @@ LOADS = (10, 25, 50, 100, 200, 400)
 MATRICES = ("local:80:pod=15", "local:50:pod=30", "one_to_one")
 
 
-def _defaults(workloads: tuple[str, ...]) -> Defaults:
+def _defaults(workloads: tuple[str, ...]) -> Settings:
     """Return defaults with k=12, as in the paper: there both trees need exactly five switch ports per
     host."""
-    return Defaults(
-        ks=(12,),
-        workloads=workloads,
-        subflows=(1, 8),
-        ccs=("lia",),
-        seconds=0.5,
-        warmup_s=0.5,
-        engines=(SIMULATOR,),
-    )
+    return {
+        "k": (12,), "workload": workloads, "transport.subflows": (1, 8), "transport.cc": ("lia",),
+        "engine": (SIMULATOR,),
+        "warmup_s": 0.5, "seconds": 0.5,
+    }  # fmt: skip
 
 
 _BY_LOAD = _defaults(tuple(f"connections:{load}" for load in LOADS))
@@ -106,12 +105,15 @@ FIGURES = (
             "is smaller in the dual-homed tree, becomes the bottleneck and the gain shrinks."
         ),
         defaults=_BY_LOAD,
-        emulated=_BY_LOAD.emulated(
-            ks=(4,),
-            workloads=("connections:25", "connections:200"),
-            auto=AutoRate(basis=dual_homed),
-            warmup_s=8.0,
-            seconds=8.0,
+        emulated=on_real_hosts(
+            _BY_LOAD,
+            {
+                "k": (4,),
+                "workload": ("connections:25", "connections:200"),
+                "auto": AutoRate(basis=dual_homed),
+                "warmup_s": 8.0,
+                "seconds": 8.0,
+            },
         ),
         topologies=both_trees,
         points=points_on(both_trees),

@@ -14,7 +14,7 @@ from engines.registry import SIMULATOR
 from experiments.sigcomm11.statements import SHORT_BESIDE_LONG, SHORT_WORKLOAD
 from harness.experiment import Experiment, Figure, RateOf
 from harness.options.options import ENGINE as MININET
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions, on_real_hosts
 from harness.plan.sweeps import PLAIN_TCP, points_on
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec, Settings, StackSpec, TopologySpec
@@ -90,25 +90,17 @@ def _patient(spec: RunSpec) -> RunSpec:
     return dataclasses.replace(spec, stack=dataclasses.replace(spec.stack, dup_threshold=DUPLICATES + paths))
 
 
-_DEFAULTS = Defaults(
-    ks=(8,),
-    workloads=(SHORT_WORKLOAD,),
-    subflows=(8,),
-    rate_mbps=100.0,
-    pins={"link.delay_us": 100.0},
-    seconds=3.0,
-    warmup_s=1.0,
-    engines=(SIMULATOR,),
-)
-_AS_AUTHORS = _DEFAULTS.but(pins={"link.random_pkts": RANDOM_PKTS})
-EMULATED = _DEFAULTS.emulated(
-    ks=(4,),
-    workloads=(f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
-    rate_mbps=10.0,
-    pins={"traffic": "native"},
-    warmup_s=10.0,
-    seconds=18.0,
-)
+_DEFAULTS: Settings = {
+    "k": (8,), "workload": (SHORT_WORKLOAD,), "transport.subflows": (8,), "engine": (SIMULATOR,),
+    "link.rate_mbps": 100.0, "warmup_s": 1.0, "seconds": 3.0,
+    "link.delay_us": 100.0,
+}  # fmt: skip
+_AS_AUTHORS: Settings = {**_DEFAULTS, "link.random_pkts": RANDOM_PKTS}
+EMULATED = on_real_hosts(_DEFAULTS, {
+    "k": (4,), "workload": (f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
+    "link.rate_mbps": 10.0, "warmup_s": 10.0, "seconds": 18.0,
+    "traffic": "native",
+})  # fmt: skip
 """64 hosts at a tenth of the rate. Short flows start a tenth as often, so they load links as much."""
 EXPERIMENT = Experiment(
     name=NAME,
@@ -167,10 +159,12 @@ ALIKE = Experiment(
                 "last byte, only long flows open them, which lose little by waiting. Subflows that join at "
                 "once cost handshakes and give short flows several initial windows."
             ),
-            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), ccs=(COUPLED_DEFAULT,)),
-            emulated=dataclasses.replace(
-                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), ccs=(COUPLED_DEFAULT,)
-            ),
+            defaults={**_DEFAULTS, "workload": (ALIKE_WORKLOAD,), "transport.cc": (COUPLED_DEFAULT,)},
+            emulated={
+                **EMULATED,
+                "workload": (f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",),
+                "transport.cc": (COUPLED_DEFAULT,),
+            },
             topologies=oversubscribed,
             points=_joining,
             charts=("short_and_long",),

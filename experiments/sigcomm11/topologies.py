@@ -13,9 +13,9 @@ from controllers.routing import DIGITS
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.statements import BCUBE_BY_MATRIX, OTHER_NETWORKS, OVERSUBSCRIBED_LOCALLY
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults, SweepOptions
+from harness.options.options import SweepOptions
 from harness.plan.sweeps import Topologies, points_on
-from model.spec import RunSpec, TopologySpec
+from model.spec import RunSpec, Settings, TopologySpec
 from model.transports import USUAL_ROUTING
 from topos import bcube
 
@@ -94,18 +94,14 @@ _figure = functools.partial(
 )
 
 
-def _defaults(workload: str) -> Defaults:
+def _defaults(workload: str) -> Settings:
     """Return defaults with 1 s after 0.5 s; twice as long gives the same within 1.4 points
     (docs/topologies.md)."""
-    return Defaults(
-        ks=(8,),
-        workloads=(workload,),
-        subflows=SUBFLOWS,
-        ccs=("lia",),
-        seconds=1.0,
-        warmup_s=0.5,
-        engines=(SIMULATOR,),
-    )
+    return {
+        "k": (8,), "workload": (workload,), "transport.subflows": SUBFLOWS, "transport.cc": ("lia",),
+        "engine": (SIMULATOR,),
+        "warmup_s": 0.5, "seconds": 1.0,
+    }  # fmt: skip
 
 
 def _on(name: str, networks: Topologies) -> Figure:
@@ -146,13 +142,14 @@ EXPERIMENT = Experiment(
                 "routing, digit by digit. Several paths use all NICs. "
                 "Where direct paths do so already, longer ones take capacity from other flows."
             ),
-            defaults=_defaults("one_to_one").but(
-                workloads=BCUBE_MATRICES,
-                subflows=(1, 3, 6),
-                pins={"routing": DIGITS},
-                seconds=4.0,
-                warmup_s=2.0,
-            ),
+            defaults={
+                **_defaults("one_to_one"),
+                "workload": BCUBE_MATRICES,
+                "transport.subflows": (1, 3, 6),
+                "warmup_s": 2.0,
+                "seconds": 4.0,
+                "routing": DIGITS,
+            },
             topologies=three_nics,
             points=points_on(three_nics),
             charts=("by_matrix",),

@@ -26,30 +26,34 @@ from experiments.sigcomm11 import (
 from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import GOODPUT_PCT_MEAN
 from harness.metrics.published import Published
-from harness.options.options import Defaults
+from harness.options.options import on_real_hosts
+from model.spec import Settings
 
 NAME = "sigcomm11"
 SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")
 """Options that have the same meaning for every figure. Sizes, matrices and links differ by figure."""
 
 
-def _simulated(figure: Figure, name: str, emulated: Defaults, guests: Defaults | None = None) -> Figure:
+def _simulated(figure: Figure, name: str, emulated: Settings, guests: Settings | None = None) -> Figure:
     """Return the simulated variant of a figure whose own experiment uses real hosts. It gets an emulated
     variant that takes minutes, and optionally one in virtual time."""
-    defaults = replace(figure.defaults, engines=(SIMULATOR,))
+    defaults = {**figure.defaults, "engine": (SIMULATOR,)}
     return replace(figure, name=name, defaults=defaults, emulated=emulated, guests=guests)
 
 
 _PERMUTATION, _BY_CC = congestion_controls.PERMUTATION, congestion_controls.EXPERIMENT.figures[0]
-_AT_K8 = _PERMUTATION.defaults.emulated(subflows=(1, 8), warmup_s=60.0, seconds=60.0)
+_AT_K8 = on_real_hosts(
+    _PERMUTATION.defaults, {"transport.subflows": (1, 8), "warmup_s": 60.0, "seconds": 60.0}
+)
 """The paper's size. MPTCP needs 20 s to converge at the 5 Mb/s that two cores carry (docs/fidelity.md), and
 45 s at 2 Mb/s, which they carry on a noisy machine. There a window of 20 s was too short: hosts received 8 %
 more in it than the links carried."""
-_IN_VIRTUAL_TIME = _PERMUTATION.defaults.emulated(
-    subflows=(1, 8), rate_mbps=100.0, warmup_s=4.0, seconds=6.0, engines=(LINUX,)
-)
+_IN_VIRTUAL_TIME = on_real_hosts(_PERMUTATION.defaults, {
+    "transport.subflows": (1, 8), "engine": (LINUX,),
+    "link.rate_mbps": 100.0, "warmup_s": 4.0, "seconds": 6.0,
+})  # fmt: skip
 """The paper's size and link rate. 4 s hold twice the packets that settling took at 5 Mb/s."""
-_AT_K4 = _BY_CC.defaults.emulated(ks=(4,), warmup_s=6.0, seconds=8.0)
+_AT_K4 = on_real_hosts(_BY_CC.defaults, {"k": (4,), "warmup_s": 6.0, "seconds": 8.0})
 
 
 def _of_models(known: Sequence[Published]) -> tuple[Published, ...]:
@@ -64,10 +68,10 @@ def _in_minutes(figures: Sequence[Figure], matrices: int) -> tuple[Figure, ...]:
     return tuple(replace(figure, emulated=_first(figure.emulated, matrices)) for figure in figures)
 
 
-def _first(emulated: Defaults | None, matrices: int) -> Defaults | None:
+def _first(emulated: Settings | None, matrices: int) -> Settings | None:
     if emulated is None or not matrices:
         return None
-    return replace(emulated, workloads=emulated.workloads[:matrices])
+    return {**emulated, "workload": emulated["workload"][:matrices]}
 
 
 SECTIONS: Mapping[str, tuple[Figure, ...]] = {

@@ -10,7 +10,7 @@ from common.errors import UsageError
 from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import ACROSS_MEAN, ACROSS_SPEARMAN, Metric
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, SweepOptions
 from harness.plan.sweeps import PLAIN_TCP, fat_trees, points_on
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
@@ -88,13 +88,13 @@ EXPERIMENT = Experiment(
                 "real Linux hosts and once between simulated ones. Where both agree, the network decides; "
                 "where they differ, the end hosts do."
             ),
-            defaults=Defaults(
-                ks=SIZES,
-                workloads=("one_to_one",),
-                subflows=(SUBFLOWS,),
-                engines=("simulator", ENGINE),
-                pins={"traffic": "native"},
-            ),
+            defaults={
+                "k": SIZES,
+                "workload": ("one_to_one",),
+                "transport.subflows": (SUBFLOWS,),
+                "engine": ("simulator", ENGINE),
+                "traffic": "native",
+            },
             topologies=fat_trees,
             points=points_on(fat_trees, curves),
             charts=("cross_check",),

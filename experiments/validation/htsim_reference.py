@@ -16,7 +16,6 @@ from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure
 from harness.metrics.metrics import JAIN, LINK_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import Defaults
 from harness.plan.sweeps import fat_trees, points_on
 from model.spec import RunSpec
 
@@ -80,23 +79,13 @@ def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
             f"subflows, beside csg-htsim at the same parameters; ACKs {acks_do}. Collisions of paths decide "
             "most of the result, and every seed draws other paths."
         ),
-        defaults=Defaults(
-            ks=(8,),
-            workloads=("one_to_one",),
-            subflows=tuple(row),
-            rate_mbps=100.0,
-            pins={
-                "link.queue_pkts": QUEUE_PKTS,
-                "link.delay_us": 10.0,
-                "link.clock_ppm": 0.0,
-                "stack": {**STACK, "acks": acks},
-            },
-            ccs=("lia",),
-            seconds=16.0,
-            warmup_s=4.0,
-            seeds=6,
-            engines=(SIMULATOR,),
-        ),
+        defaults={
+            "k": (8,), "workload": ("one_to_one",), "transport.subflows": tuple(row),
+            "transport.cc": ("lia",), "engine": (SIMULATOR,),
+            "link.rate_mbps": 100.0, "warmup_s": 4.0, "seconds": 16.0, "seeds": 6,
+            "link.queue_pkts": QUEUE_PKTS, "link.delay_us": 10.0, "link.clock_ppm": 0.0,
+            "stack": {**STACK, "acks": acks},
+        },
         topologies=fat_trees,
         points=points_on(fat_trees, adapt=_as_htsim),
         charts=("other_simulator",),

@@ -23,10 +23,10 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.metrics.measures import Measure, each_replica, together
 from harness.metrics.metrics import Metric
 from harness.metrics.published import ABOUT, AT_LEAST, Published, Relation, Source
-from harness.options.options import ENGINE, Defaults, SweepOptions
+from harness.options.options import ENGINE, SweepOptions
 from harness.plan.sweeps import points_on
 from harness.results.point_results import PointResult
-from model.spec import RunSpec, SamplingSpec, StackSpec, TopologySpec
+from model.spec import RunSpec, SamplingSpec, Settings, StackSpec, TopologySpec
 
 PING_BYTES = 98
 ROUNDING = 1e-3
@@ -348,57 +348,40 @@ REAL_MBPS = 100.0
 LOSSES_PCT = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 REPLICAS = 8
 _SHARES = FAIRNESS.figures[0]
-_ALONE = Defaults(
-    ks=(),
-    workloads=("against_tcp",),
-    subflows=(1,),
-    ccs=("reno",),
-    pins={"traffic": "native"},
-    engines=(SIMULATOR,),
-    always_whole=True,
-)
+_ALONE: Settings = {
+    "workload": ("against_tcp",), "transport.subflows": (1,), "transport.cc": ("reno",),
+    "engine": (SIMULATOR,),
+    "always_whole": True,
+    "traffic": "native",
+}  # fmt: skip
 EXACT_CLOCKS = {"link.clock_ppm": 0.0}
 PROMPT = {"stack": StackSpec(processing_frames=0.0)}
 """What arithmetic to the byte assumes of clocks and of simulated hosts."""
-FILLED = _ALONE.but(
-    pins={**EXACT_CLOCKS, "link.delay_us": 100.0},
-    rate_mbps=max(RATES_MBPS),
-    axes={"link.rate_mbps": RATES_MBPS},
-    warmup_s=1.0,
-    seconds=4 * FRAME_BITS / 1e4,
-)
+FILLED: Settings = {
+    **_ALONE,
+    "link.rate_mbps": RATES_MBPS, "warmup_s": 1.0, "seconds": 4 * FRAME_BITS / 1e4,
+    **EXACT_CLOCKS, "link.delay_us": 100.0,
+}  # fmt: skip
 """The window lasts a whole number of packets at every rate: 400 at 1 Mb/s."""
-SAWTOOTH = _ALONE.but(
-    pins={
-        **EXACT_CLOCKS,
-        "link.queue_pkts": SAW_PKTS,
-        "link.delay_us": SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,
-    },
-    rate_mbps=SAW_MBPS,
-    warmup_s=20.0,
-    seconds=60.0,
-    sampling=SamplingSpec(queues_ms=20, sockets_ms=20, pings_ms=20),
-)
+SAWTOOTH: Settings = {
+    **_ALONE,
+    "link.rate_mbps": SAW_MBPS, "warmup_s": 20.0, "seconds": 60.0,
+    **EXACT_CLOCKS, "link.queue_pkts": SAW_PKTS, "link.delay_us": SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,
+    "sampling": SamplingSpec(queues_ms=20, sockets_ms=20, pings_ms=20),
+}  # fmt: skip
 """The queue holds one bandwidth-delay product; a round trip is six link delays."""
-LOSING = _ALONE.but(
-    rate_mbps=60.0,
-    pins={"link.queue_pkts": 1000, "link.delay_us": 13_000.0},
-    axes={"link.loss": tuple(percent / 100 for percent in LOSSES_PCT)},
-    warmup_s=30.0,
-    seconds=120.0,
-)
+LOSING: Settings = {
+    **_ALONE,
+    "link.rate_mbps": 60.0, "warmup_s": 30.0, "seconds": 120.0,
+    "link.queue_pkts": 1000, "link.delay_us": 13_000.0,
+    "link.loss": tuple(percent / 100 for percent in LOSSES_PCT),
+}  # fmt: skip
 """The lowest loss rate gives a window of 122 packets, 19 Mb/s at a round trip of 78 ms: queues stay empty."""
-FLOODED = Defaults(
-    ks=(4,),
-    workloads=(FLOOD,),
-    subflows=(FLOOD_SUBFLOWS,),
-    pins={"traffic": "native", "link.queue_pkts": 20, "link.delay_us": 100.0, "link.loss": 0.005},
-    engines=(SIMULATOR,),
-    rate_mbps=20.0,
-    warmup_s=0.0,
-    seconds=30.0,
-    always_whole=True,
-)
+FLOODED: Settings = {
+    "k": (4,), "workload": (FLOOD,), "transport.subflows": (FLOOD_SUBFLOWS,), "engine": (SIMULATOR,),
+    "link.rate_mbps": 20.0, "warmup_s": 0.0, "seconds": 30.0, "always_whole": True,
+    "traffic": "native", "link.queue_pkts": 20, "link.delay_us": 100.0, "link.loss": 0.005,
+}  # fmt: skip
 
 
 def pair(_options: SweepOptions) -> list[TopologySpec]:
@@ -496,7 +479,7 @@ FIGURES = (
         _SHARES,
         name=f"{NAME}-shares",
         title="Share of a link beside one TCP flow, under random loss",
-        defaults=dataclasses.replace(_SHARES.defaults, engines=(SIMULATOR,), always_whole=True),
+        defaults={**_SHARES.defaults, "engine": (SIMULATOR,), "always_whole": True},
     ),
 )
 

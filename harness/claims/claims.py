@@ -87,7 +87,7 @@ def verdicts(figure: Figure, points: Sequence[PointResult]) -> list[Verdict]:
     settings are not the figure's do not count.
     """
     own = OwnSettings([figure])
-    ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
+    ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults["engine"])
     rows = (row for row in figure.published if not row.engine or row.engine in ran)
     return [verdict_of(row, points, own) for row in rows]
 

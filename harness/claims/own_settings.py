@@ -25,7 +25,7 @@ from harness.labels import queue_label, workload_label
 from harness.metrics.published import Published
 from harness.metrics.where import SETTINGS, has
 from harness.options.fields import BY_PATH, SPEC_FIELDS, Hosts
-from harness.options.options import ENGINE, MAX_K, Defaults, SweepOptions, resolve, sweeps_of
+from harness.options.options import ENGINE, MAX_K, SweepOptions, resolve, sweeps_of
 from harness.plan.sweeps import fat_trees
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.spec import RunSpec, Settings, TopologySpec, typed
@@ -101,8 +101,8 @@ class _Own:
         self._values: dict[object, frozenset[Values]] = {}
         self._overrides: dict[str, tuple[str, ...] | None] = {}
         self._resolved: dict[object, list[SweepOptions]] = {}
-        self._variants: dict[str, list[tuple[Settings, Defaults]]] = {}
-        self._networks: dict[object, list[tuple[Settings, Defaults]]] = {}
+        self._variants: dict[str, list[tuple[Settings, Settings]]] = {}
+        self._networks: dict[object, list[tuple[Settings, Settings]]] = {}
 
     def overrides(self, spec: RunSpec) -> tuple[str, ...] | None:
         """Return the overrides in words; None if the figure has no points in this engine."""
@@ -141,7 +141,7 @@ class _Own:
 
     def _settings(self, spec: RunSpec, subflows: int) -> Values:
         variants = self._variants_in(spec.engine)
-        pinned_rate = any(defaults.rate_mbps is not None for _, defaults in variants)
+        pinned_rate = any("link.rate_mbps" in defaults for _, defaults in variants)
         return _values(spec, subflows, pinned_rate)
 
     def _own(self, spec: RunSpec) -> frozenset[Values]:
@@ -180,18 +180,18 @@ class _Own:
                 durations = {"warmup_s": spec.warmup_s, "seconds": spec.seconds}
                 sized = {**chosen, **durations, "seed": spec.seed, "seeds": 1}
                 falls_back = not {*LINUX_HOSTS}.isdisjoint(chosen["engine"]) and (
-                    spec.engine in LINUX_HOSTS or chosen["engine"] == self.figure.defaults.engines
+                    spec.engine in LINUX_HOSTS or chosen["engine"] == self.figure.defaults["engine"]
                 )
                 for cc in (COUPLED_DEFAULT, *([BASELINE] if falls_back else [])):
                     found += sweeps_of(sized, defaults, cc)
         return self._resolved[key]
 
-    def _variants_in(self, engine: str) -> list[tuple[Settings, Defaults]]:
+    def _variants_in(self, engine: str) -> list[tuple[Settings, Settings]]:
         if engine not in self._variants:
             self._variants[engine] = _variants(self.figure, engine)
         return self._variants[engine]
 
-    def _variants_on(self, engine: str, network: TopologySpec) -> list[tuple[Settings, Defaults]]:
+    def _variants_on(self, engine: str, network: TopologySpec) -> list[tuple[Settings, Settings]]:
         """Return the variants with the option that chooses the network. To find its k takes a plan per k."""
         key = engine, _network(network)
         if key not in self._networks:
@@ -220,10 +220,10 @@ def _constant(mbps: float) -> RateOf:
     return lambda _network: mbps
 
 
-def _variants(figure: Figure, engine: str) -> list[tuple[Settings, Defaults]]:
+def _variants(figure: Figure, engine: str) -> list[tuple[Settings, Settings]]:
     """Return the variants of the figure that have this engine: alone, and beside others that figures run with
     it, because points of several engines share what only real hosts have. Without those that it refuses."""
-    together = (names for names in (figure.defaults.engines, (SIMULATOR, ENGINE)) if engine in names)
+    together = (names for names in (figure.defaults["engine"], (SIMULATOR, ENGINE)) if engine in names)
     found = []
     for engines in dict.fromkeys([(engine,), *together]):
         for options, defaults in figure.variants({"engine": engines}):
@@ -236,7 +236,7 @@ def _variants(figure: Figure, engine: str) -> list[tuple[Settings, Defaults]]:
     return found
 
 
-def _network_options(figure: Figure, chosen: Settings, defaults: Defaults, network: TopologySpec) -> Settings:
+def _network_options(figure: Figure, chosen: Settings, defaults: Settings, network: TopologySpec) -> Settings:
     """Return the option that chooses this network, if it is not one of the figure's without options."""
     if figure.topologies is fat_trees:
         return {"topology": (network,)}

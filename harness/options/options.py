@@ -1,19 +1,20 @@
 """Options of a sweep: one look-up in layers. Pure.
 
 Each layer is a mapping of values by path (`Settings`): what the user gave, over what the figure pins, over
-the profile, over the default of the field. A path is that of a field of the spec, `link.queue_pkts` or
-`stack.min_rto_ms`, or the name of an option that is no field: `k`, `seeds`, `profile`, `qmon`.
+the profile, over the default of the field (`resolve`). A path is that of a field of the spec,
+`link.queue_pkts` or `stack.min_rto_ms`, or the name of an option that is no field: `k`, `seeds`, `profile`,
+`qmon`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import operator
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from common.errors import UsageError
 from common.text import did_you_mean
@@ -54,13 +55,13 @@ __all__ = [
     "ENGINE",
     "MAX_K",
     "QUEUE_SAMPLE_MS",
-    "SIMULATED_TRAFFIC",
     "UNSCHEDULED",
     "USUAL_TRAFFIC",
-    "Defaults",
     "SweepOptions",
     "by_path",
     "check_openflow",
+    "layer_of",
+    "on_real_hosts",
     "resolve",
     "retries_of",
     "sweep_workloads",
@@ -73,9 +74,6 @@ PING_MS = 1000
 PINNED_PART = 2.5
 """In a brief profile in virtual time, a duration that a figure pins is at most this multiple of the profile's
 own. A figure pins longer durations than others if its data needs longer to settle."""
-SIMULATED_TRAFFIC = "iperf3"
-"""The value in specs of simulated hosts, which generate their own traffic."""
-NO_SAMPLING = SamplingSpec()
 UNSCHEDULED = SchedulerSpec()
 _STACK = "stack."
 _PATHS = {**{option.name: option.path or option.name for option in OPTIONS}, "qmon": "qmon"}
@@ -90,8 +88,18 @@ SETTABLE = (
 """The fields of the spec that an option sets, by path."""
 _SWEPT = frozenset(SETTABLE) - {option.path for option in OPTIONS if option.multiple}
 """Paths at which a tuple is several values, of which each point has one."""
-PINNED_BY_NAME = {"rate_mbps": "link.rate_mbps", "seconds": "seconds", "warmup_s": "warmup_s"}
-"""Fields of `Defaults` that pin a field of the spec, with its path."""
+DURATIONS = ("warmup_s", "seconds")
+_SIZES = ("k", "transport.subflows")
+"""What determines how long a run takes: the profile has priority over the figure."""
+_USUAL_LAYER: Settings = {
+    "k": (), "workload": ("one_to_one",), "transport.subflows": (1,), "transport.cc": (), "engine": (ENGINE,),
+    "auto": AUTO, "sampling": SamplingSpec(),
+}  # fmt: skip
+IN_LAYERS = (
+    *SETTABLE, *_USUAL_LAYER, "seeds", "always_whole",
+    *(f"{profile}.{path}" for profile in PROFILES for path in ("seconds", "seeds")),
+)  # fmt: skip
+"""What a figure's layer may have, by path."""
 _SYSCTLS = "transport.sysctls"
 _OPENFLOW = ("openflow.controller", "openflow.mode", "openflow.datapath")
 
@@ -113,6 +121,8 @@ def by_path(values: Mapping[str, Any]) -> Settings:
 def _flat(settings: Settings) -> dict[str, Any]:
     """Return the settings with a path for each field of the stack, after the other paths."""
     stack = settings.get("stack") or {}
+    if not isinstance(stack, Mapping):  # several: an axis
+        return dict(settings)
     rest = {path: value for path, value in settings.items() if path != "stack"}
     return {**rest, **{f"{_STACK}{name}": value for name, value in stack.items()}}
 
@@ -129,8 +139,12 @@ def without(given: Settings, hosts: Hosts) -> Settings:
 
 
 def several(given: Settings) -> dict[str, tuple[Any, ...]]:
-    """Return the axes of what the user gave: the paths with several values."""
-    return {path: value for path, value in given.items() if path in _SWEPT and isinstance(value, tuple)}
+    """Return the axes of what the user gave, or of a figure's layer: the paths with several values."""
+    return {
+        path: tuple(value)
+        for path, value in given.items()
+        if isinstance(value, list) or (isinstance(value, tuple) and path in _SWEPT)
+    }
 
 
 def check_axis(what: str, values: object) -> None:
@@ -148,81 +162,43 @@ def field_meant(path: str, known: Sequence[str]) -> str:
     return did_you_mean(path, known, "?") or f"fields are: {', '.join(known)}"
 
 
-@dataclass(frozen=True)
-class Defaults:
-    """What a figure runs if no option says otherwise.
+def layer_of(defaults: Settings) -> dict[str, Any]:
+    """Return the whole layer of a figure, by path: what it runs if no option says otherwise.
 
-    The profile has priority over `ks` and `subflows`, which determine how long a run takes. Everything else
-    is part of what the figure shows, and has priority over the profile; None and what is absent are not
-    pinned. `pins` and `axes` have fields of the spec by path, `link.queue_pkts` or `stack.min_rto_ms`: one
-    value each, or several, which every point is run with. With several `engines`, every point runs in each.
-    `sampling` is added to what is always sampled. Raises UsageError for a path that no option sets.
+    `k`, `workload`, `transport.subflows`, `transport.cc` and `engine` are tuples: each point has one of their
+    values. `seeds` is a number. Fields of the spec have the value that it pins, or an axis: several, and
+    every point is run with each. If a value is a tuple itself, several are a list. `sampling` is added to
+    what is always sampled. `auto` is what `--rate auto` means (`AutoRate`). `paper.seconds`, `smoke.seconds`
+    and `smoke.seeds` hold in that profile. `always_whole` says that a brief profile changes nothing in
+    virtual time, because the figure takes seconds and shows nothing in a shorter window. None is as if
+    absent. Raises UsageError for any other path.
     """
-
-    ks: tuple[int, ...]
-    workloads: tuple[str, ...]
-    subflows: tuple[int, ...]
-    auto: AutoRate = AUTO
-    rate_mbps: float | None = None
-    ccs: tuple[str, ...] = ()
-    seconds: float | None = None
-    warmup_s: float | None = None
-    seeds: int | None = None
-    engines: tuple[str, ...] = (ENGINE,)
-    pins: Settings = field(default_factory=dict)
-    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    sampling: SamplingSpec = NO_SAMPLING
-    whole_s: float | None = None
-    """Seconds in the profile `paper`, if longer than `seconds`."""
-    brief_s: float | None = None
-    """Seconds in a brief profile, if what the figure shows takes as long on links of any rate."""
-    brief_seeds: int | None = None
-    """Seeds in a brief profile, if fewer than `seeds`."""
-    always_whole: bool = False
-    """Whether a brief profile changes nothing in virtual time, because the figure takes seconds and shows
-    nothing in a shorter window."""
-
-    def __post_init__(self) -> None:
-        by_name = {name: path for name, path in PINNED_BY_NAME.items() if path in self.pins}
-        for name, path in by_name.items():
-            if getattr(self, name) is not None:
-                raise UsageError(f"{path}: it is pinned twice, in pins and as {name}")
-            object.__setattr__(self, name, self.pins[path])
-        pins = {path: value for path, value in _flat(self.pins).items() if path not in by_name.values()}
-        object.__setattr__(self, "pins", pins)
-        for path in (*pins, *self.axes):
-            if path not in SETTABLE:
-                raise UsageError(f"{path}: no option sets such a field; {field_meant(path, SETTABLE)}")
-        for path, values in self.axes.items():
-            check_axis(f"axis {path}", values)
-
-    @property
-    def layer(self) -> Settings:
-        """All that it pins, by path."""
-        by_name = {path: getattr(self, name) for name, path in PINNED_BY_NAME.items()}
-        return {path: value for path, value in {**self.pins, **by_name}.items() if value is not None}
-
-    def but(self, *, pins: Settings | None = None, **changes: Any) -> Defaults:
-        """Return the defaults with these `pins` beside their own, and with `changes` of other fields."""
-        return dataclasses.replace(self, **changes, pins={**self.pins, **(pins or {})})
-
-    def emulated(self, **changes: Any) -> Defaults:
-        """Return the defaults for real hosts, in real time.
-
-        The rate is what this machine carries, the stacks are the kernel's, and the profile determines the
-        duration, unless `changes` (as of `but`) say otherwise.
-        """
-        real: dict[str, Any] = {"rate_mbps": None, "seconds": None, "warmup_s": None, "engines": (ENGINE,)}
-        kernels = {path: value for path, value in self.pins.items() if not path.startswith(_STACK)}
-        return dataclasses.replace(self, pins=kernels).but(**{**real, **changes})
+    layer = {path: value for path, value in _flat(defaults).items() if value is not None}
+    for path in layer:
+        if path not in IN_LAYERS:
+            raise UsageError(f"{path}: no option sets such a field; {field_meant(path, SETTABLE)}")
+    return {**_USUAL_LAYER, **layer}
 
 
-def overriding(given: Settings, defaults: Defaults) -> Settings:
+def on_real_hosts(defaults: Settings, changes: Settings) -> Settings:
+    """Return the layer of a figure for real hosts, in real time: with `changes`, and without the rate and the
+    durations, which machine and profile determine, and the stack, which is the kernel's."""
+    kernels = {path: value for path, value in _flat(defaults).items() if not path.startswith(_STACK)}
+    return {**kernels, **dict.fromkeys(("link.rate_mbps", *DURATIONS)), "engine": (ENGINE,), **changes}
+
+
+def _pinned(layer: Settings) -> dict[str, Any]:
+    """Return the fields of the spec of which the figure has one value."""
+    axes = several(layer)
+    return {path: value for path, value in layer.items() if path in SETTABLE and path not in axes}
+
+
+def overriding(given: Settings, defaults: Settings) -> Settings:
     """Return what the user gave all points instead of what the figure pins or what is usual.
 
     Rates and durations are no settings of a figure, and names of points have the axes.
     """
-    own, axes = defaults.layer, several(given)
+    own, axes = _pinned(layer_of(defaults)), several(given)
     paths = [path for path in given if (path in BY_PATH or path.startswith(_STACK)) and path not in axes]
     usual = {path: BY_PATH[path].usual for path in paths if path in BY_PATH}
     return {
@@ -234,12 +210,12 @@ def overriding(given: Settings, defaults: Defaults) -> Settings:
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """The options from which a figure makes its points.
+    """The options of one sweep, resolved: what a figure's functions make its points from.
 
     `base` has the fields that all points share; its engine, topology, workload, link rate, congestion
     control, subflows and seed are not used. `ccs` is empty if neither the user nor the figure chose any;
-    MPTCP then runs `coupled_cc`. `rate_mbps` is None for `auto`. If `brief`, networks that no k chooses are
-    small too.
+    MPTCP then runs `coupled_cc`. `rate_mbps` is None for `auto`, which means `auto`. In a brief profile,
+    networks that no k chooses are small too.
     """
 
     ks: tuple[int, ...]
@@ -251,16 +227,14 @@ class SweepOptions:
     rate_mbps: float | None
     seeds: tuple[int, ...]
     base: RunSpec
-    auto: AutoRate = AUTO
-    brief: bool = False
-    topologies: tuple[TopologySpec, ...] = ()
+    profile: Profile
+    auto: AutoRate
+    topologies: tuple[TopologySpec, ...]
     """Networks that replace FatTrees."""
-    growing: frozenset[str] = frozenset()
+    growing: frozenset[str]
     """The durations that become longer on links that need it, by path: those that no option chose, nor, in
     real time, the figure. Those of points with `events`, too, if it is among them."""
-    highest_mbps: float = math.inf
-    """The highest rate that `auto` tries."""
-    chosen: Settings = field(default_factory=dict)
+    chosen: Settings
     """The fields of the spec that the user or the figure chose, usual values too."""
 
     def on(self, engine: str) -> RunSpec:
@@ -270,53 +244,62 @@ class SweepOptions:
         return dataclasses.replace(self.base.changed(usual), engine=engine)
 
 
-Value = TypeVar("Value")
+def resolve(given: Settings, defaults: Settings, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
+    """Return the options of a sweep: at each path the value of the first layer that has one.
 
-
-def resolve(given: Settings, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
-    """Return the options of a sweep. What the user gave has priority over what the figure pins, then the
-    profile, then the figure's defaults. `given` has one value at each path that can be an axis.
-
-    `coupled_cc` is what MPTCP runs on this machine unless an option names another. Raises UsageError.
+    The layers are what the user gave, what the user's files say, what the figure has for the profile, what it
+    pins, the profile, and the rest of the figure. `given` has one value at each path that can be an axis;
+    axes of the figure do not count. `coupled_cc` is what MPTCP runs on this machine unless an option names
+    another. Raises UsageError.
     """
-    engines = given.get("engine") or defaults.engines
+    own = layer_of(defaults)
+    engines = given.get("engine", own["engine"])
     virtual_time = VIRTUAL_TIME.issuperset(engines)
     profile = PROFILES[given.get("profile", DEFAULT)]
-    if profile.brief and virtual_time and defaults.always_whole:
+    if profile.brief and virtual_time and own.get("always_whole"):
         profile = PROFILES[DEFAULT]
-    _check_hosts(given, defaults, engines)
-    rate_mbps = _rate_mbps(given, defaults, profile, virtual_time)
-    pinned_seeds = (profile.brief and defaults.brief_seeds) or defaults.seeds
-    seeds = _first(profile.seeds, given.get("seeds"), pinned_seeds)
-    first_seed = given.get("seed", 1)
-    chosen = {path: value for path, value in {**defaults.layer, **given}.items() if path in SETTABLE}
+    pinned = _pinned(own)
+    _check_hosts(given, pinned, engines)
+    in_profile = {path: own[key] for path in ("seconds", "seeds") if (key := f"{profile.name}.{path}") in own}
+    first = ChainMap(dict(given), _of_files(given), in_profile)
+    fixed = {path: value for path, value in own.items() if path not in (*_SIZES, *several(own))}
+    sizes = {path: own[path] for path in _SIZES}
+    layers = ChainMap(*first.maps, fixed, profile.layer(virtual_time), sizes)
+    rate_mbps = _rate_mbps(given, layers.get("link.rate_mbps"))
+    chosen = {path: value for path, value in {**pinned, **given}.items() if path in SETTABLE}
     if _SYSCTLS in given:
-        chosen[_SYSCTLS] = {**defaults.pins.get(_SYSCTLS, {}), **given[_SYSCTLS]}
+        chosen[_SYSCTLS] = {**pinned.get(_SYSCTLS, {}), **given[_SYSCTLS]}
+    sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.get("qmon") else 0, SOCKET_SAMPLE_MS, PING_MS)
+    common = {
+        "sampling": sampling.joined(own["sampling"]),
+        **_durations_s(first, pinned, profile, rate_mbps, engines),
+    }
+    first_seed = given.get("seed", 1)
     return SweepOptions(
-        ks=given.get("k") or profile.ks or defaults.ks,
-        workloads=given.get("workload") or named_workloads("--workload", defaults.workloads),
-        subflows=given.get("transport.subflows") or profile.subflows or defaults.subflows,
-        ccs=given.get("transport.cc") or defaults.ccs,
+        ks=layers["k"],
+        workloads=given.get("workload") or named_workloads("--workload", own["workload"]),
+        subflows=layers["transport.subflows"],
+        ccs=layers["transport.cc"],
         coupled_cc=coupled_cc,
         engines=engines,
         rate_mbps=rate_mbps,
-        seeds=tuple(range(first_seed, first_seed + seeds)),
-        base=_base(given, chosen, defaults, profile, rate_mbps, engines),
-        auto=defaults.auto,
-        brief=profile.brief,
+        seeds=tuple(range(first_seed, first_seed + layers["seeds"])),
+        base=_base(given, chosen, common, engines),
+        profile=profile,
+        auto=own["auto"],
         topologies=given.get("topology", ()),
-        growing=_growing(given, defaults, profile, engines),
-        highest_mbps=profile.highest_mbps,
+        growing=_growing(first, own, profile, engines),
         chosen=chosen,
     )
 
 
-def sweeps_of(given: Settings, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> list[SweepOptions]:
+def sweeps_of(given: Settings, defaults: Settings, coupled_cc: str = COUPLED_DEFAULT) -> list[SweepOptions]:
     """Return the options of a sweep for each combination of the values of its axes, those of the last one
     first: the axes of the figure to which the user gave no value, then the user's. Raises UsageError."""
     of_stack = any(path.startswith(_STACK) for path in given)
     taken = {*given, *(["stack"] if of_stack else [])}
-    axes = {path: values for path, values in defaults.axes.items() if path not in taken} | several(given)
+    own = several(layer_of(defaults))
+    axes = {path: values for path, values in own.items() if path not in taken} | several(given)
     return [
         resolve({**given, **_flat(dict(zip(axes, values, strict=True)))}, defaults, coupled_cc)
         for values in itertools.product(*axes.values())
@@ -339,14 +322,7 @@ def check_openflow(given: Settings) -> None:
             )
 
 
-def _base(
-    given: Settings,
-    chosen: Settings,
-    defaults: Defaults,
-    profile: Profile,
-    rate_mbps: float | None,
-    engines: tuple[str, ...],
-) -> RunSpec:
+def _base(given: Settings, chosen: Settings, common: Settings, engines: tuple[str, ...]) -> RunSpec:
     """Return the fields that all points share. Raises UsageError for values that contradict each other."""
     check_openflow(given)
     simulated = SIMULATED_HOSTS.issuperset(engines)
@@ -362,10 +338,7 @@ def _base(
                 option = f"{BY_PATH[path].flag} {given[path]}"
                 raise UsageError(f"{option} is the fabric's: leave it out with --dataplane {OVS}")
         values |= {"link.host_queue": QDISC, "clock": ELASTIC}
-    warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
-    sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.get("qmon") else 0, SOCKET_SAMPLE_MS, PING_MS)
-    common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
-    base = RunSpec(LinkSpec(rate_mbps or 1.0)).changed({**values, **common})
+    base = RunSpec(LinkSpec(1.0)).changed({**values, **common})
     if base.link.queue_bytes and "link.queue_pkts" in given:
         raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
     return base
@@ -378,23 +351,28 @@ def _value(option: SpecField, chosen: Settings, simulated: bool) -> Any:
     return chosen.get(option.path, option.default_value if option.usual is None else option.usual)
 
 
-def _first(usual: Value, *values: Value | None) -> Value:
-    """Return the first value that is not None, else the usual one; 0 is a value."""
-    return next((value for value in values if value is not None), usual)
-
-
-def _rate_mbps(given: Settings, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
+def _rate_mbps(given: Settings, rate_mbps: float | str | None) -> float | None:
     """Return the link rate; None for `auto`. Raises UsageError if `auto` is not possible."""
-    pinned = defaults.rate_mbps if defaults.rate_mbps is not None else profile.rate_mbps(virtual_time)
-    pinned = _rate_of_file(given) or pinned
-    asked = given.get("link.rate_mbps")
-    rate_mbps = pinned if asked is None else None if asked == BY_MACHINE else float(asked)
-    if given.get("dataplane") == OVS and rate_mbps is None:
+    if rate_mbps is not None and rate_mbps != BY_MACHINE:
+        return float(rate_mbps)
+    if given.get("dataplane") == OVS:
         raise UsageError(
             f"--dataplane {OVS}: --rate auto is what the fabric carries here, and {OVS} carries far less: "
             "give --rate MBPS, e.g. --rate 1"
         )
-    return rate_mbps
+    return None
+
+
+def _of_files(given: Settings) -> dict[str, Any]:
+    """Return what the user's files say: a network's lowest rate, and no warm-up if all flows are those of a
+    trace, which start at their times. Raises UsageError."""
+    layer: dict[str, Any] = {}
+    if rate_mbps := _rate_of_file(given):
+        layer["link.rate_mbps"] = rate_mbps
+    workloads = given.get("workload", ())
+    if workloads and all(each.matrix == trace.NAME for each in workloads):
+        layer["warmup_s"] = 0.0
+    return layer
 
 
 def _rate_of_file(given: Settings) -> float | None:
@@ -412,68 +390,45 @@ def _rate_of_file(given: Settings) -> float | None:
 
 
 def _durations_s(
-    given: Settings,
-    defaults: Defaults,
-    profile: Profile,
-    rate_mbps: float | None,
-    engines: tuple[str, ...],
-) -> tuple[float, float]:
-    """Return the seconds of warm-up and of measurement."""
+    first: Settings, pinned: Settings, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
+) -> Settings:
+    """Return the seconds of warm-up and of measurement, by path: of the first layers, else what the figure
+    pins, else the profile's. In a brief profile what it pins is shorter: links that are slower than the
+    figure's carry as many packets, for at most so long."""
     virtual_time = VIRTUAL_TIME.issuperset(engines)
     usual_mbps = virtual_mbps(engines)
-    usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or usual_mbps, virtual_time)
-    figures_own_s = defaults.whole_s if profile.whole and defaults.whole_s else defaults.seconds
-    pinned_s, pinned_warmup_s = figures_own_s, defaults.warmup_s
-    if _only_traces(given):
-        pinned_warmup_s = 0.0
+    usual = profile.durations_s(rate_mbps or usual_mbps, virtual_time)
     if profile.brief:
-        meant_mbps = defaults.rate_mbps or usual_mbps
+        meant_mbps = pinned.get("link.rate_mbps", usual_mbps)
         slower = max(1.0, meant_mbps / (rate_mbps or meant_mbps)) if virtual_time else 1.0
         most = PINNED_PART if virtual_time else 1.0
-        pinned_s = defaults.brief_s or _brief_s(pinned_s, slower, most * usual_seconds)
-        pinned_warmup_s = _brief_s(pinned_warmup_s, slower, most * usual_warmup_s)
-    return (
-        _first(usual_warmup_s, given.get("warmup_s"), pinned_warmup_s),
-        _first(usual_seconds, given.get("seconds"), pinned_s),
-    )
+        pinned = {
+            path: min(pinned[path] * slower, most * usual[path]) for path in DURATIONS if path in pinned
+        }
+    layers = ChainMap(dict(first), dict(pinned), dict(usual))
+    return {path: layers[path] for path in DURATIONS}
 
 
-def _only_traces(given: Settings) -> bool:
-    """Return whether all flows are the user's own. They start at their times, so there is no warm-up."""
-    workloads = given.get("workload", ())
-    return bool(workloads) and all(each.matrix == trace.NAME for each in workloads)
-
-
-def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | None:
-    """Return the seconds that a figure pins, for links that are slower by the factor `slower`.
-
-    They hold as many packet times, but are at most `most_s`.
-    """
-    return None if pinned_s is None else min(pinned_s * slower, most_s)
-
-
-def _growing(
-    given: Settings, defaults: Defaults, profile: Profile, engines: tuple[str, ...]
-) -> frozenset[str]:
+def _growing(first: Settings, own: Settings, profile: Profile, engines: tuple[str, ...]) -> frozenset[str]:
     """Return which durations may become longer: none in a brief profile or in virtual time, and not those
     that a figure pins. Guests are the exception: a figure without a rate pins durations that fit the rate
     of a machine, and guests run at a lower one. Its events have times that fit them."""
-    pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
+    pinned_s = any(path in own for path in DURATIONS)
     if set(engines) == {LINUX}:
-        grow = defaults.rate_mbps is None
+        grow = "link.rate_mbps" not in own
     else:
         grow = not pinned_s and not VIRTUAL_TIME.issuperset(engines)
     if profile.brief or not grow:
         return frozenset()
-    chosen = {*given, *(["warmup_s"] if _only_traces(given) else [])}
-    return frozenset({"warmup_s", "seconds"} - chosen) | frozenset([] if pinned_s else ["events"])
+    growing = [path for path in DURATIONS if path not in first]
+    return frozenset([*growing, *([] if pinned_s else ["events"])])
 
 
-def _check_hosts(given: Settings, defaults: Defaults, engines: tuple[str, ...]) -> None:
+def _check_hosts(given: Settings, pinned: Settings, engines: tuple[str, ...]) -> None:
     """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
     simulated = [name in SIMULATED_HOSTS for name in engines]
     none_simulated = all(name in LINUX_HOSTS for name in engines)
-    stack = {path: value for path, value in {**defaults.pins, **given}.items() if path.startswith(_STACK)}
+    stack = {path: value for path, value in {**pinned, **given}.items() if path.startswith(_STACK)}
     if stack and none_simulated:
         path = next((path for path in stack if path in given), next(iter(stack)))
         raise UsageError(

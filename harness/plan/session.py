@@ -291,7 +291,7 @@ def _figure_plan(figure: Figure, options: SweepOptions, rate_on: CarriedRate) ->
         if options.rate_mbps is not None:
             rates[rate_key(topology)] = fixed(options.rate_mbps)
         else:
-            carried = rate_on(options.auto.basis(topology), options.engines, options.highest_mbps)
+            carried = rate_on(options.auto.basis(topology), options.engines, options.profile.highest_mbps)
             rates[rate_key(topology)] = options.auto.of(carried, topology)
     placeholder = PLACEHOLDER_MBPS * options.auto.overload
     specs = figure.points(options, lambda t: rates[rate_key(t)].rate_mbps or placeholder)

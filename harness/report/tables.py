@@ -216,7 +216,7 @@ def commands(
         for block in _blocks(figure, options, specs):
             ks = blocks.setdefault(_only(block, taken), [])
             ks += [k] if k not in ks else []
-    qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
+    qmon = not figure.defaults["sampling"].queues_ms and any(p.spec.sampling.queues_ms for p in points)
     qmon = qmon and (taken is None or "qmon" in taken)
     return [
         _command(figure.file or figure.name, block, ks if figure.sized else (), qmon)
@@ -356,16 +356,15 @@ def missing(shown: FigureResults) -> list[str]:
         return [f"No point of this figure was run yet: sudo .venv/bin/refabric run {name}"]
     usual = shown.figure.defaults
     own = bool(shown.figure.file)
-    sizes = usual.ks if shown.figure.sized or not own else ()
-    workloads = () if own and usual.workloads == (TRACE,) else usual.workloads
+    sizes = usual["k"] if shown.figure.sized or not own else ()
+    workloads = () if own and usual["workload"] == (TRACE,) else usual["workload"]
     absent = [
         *_lacking("k=", sizes, {asked_k(shown.figure, j.spec.topology) for j in points}),
         *_lacking("", workloads, {workload_label(j.spec) for j in points}),
-        *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
+        *_lacking("subflows ", usual["transport.subflows"], {j.spec.transport.subflows for j in points}),
     ]
-    lacking = (
-        [e for e in usual.engines if e not in point_results.engines(points)] if len(usual.engines) > 1 else []
-    )
+    engines, ran = usual["engine"], point_results.engines(points)
+    lacking = [each for each in engines if each not in ran] if len(engines) > 1 else []
     sentences = [f"Usually part of this figure and not run: {', '.join(absent)}."] if absent else []
     sentences += [
         f"Engine {engine} has run none of it, so there is nothing to compare: "

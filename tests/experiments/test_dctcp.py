@@ -55,7 +55,7 @@ def test_the_threshold_is_where_theory_lets_dctcp_and_not_reno_fill_the_link() -
     ways = 4 * link.delay_us / 1e6  # two links there, two back
     packets_s = link.rate_mbps * 1e6 / FRAME_BITS
     holds = packets_s * ways
-    threshold = dctcp.DEFAULTS.pins["link.ecn_pkts"]
+    threshold = dctcp.DEFAULTS["link.ecn_pkts"]
     assert holds / 7 < threshold < holds
     lowest = threshold + dctcp.SENDERS - (2 * dctcp.SENDERS * (holds + threshold)) ** 0.5 / 2
     assert lowest > 0, "section 3.3 of the paper: the queue never runs empty"

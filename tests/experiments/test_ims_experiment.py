@@ -20,14 +20,14 @@ def test_every_statement_is_about_a_step_that_runs() -> None:
 def test_a_smoke_run_keeps_its_seconds_and_has_one_seed() -> None:
     for figure in FIGURES:
         options = resolve({"profile": "smoke"}, figure.defaults)
-        assert options.base.seconds == figure.defaults.brief_s
+        assert options.base.seconds == figure.defaults["smoke.seconds"]
         assert options.seeds == (1,)
 
 
 def test_real_programs_run_every_policy_and_a_late_controller() -> None:
     real = {figure.name: figure.emulated for figure in FIGURES if figure.emulated}
     assert set(real) == {"ims-ladder", "ims-control", "ims-late"}
-    texts = [text.partition("policy=")[2] or "static" for text in real["ims-control"].workloads]
+    texts = [text.partition("policy=")[2] or "static" for text in real["ims-control"]["workload"]]
     assert sorted(texts) == sorted(POLICIES)
     assert [figure.name for figure in EXPERIMENT.figures if figure.emulated] == ["ims-ladder"]
 

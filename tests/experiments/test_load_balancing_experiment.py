@@ -25,7 +25,7 @@ def test_its_points_have_a_halved_link_and_run_in_the_simulator() -> None:
         assert (event.t_s, event.share) == (0.0, 0.5)
         make(SIMULATOR).check(point)
         check_routing(point.routing, point.network())
-    assert (DEFAULTS.rate_mbps, REAL.rate_mbps) == (100.0, 10.0)
+    assert (DEFAULTS["link.rate_mbps"], REAL["link.rate_mbps"]) == (100.0, 10.0)
 
 
 def under(routing: str, s: float, seed: int) -> Point:

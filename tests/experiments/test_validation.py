@@ -117,7 +117,7 @@ def test_a_reference_is_never_called_published() -> None:
 
 def test_every_subflow_count_has_a_mean_and_an_index() -> None:
     for figure, row in zip(HTSIM_FIGURES, (htsim_reference.ROUTED, htsim_reference.AT_ONCE), strict=True):
-        assert figure.defaults.subflows == tuple(row)
+        assert figure.defaults["transport.subflows"] == tuple(row)
         for n in row:
             tolerances = {p.metric: p.tolerance for p in figure.published if p.subflows == n}
             assert tolerances == {LINK_PCT_MEAN: 3.0, JAIN: 0.02}

@@ -13,9 +13,9 @@ from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
 from harness.experiment import Figure
-from harness.options.options import Defaults, sweeps_of
+from harness.options.options import sweeps_of
 from model.result import RunResult
-from model.spec import RunSpec
+from model.spec import RunSpec, Settings
 from tests.support.options import options_typed
 
 
@@ -25,7 +25,7 @@ def figure_of(name: str) -> Figure:
     return figure
 
 
-def points_of(figure: Figure, defaults: Defaults | None = None, /, **given: Any) -> list[RunSpec]:
+def points_of(figure: Figure, defaults: Settings | None = None, /, **given: Any) -> list[RunSpec]:
     """Return the points of a figure under these options, on links of 100 Mb/s where it has no rate."""
     found = []
     for options in sweeps_of(options_typed(**given), defaults or figure.defaults):

@@ -28,7 +28,7 @@ from harness.experiment import Figure
 from harness.metrics.measures import Estimate
 from harness.metrics.metrics import GOODPUT_OVER_TCP, GOODPUT_PCT_MEAN
 from harness.metrics.published import Published, Relation, Source
-from harness.options.options import ENGINE
+from harness.options.options import ENGINE, on_real_hosts
 from harness.report import tables as shown
 from harness.report.sentences import measured_text
 from harness.results.point_results import PointResult
@@ -53,7 +53,7 @@ def figure_of(*known: Published) -> Figure:
         figure,
         published=known,
         separate_variants=True,
-        emulated=figure.defaults.emulated(ks=(4,)),
+        emulated=on_real_hosts(figure.defaults, {"k": (4,)}),
         section="one",
     )
 

@@ -139,8 +139,8 @@ def test_only_real_hosts_fall_back_to_uncoupled_subflows() -> None:
 def test_a_file_of_the_users_has_settings_of_its_own() -> None:
     """Its curves, pins and axes are the figure's, and options override them."""
     mine = experiment(
-        "mine", "Mine", curves=({"routing": "ecmp"},), pins={"link.loss": 0.01},
-        axes={"link.queue_pkts": (20, 50), "stack.min_rto_ms": (10.0,)}, defaults={"engines": (SIMULATOR,)},
+        "mine", "Mine", curves=({"routing": "ecmp"},), pins={"link.loss": 0.01, "engine": SIMULATOR},
+        axes={"link.queue_pkts": (20, 50), "stack.min_rto_ms": (10.0,)},
     )  # fmt: skip
     (figure,) = mine.figures
     own = OwnSettings([figure])

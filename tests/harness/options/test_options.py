@@ -25,7 +25,7 @@ from harness.options.fields import (
     parse_stack,
     usual_stack,
 )
-from harness.options.options import SETTABLE, SweepOptions, resolve, several
+from harness.options.options import SETTABLE, SweepOptions, layer_of, resolve, several
 from harness.options.parsers import ints, sweep_workloads
 from harness.options.profiles import PROFILES
 from harness.options.rates import MAX_S, RateChoice, cut_durations, delay_s, long_enough
@@ -126,7 +126,7 @@ def test_refusals_name_the_option_and_what_to_do(typed: dict[str, Any], words: s
 def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     smoke = options_of(profile="smoke")
     assert (smoke.ks, smoke.subflows, smoke.base.seconds, smoke.rate_mbps) == ((4,), (1, 2, 8), 25.0, None)
-    assert smoke.highest_mbps == 10.0
+    assert smoke.profile.highest_mbps == 10.0
     simulated = options_of(profile="smoke", engine="simulator")
     assert (simulated.base.warmup_s, simulated.base.seconds, simulated.rate_mbps) == (3.0, 8.0, 10.0)
     typed = {"k": "6", "subflows": "4", "seconds": 2.5, "rate": "auto", "warmup": 0.0, "seeds": 2, "seed": 7}
@@ -140,8 +140,8 @@ def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
 
 def test_smoke_takes_three_and_a_half_minutes() -> None:
     profile = PROFILES["smoke"]
-    points = 1 + len(profile.subflows or ())
-    traffic_s = points * (profile.seconds + profile.warmup_s)
+    points = 1 + len(profile.settings["transport.subflows"])
+    traffic_s = points * (profile.settings["seconds"] + profile.settings["warmup_s"])
     trial_s = calibrate.WARMUP_S + calibrate.SECONDS
     starts_s = 2.2 * (points + 1)
     assert traffic_s + trial_s + calibrate.NOISE_S + starts_s < 205, "charts take the rest"
@@ -284,12 +284,12 @@ def test_what_a_user_gives_has_the_paths_of_the_spec_and_no_usual_values() -> No
 
 
 def test_fields_of_the_stack_that_a_figure_and_a_user_choose_are_layers() -> None:
-    figure = FIGURE.defaults.but(
-        pins={"stack": {"min_rto_ms": 10.0, "sack": False}, "stack.initial_window": 3}
-    )
-    assert figure.pins["stack.min_rto_ms"] == 10.0 and "stack" not in figure.pins
-    stack = resolve(options_typed(engine="simulator", stack=("min_rto_ms=20",)), figure).base.stack
-    assert stack == StackSpec(min_rto_ms=20.0, sack=False, initial_window=3)
+    stack = {"min_rto_ms": 10.0, "sack": False}
+    figure = {**FIGURE.defaults, "stack": stack, "stack.initial_window": 3}
+    layer = layer_of(figure)
+    assert layer["stack.min_rto_ms"] == 10.0 and "stack" not in layer
+    options = resolve(options_typed(engine="simulator", stack=("min_rto_ms=20",)), figure)
+    assert options.base.stack == StackSpec(min_rto_ms=20.0, sack=False, initial_window=3)
 
 
 TEXTS: dict[str, Any] = {
@@ -506,7 +506,7 @@ def test_durations_suit_virtual_time() -> None:
 
 def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
     (figure,) = EXPERIMENTS["coupled-fairness"].figures[:1]
-    assert figure.defaults.pins["traffic"] == "native"
+    assert figure.defaults["traffic"] == "native"
     simulated = resolve(options_typed(engine="simulator"), figure.defaults)
     assert simulated.base.traffic == simulated_options().base.traffic
     assert simulated.base.transport.sysctls == {}

@@ -13,7 +13,7 @@ import topos
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from harness.baseline import expected_mbps
-from harness.options.options import Defaults, resolve
+from harness.options.options import resolve
 from harness.options.parsers import named_workloads
 from harness.options.user_files import expanded, network_of, topologies, trace_of
 from model.network_plan import network_plan, port_rates_bps
@@ -317,7 +317,7 @@ def test_a_mistake_in_another_tools_file_has_its_line(
 def test_a_trace_has_no_warm_up_unless_it_is_asked_for(tmp_path: Path) -> None:
     read_trace(tmp_path, GOOD)
     text = f"trace:{tmp_path / 'flows.csv'}"
-    defaults = Defaults((4,), ("one_to_one",), (1,))
+    defaults = {"k": (4,), "workload": ("one_to_one",), "transport.subflows": (1,)}
     for engine in ("simulator", "mininet"):
         options = resolve(options_typed(workload=text, engine=engine), defaults)
         assert options.base.warmup_s == 0

@@ -112,10 +112,11 @@ BAD_SETTINGS = [
     ("axes=['link.queue_pkts']", "axes: write {"),
     ("axes={'link.queue_pkts': (2, 3)}, pins={'link.queue_pkts': 4}", "axes: link.queue_pkts is in pins too"),
     ("axes={'routing': ('ecmp', 'hashed')}, curves=[{'routing': 'ecmp'}]", "axes: routing: all curves have"),
-    ("defaults={'warmup': 1}", "defaults: warmup: there is no such field; did you mean warmup_s?"),
-    ("defaults={'ks': (4,)}", "defaults: ks: it is an argument of its own"),
-    ("defaults={'seconds': 'x'}", "defaults: seconds of 'x': must be a number"),
-    ("defaults={'seconds': 2}, pins={'seconds': 3}", "pins: seconds is in defaults too"),
+    ("pins={'warmup': 1}", f"pins: warmup: {NO_FIELD}; did you mean warmup_s?"),
+    ("pins={'transport.subflows': 3}", "pins: transport.subflows: write subflows=(...) instead"),
+    ("pins={'seconds': 'x'}", "pins: seconds of 'x': must be a number"),
+    ("pins={'engine': 'simulater'}", "pins: --engine simulater: unknown; did you mean simulator"),
+    ("axes={'engine': ('simulator', 'linux')}", 'axes: engine: write pins={"engine": (...)} instead'),
 ]
 BAD += [(f"E = experiment('m', 't', {each})\n", f"experiment m: {words}") for each, words in BAD_SETTINGS]
 BAD_FLOWS = [

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from common.errors import UsageError
-from harness.options.options import Defaults, sweeps_of
+from harness.options.options import layer_of, sweeps_of
 from harness.plan.sweeps import PLAIN_TCP, Curves, fat_trees, points_on
-from model.spec import RunSpec, StackSpec
+from model.spec import RunSpec, Settings, StackSpec
 from tests.support.options import options_typed
 
-FIGURE = Defaults(ks=(4,), workloads=("one_to_one",), subflows=(1, 8), engines=("simulator",))
+FIGURE: Settings = {
+    "k": (4,), "workload": ("one_to_one",), "transport.subflows": (1, 8), "engine": ("simulator",),
+}  # fmt: skip
 
 
-def points_of(curves: Curves, defaults: Defaults = FIGURE, **given: Any) -> list[RunSpec]:
+def points_of(curves: Curves, defaults: Settings = FIGURE, **given: Any) -> list[RunSpec]:
     points = points_on(fat_trees, curves)
     sweeps = sweeps_of(options_typed(**given), defaults)
     return [spec for sweep in sweeps for spec in points(sweep, lambda _network: 10.0)]
@@ -45,12 +47,12 @@ def test_fields_of_the_stack_and_sysctls_that_somebody_chose_join_those_of_a_cur
 
 def test_a_curve_of_an_engine_has_points_in_this_one_only() -> None:
     curves = ({"engine": "ideal"}, {"engine": "simulator", "link.ecn_pkts": 20})
-    found = points_of(curves, FIGURE.but(engines=("simulator", "ideal")), subflows="1")
+    found = points_of(curves, {**FIGURE, "engine": ("simulator", "ideal")}, subflows="1")
     assert [(spec.engine, spec.link.ecn_pkts) for spec in found] == [("ideal", 0), ("simulator", 20)]
 
 
 def test_a_figures_axes_are_multiplied_and_the_users_value_replaces_one() -> None:
-    defaults = FIGURE.but(axes={"link.queue_pkts": (20, 50), "stack.min_rto_ms": (1.0, 10.0)})
+    defaults = {**FIGURE, "link.queue_pkts": (20, 50), "stack.min_rto_ms": (1.0, 10.0)}
 
     def axes(**given: Any) -> list[tuple[int, float]]:
         found = points_of(({},), defaults, subflows="1", **given)
@@ -65,18 +67,18 @@ def test_a_figures_axes_are_multiplied_and_the_users_value_replaces_one() -> Non
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"pins": {"link.queue": 1}}, "did you mean link.queue_pkts"),
-        ({"axes": {"stack.min_rto": (1, 2)}}, "stack.min_rto"),
-        ({"axes": {"link.queue_pkts": 20}}, "give a list of its values"),
+        ({"link.queue": 1}, "did you mean link.queue_pkts"),
+        ({"stack.min_rto": (1, 2)}, "stack.min_rto"),
+        ({"stack": {"min_rto": 1}}, "did you mean stack.min_rto_ms"),
+        ({"smoke.warmup": 1}, "smoke.warmup: no option sets such a field"),
     ],
 )
 def test_a_field_that_no_option_sets_is_no_pin_and_no_axis(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        FIGURE.but(**fields)
+        layer_of({**FIGURE, **fields})
 
 
-def test_rate_and_seconds_can_be_pinned_by_path_as_other_fields() -> None:
-    pinned = FIGURE.but(pins={"link.rate_mbps": 20.0, "seconds": 2.0, "warmup_s": 0.5})
-    assert pinned == FIGURE.but(rate_mbps=20.0, seconds=2.0, warmup_s=0.5)
-    with pytest.raises(UsageError, match="seconds: it is pinned twice"):
-        FIGURE.but(seconds=2.0, pins={"seconds": 3.0})
+def test_a_list_is_an_axis_also_of_fields_whose_values_are_several_parts() -> None:
+    stacks = [{"min_rto_ms": 5.0}, {"min_rto_ms": 7.0, "sack": False}]
+    found = points_of(({},), {**FIGURE, "stack": stacks}, subflows="1")
+    assert [(spec.stack.min_rto_ms, spec.stack.sack) for spec in found] == [(5.0, True), (7.0, False)]

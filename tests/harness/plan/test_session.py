@@ -18,7 +18,7 @@ from harness.baseline import is_baseline
 from harness.execute.executors import LocalExecutor
 from harness.execute.sweep import run
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults, SweepOptions, resolve
+from harness.options.options import SweepOptions, resolve
 from harness.options.rates import (
     GUEST_MBPS,
     SETTLING_MBIT,
@@ -385,7 +385,7 @@ def test_a_figure_for_real_hosts_runs_in_it_as_it_does_in_real_time() -> None:
     assert LINUX not in (next(iter(both)) or ())
 
 
-def variants(figure: Figure, engines: str) -> dict[tuple[str, ...] | None, Defaults]:
+def variants(figure: Figure, engines: str) -> dict[tuple[str, ...] | None, Settings]:
     return {chosen["engine"]: own for chosen, own in figure.variants(options_typed(engine=engines))}
 
 
@@ -417,7 +417,7 @@ def test_guests_measure_as_long_as_their_rate_needs() -> None:
         point = long_enough(figure.points(options, lambda _: GUEST_MBPS)[0], options.growing)
         return point.warmup_s, point.seconds
 
-    assert durations(MININET) == (defaults.warmup_s, defaults.seconds)
+    assert durations(MININET) == (defaults["warmup_s"], defaults["seconds"])
     assert durations(LINUX) == (SETTLING_MBIT / GUEST_MBPS, WINDOW_MBIT / GUEST_MBPS)
     assert durations(LINUX, seconds="5") == (SETTLING_MBIT / GUEST_MBPS, 5.0)
     assert durations(LINUX, profile="smoke") <= durations(LINUX)

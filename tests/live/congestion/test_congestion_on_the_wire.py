@@ -122,7 +122,7 @@ def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
     results: dict[str, RunResult],
 ) -> None:
     skip_if_repaired(*results.values())
-    threshold = experiment.DEFAULTS.pins["link.ecn_pkts"]
+    threshold = experiment.DEFAULTS["link.ecn_pkts"]
     low, median = (
         {name: float(np.percentile(queue(result), share)) for name, result in results.items()}
         for share in (10, 50)

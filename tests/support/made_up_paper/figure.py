@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from engines.registry import SIMULATOR
 from harness.experiment import Experiment, Figure
-from harness.options.options import Defaults
 from harness.plan.sweeps import fat_trees, points_on
 from tests.support.made_up_paper.statements import LOAD, NORMALISED
 
@@ -18,10 +17,10 @@ EXPERIMENT = Experiment(
             name=NAME,
             title="Normalised completion times",
             about="Flows of a web search's sizes arrive at random between all hosts.",
-            defaults=Defaults(
-                ks=(4,), workloads=(LOAD,), subflows=(1,), rate_mbps=100.0, seconds=3.0, warmup_s=0.5,
-                engines=(SIMULATOR,),
-            ),
+            defaults={
+                "k": (4,), "workload": (LOAD,), "engine": (SIMULATOR,), "link.rate_mbps": 100.0,
+                "warmup_s": 0.5, "seconds": 3.0,
+            },
             topologies=fat_trees,
             points=points_on(fat_trees),
             charts=("fct",),

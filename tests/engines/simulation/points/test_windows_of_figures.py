@@ -43,7 +43,7 @@ def test_failing_links_and_sized_flows_have_no_halves() -> None:
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_windows_of_figures_are_long_enough_at_reduced_size(figure: Figure) -> None:
-    warmup_s, seconds = figure.defaults.warmup_s, figure.defaults.seconds
+    warmup_s, seconds = figure.defaults["warmup_s"], figure.defaults["seconds"]
     assert warmup_s is not None
     assert seconds is not None
     at_rate = replace(TREE.link, rate_mbps=100.0)
