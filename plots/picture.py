@@ -81,6 +81,17 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True)
+class Overlay:
+    """Several plots on the same axes."""
+
+    kinds: Sequence[Kind]
+
+    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+        for kind in self.kinds:
+            kind.draw(axes, subject, first)
+
+
+@dataclass(frozen=True)
 class Row:
     """Plots side by side, `height_in` inches high; `x` labels the horizontal axes of all, at the middle one,
     and `y` the vertical axis of the first."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from analysis.quantities import (
     CALLS_COMPLETED_PER_S,
@@ -34,68 +33,19 @@ from engines.registry import LINUX_HOSTS
 from harness.results.point_results import PointResult
 from model.result import Table
 from model.spec import RunSpec
-from plots.data import Inputs, good
-from plots.shared import axis_labels, kinds, saving, style
+from plots.data import Inputs, Panel, good
+from plots.kinds.axis import Axis
+from plots.kinds.curves import Curves, mean
+from plots.kinds.lines import Level, Line, Lines
+from plots.kinds.rows import Rows
+from plots.picture import Groups, Overlay, Page, Picture, Row, Series, Subject
+from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Floats, Look
-from plots.shared.sheet import Sheet
 from workloads.sip import CONSTANT, MATRIX, POISSON, SipSettings, settings
 
 P, S = Look("P-CSCF", "#0072B2", ""), Look("S-CSCF", "#D55E00", "")
 CALLS_COLOUR, OFFERED_COLOUR = "#009E73", "#777777"
 _ARRIVALS = {POISSON: "Poisson", CONSTANT: "constant"}
-
-
-@dataclass(frozen=True)
-class Group:
-    """Points that a chart shows together; `share` is the factor of their rates."""
-
-    points: tuple[PointResult, ...]
-
-    @property
-    def first(self) -> SipSettings:
-        return ims_of(self.points[0])
-
-    @property
-    def share(self) -> float:
-        return self.first.share
-
-    @property
-    def seeds(self) -> int:
-        return len({point.seed for point in self.points})
-
-    @property
-    def load_words(self) -> str:
-        """The load over time, in published units."""
-        load = self.first.load.replace("+", ", ")
-        return f"load {load} calls/s" + ("" if self.share == 1 else f" x {self.share:g}")
-
-    @property
-    def scale_words(self) -> str:
-        """`; rates are 50 % of the published ones`, or nothing at the published rates."""
-        return "" if self.share == 1 else f"; rates are {100 * self.share:g} % of the published ones"
-
-    def finish(
-        self, sheet: Sheet, title: str, subtitle: str, keys: Sequence[Artist] = (), *notes: str
-    ) -> Figure:
-        """Lay a chart out; its caption says the settings and what the means are over."""
-        found, engines = self.first, kinds.grouped(self.points, is_real)
-        seeds = {_engine(real): len({point.seed for point in of}) for real, of in engines.items()}
-        counts = f"Means over {self.seeds} seeds." if self.seeds > 1 else "One seed."
-        if len(set(seeds.values())) > 1:
-            counts = f"Seeds: {', '.join(f'{count} {engine}' for engine, count in seeds.items())}."
-        return sheet.finish(
-            title,
-            subtitle,
-            [
-                *style.unlike(self.points),
-                " and ".join(seeds),
-                f"{found.message_us / found.share:g} us per message at a P-CSCF",
-                f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",
-                f"{self.points[0].spec.seconds:g} s, {_ARRIVALS[found.arrivals]} arrivals",
-            ],
-            [*style.doubts(self.points), *notes, counts],
-            keys,
-        )
 
 
 def ims_of(point: PointResult) -> SipSettings:
@@ -106,14 +56,36 @@ def is_real(point: PointResult) -> bool:
     return point.spec.engine in LINUX_HOSTS
 
 
-def _engine(real: bool) -> str:
-    return "real" if real else "simulated"
+def _page(
+    panel: Panel, rows: Sequence[Row], about: str, numbers: Mapping[str, object], keys: Sequence[Artist] = (),
+    *notes: str,
+) -> Page:  # fmt: skip
+    """Return a page whose caption says the settings and what the means are over."""
+    found, seeds = ims_of(panel.points[0]), len(panel.seeds)
+    of_each = kinds.grouped(panel.points, lambda point: "real" if is_real(point) else "simulated")
+    each = {name: len({point.seed for point in of}) for name, of in of_each.items()}
+    counts = f"Means over {seeds} seeds." if seeds > 1 else "One seed."
+    if len(set(each.values())) > 1:
+        counts = f"Seeds: {', '.join(f'{count} {engine}' for engine, count in each.items())}."
+    return Page(
+        rows=rows, about=about, numbers=numbers, points=panel.points, keys=keys, notes=[*notes, counts],
+        settings=[
+            *style.unlike(panel.points), " and ".join(each),
+            f"{found.message_us / found.share:g} us per message at a P-CSCF",
+            f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",
+            f"{panel.spec.seconds:g} s, {_ARRIVALS[found.arrivals]} arrivals",
+        ],
+    )  # fmt: skip
 
 
-def grouped(points: Iterable[PointResult], key: Callable[[PointResult], object]) -> list[Group]:
-    """Group usable points about calls by `key`, in the order of first occurrence."""
-    usable = (point for point in points if point.spec.workload.matrix == MATRIX and not point.failed)
-    return [Group(tuple(each)) for each in kinds.grouped(usable, key).values()]
+def _load_words(of: SipSettings) -> str:
+    """Return the load over time, in published units."""
+    return f"load {of.load.replace('+', ', ')} calls/s" + ("" if of.share == 1 else f" x {of.share:g}")
+
+
+def _scale_words(of: SipSettings) -> str:
+    """Return `; rates are 50 % of the published ones`, or nothing at the published rates."""
+    return "" if of.share == 1 else f"; rates are {100 * of.share:g} % of the published ones"
 
 
 def named(spec: RunSpec) -> str:
@@ -130,14 +102,16 @@ def named(spec: RunSpec) -> str:
 
 
 def _per(
-    key: Callable[[PointResult], object], where: Callable[[Group], bool] = lambda _: True
-) -> Callable[[Callable[[Group, Inputs], Figure | None]], saving.Drawing]:
-    """Return a decorator of charts of groups of points that have `key` in common."""
+    key: Callable[[PointResult], object], where: Callable[[Sequence[PointResult]], bool] = bool
+) -> Groups:
+    """Return the points about calls that have `key` in common."""
 
-    def groups(inputs: Inputs) -> list[tuple[RunSpec, Group]]:
-        return [(group.points[0].spec, group) for group in grouped(inputs.points, key) if where(group)]
+    def groups(inputs: Inputs) -> Iterator[tuple[RunSpec, Panel]]:
+        usable = (p for p in inputs.points if p.spec.workload.matrix == MATRIX and not p.failed)
+        for of in filter(where, kinds.grouped(usable, key).values()):
+            yield of[0].spec, Panel(of[0].spec, (1,), tuple(of))
 
-    return saving.per_group(groups, named)
+    return groups
 
 
 def of_scale(point: PointResult) -> object:
@@ -159,101 +133,114 @@ def _mean(points: Sequence[PointResult], quantity: Quantity) -> float | None:
 
 _BAR = 0.36
 LOST_PCT = 5
+Steps = Mapping[str, Sequence[PointResult]]
 
 
-def steps(group: Group) -> list[tuple[str, list[PointResult]]]:
+def steps(points: Sequence[PointResult]) -> Steps:
     """Return the label and the points of each step: by calls, then by instances."""
 
     def step(point: PointResult) -> tuple[int, int, int]:
         ims = ims_of(point)
         return ims.calls, ims.pcscf + ims.scscf, ims.pcscf
 
-    found = kinds.grouped(group.points, step)
-    return [(f"{key[0]}\nP{key[2]} S{key[1] - key[2]}", points) for key, points in sorted(found.items())]
+    found = kinds.grouped(points, step)
+    return {f"{key[0]}\nP{key[2]} S{key[1] - key[2]}": of for key, of in sorted(found.items())}
 
 
-def ladder_finding(group: Group) -> str:
-    """Return the title: at how many of the steps calls are lost, beyond those that have not ended yet."""
-    lost = [label for label, points in steps(group) if _lost_pct(points) >= LOST_PCT]
-    if not lost:
-        return "All steps are carried"
-    return f"{len(lost)} of {len(steps(group))} steps lose {LOST_PCT} % of calls or more"
+@dataclass(frozen=True)
+class _OfSteps:
+    """What `one` draws of each step and engine, simulated ones before real ones."""
+
+    steps: Steps
+    one: Callable[[Axes, float, Sequence[PointResult]], object]
+    y: Axis
+    named: bool = False
+
+    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+        del first
+        engines = sorted({is_real(point) for point in subject.panel.points})
+        for place, points in enumerate(self.steps.values()):
+            for number, real in enumerate(engines):
+                if ours := good([point for point in points if is_real(point) is real]):
+                    self.one(axes, place + (number - (len(engines) - 1) / 2) * 1.1 * _BAR, ours)
+        axes.set_xticks(range(len(self.steps)), self.steps if self.named else [""] * len(self.steps))
+        axes.set_xlim(-0.6, len(self.steps) - 0.4)
+        self.y.apply(axes, "y")
 
 
-def _lost_pct(points: Sequence[PointResult]) -> float:
-    return statistics.fmean(recorded(good(points), CALLS_LOST_PCT))
+def _bars_of(points: Sequence[PointResult]) -> dict[str, Any]:
+    hatch = style.HATCH if all(point.suspect for point in points) else ""
+    return {"alpha": 0.55 if is_real(points[0]) else 1.0, "hatch": hatch}
 
 
-@_per(of_scale)
-def ladder(group: Group, _: Inputs) -> Figure | None:
-    of = steps(group)
-    sheet = Sheet((1.9, 1), (1.6, 1), (1.5, 1))
-    rate, setup, queue = kinds.every(sheet.axes)
-    engines = sorted({is_real(point) for point in group.points})
-    for place, (_label, points) in enumerate(of):
-        for number, real in enumerate(engines):
-            ours = good([point for point in points if is_real(point) is real])
-            if ours:
-                _step(rate, setup, queue, place + (number - (len(engines) - 1) / 2) * 2.2 * _BAR / 2, ours)
-    for axes in (rate, setup, queue):
-        axes.set_xticks(range(len(of)), [label if axes is queue else "" for label, _points in of])
-        axes.set_xlim(-0.6, len(of) - 0.4)
-    rate.set_ylabel(axis_labels.CALLS)
-    setup.set_ylabel("setup time (ms)")
-    style.plain_log(setup.yaxis)
-    queue.set_ylabel("buffer (% full)")
-    queue.set_ylim(0, 105)
-    queue.set_xlabel("calls/s offered, instances")
+def _rates(axes: Axes, x: float, points: Sequence[PointResult]) -> None:
+    axes.bar(x, _mean(points, CALLS_OFFERED_PER_S) or 0, _BAR, fill=False, ec=OFFERED_COLOUR, lw=1)
+    each, look = recorded(points, CALLS_COMPLETED_PER_S), _bars_of(points)
+    axes.bar(
+        x, _mean(points, CALLS_COMPLETED_PER_S) or 0, _BAR, color=CALLS_COLOUR, edgecolor="white", **look
+    )
+    if len(each) > 1:
+        axes.plot([x] * len(each), each, ".", color=style.INK, ms=3, zorder=6)
+
+
+def _setups(axes: Axes, x: float, points: Sequence[PointResult]) -> None:
+    median, p95 = _mean(points, SETUP_MS_P50), _mean(points, SETUP_MS_P95)
+    if median is not None and p95 is not None:
+        axes.plot([x, x], [median, p95], color=style.FAINT, lw=1.2)
+        face = "white" if all(point.suspect for point in points) else CALLS_COLOUR
+        axes.plot(
+            x, median, "s" if is_real(points[0]) else "o", color=CALLS_COLOUR, ms=5, markerfacecolor=face
+        )
+        axes.plot(x, p95, "_", color=style.FAINT, ms=8)
+
+
+def _fills(axes: Axes, x: float, points: Sequence[PointResult]) -> None:
+    for fill, role, side in ((PCSCF_FILL_PCT, P, -_BAR / 4), (SCSCF_FILL_PCT, S, _BAR / 4)):
+        axes.bar(x + side, _mean(points, fill) or 0, _BAR / 2, color=role.colour, **_bars_of(points))
+
+
+def _ladder(panel: Panel, _: Inputs) -> Page:
+    of = steps(panel.points)
     keys: list[Artist] = [
         Patch(fill=False, ec=OFFERED_COLOUR, label="offered"),
         Patch(color=CALLS_COLOUR, label="completed"),
         *(Patch(color=role.colour, label=role.label) for role in (P, S)),
         Line2D([], [], color=style.FAINT, marker="_", label="median to 95th percentile"),
     ]
-    if group.seeds > 1:
-        keys.append(Line2D([], [], color=style.INK, marker=".", ls="", ms=4, label="one run"))
-    if len(engines) > 1:
+    if len(panel.seeds) > 1:
+        keys.append(Look("one run", style.INK, ".", "").key(size=4))
+    if len({is_real(point) for point in panel.points}) > 1:
         keys.append(Patch(color=CALLS_COLOUR, alpha=0.55, label="right: real"))
-    network = group.points[0].spec.topology.kind.replace("_", " ")
-    subtitle = f"{network}, {len(of)} steps from idle{group.scale_words}"
-    return group.finish(sheet, ladder_finding(group), subtitle, keys)
+    lost = [statistics.fmean(recorded(good(points), CALLS_LOST_PCT)) for points in of.values()]
+    network = panel.spec.topology.kind.replace("_", " ")
+    return _page(
+        panel,
+        [
+            Row(1.9, [_OfSteps(of, _rates, Axis(axis_labels.CALLS))]),
+            Row(1.6, [_OfSteps(of, _setups, Axis("setup time (ms)", log=True))]),
+            Row(1.5, [_OfSteps(of, _fills, Axis("buffer (% full)", low=0, high=105), named=True)],
+                "calls/s offered, instances"),
+        ],
+        f"{network}, {len(of)} steps from idle{_scale_words(ims_of(panel.points[0]))}",
+        {"steps": len(of), "losing": sum(pct >= LOST_PCT for pct in lost), "pct": LOST_PCT}, keys,
+    )  # fmt: skip
 
 
-def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: Sequence[PointResult]) -> None:
-    """Draw one step of one engine; hatched where it is suspect, with the seeds as dots."""
-    doubt = all(point.suspect for point in points)
-    look: dict[str, Any] = {
-        "alpha": 0.55 if is_real(points[0]) else 1.0,
-        "hatch": style.HATCH if doubt else "",
-    }
-    rate.bar(x, _mean(points, CALLS_OFFERED_PER_S) or 0, _BAR, fill=False, ec=OFFERED_COLOUR, lw=1)
-    completed = _mean(points, CALLS_COMPLETED_PER_S) or 0
-    rate.bar(x, completed, _BAR, color=CALLS_COLOUR, edgecolor="white", **look)
-    each = recorded(points, CALLS_COMPLETED_PER_S)
-    if len(each) > 1:
-        rate.plot([x] * len(each), each, ".", color=style.INK, ms=3, zorder=6)
-    median, p95 = _mean(points, SETUP_MS_P50), _mean(points, SETUP_MS_P95)
-    if median is not None and p95 is not None:
-        setup.plot([x, x], [median, p95], color=style.FAINT, lw=1.2)
-        marker, face = "s" if is_real(points[0]) else "o", "white" if doubt else CALLS_COLOUR
-        setup.plot(x, median, marker, color=CALLS_COLOUR, ms=5, markerfacecolor=face)
-        setup.plot(x, p95, "_", color=style.FAINT, ms=8)
-    for fill, role, side in ((PCSCF_FILL_PCT, P, -_BAR / 4), (SCSCF_FILL_PCT, S, _BAR / 4)):
-        queue.bar(x + side, _mean(points, fill) or 0, _BAR / 2, color=role.colour, **look)
-
-
+ladder = Picture(
+    groups=_per(of_scale), page=_ladder, named=named,
+    finding="{% if losing %}{{ losing }} of {{ steps }} steps lose {{ pct }} % of calls or more"
+    "{% else %}All steps are carried{% endif %}",
+)  # fmt: skip
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
-Curve = tuple[int, int]
-"""Instances of P-CSCF and of S-CSCF."""
 
 
-def curves(group: Group) -> dict[Curve, dict[int, list[PointResult]]]:
-    """Return the points of each number of instances, by calls per second."""
-    found: dict[Curve, dict[int, list[PointResult]]] = {}
-    for point in group.points:
-        ims = ims_of(point)
-        found.setdefault((ims.pcscf, ims.scscf), {}).setdefault(ims.calls, []).append(point)
-    return {curve: dict(sorted(found[curve].items())) for curve in sorted(found)}
+def curves(panel: Panel) -> list[Series]:
+    """Return a series for each number of instances."""
+    found = kinds.grouped(panel.points, lambda point: (ims_of(point).pcscf, ims_of(point).scscf))
+    return [
+        Series(f"P{pcscf} S{scscf}", Look(f"P{pcscf} S{scscf}", _COLOURS[n % len(_COLOURS)]), of)
+        for n, ((pcscf, scscf), of) in enumerate(sorted(found.items()))
+    ]
 
 
 def knee_of(point: PointResult) -> float:
@@ -262,49 +249,50 @@ def knee_of(point: PointResult) -> float:
     return min(knee for knees in of_each for knee in knees)
 
 
-def knee_finding(group: Group) -> str:
-    """Return the title: the curve with the smallest share of its best left at its highest load."""
+def knee_numbers(of: Sequence[Series]) -> dict[str, object]:
+    """Return the curve with the smallest share of its best left at its highest load."""
     left = []
-    for (pcscf, scscf), at in curves(group).items():
-        rates = [statistics.fmean(recorded(points, CALLS_COMPLETED_PER_S)) for points in at.values()]
-        share = rates[-1] / max(rates) if max(rates) else 1.0
-        left.append(
-            (share, f"P{pcscf} S{scscf} completes {100 * share:.0f} % of its best at {[*at][-1]} calls/s")
-        )
-    return min(left)[1]
+    for one in of:
+        at = sorted(kinds.grouped(one.points, lambda point: ims_of(point).calls).items())
+        rates = [statistics.fmean(recorded(points, CALLS_COMPLETED_PER_S)) for _, points in at]
+        left.append((100 * rates[-1] / max(rates) if max(rates) else 100.0, one.name, at[-1][0]))
+    return dict(zip(("pct", "instances", "load"), min(left), strict=True))
 
 
-@_per(lambda point: (of_scale(point), point.spec.engine))
-def knee(group: Group, inputs: Inputs) -> Figure | None:
-    sheet = Sheet((2.3, 1), (2.0, 1))
-    rate, setup = kinds.every(sheet.axes)
-    keys: list[Artist] = []
-    for ((pcscf, scscf), at), colour in zip(curves(group).items(), _COLOURS * 3, strict=False):
-        look = Look(f"P{pcscf} S{scscf}", colour)
-        for axes, quantity in ((rate, CALLS_COMPLETED_PER_S), (setup, SETUP_MS_P50)):
-            read = partial(PointResult.metric, name=quantity.name)
-            means = {load: kinds.mean_over(of, read) for load, of in at.items()}
-            kinds.curve(axes, means, look, 3.5)
-        full = knee_of(next(iter(at.values()))[0])
-        rate.plot([full], [0], marker="v", color=colour, ms=6, clip_on=False, zorder=6)
-        keys.append(look.key(size=4))
-    most = max(ims_of(point).calls for point in group.points)
-    rate.plot([0, most], [0, most * group.share], color=style.FAINT, ls=":", lw=1)
-    for axes in (rate, setup):
-        for load in inputs.marks:
-            axes.axvline(load, color="black", ls=style.PUBLISHED_DASH, lw=0.9)
-        axes.set_xlim(0, most * 1.03)
-    rate.set_ylabel(CALLS_COMPLETED_PER_S.axis)
-    rate.set_ylim(bottom=0)
-    setup.set_ylabel(SETUP_MS_P50.axis)
-    style.plain_log(setup.yaxis)
-    setup.set_xlabel("offered (calls/s at the published scale)")
-    if inputs.marks:
-        keys.append(kinds.dashed_key("published loads"))
-    keys.append(Line2D([], [], color=style.FAINT, ls=":", lw=1, label="all completed"))
-    keys.append(Line2D([], [], color=style.INK, marker="v", ls="", ms=5, label="computed knee"))
-    registrations = f"P-CSCFs and S-CSCFs, {group.first.registrations} registrations per second"
-    return group.finish(sheet, knee_finding(group), f"{registrations}{group.scale_words}", keys)
+def _knee(panel: Panel, inputs: Inputs) -> Page:
+    of, found, most = curves(panel), ims_of(panel.points[0]), max(ims_of(p).calls for p in panel.points)
+    marks = [Level(load, style.PUBLISHED_DASH, "black", 0.9, vertical=True) for load in inputs.marks]
+    x = Axis(low=0, high=most * 1.03)
+    all_completed = Look("all completed", style.FAINT, "", ":")
+    knees = [
+        Line([knee_of(one.points[0])], [0], Look("", one.look.colour, "v", ""), size=6, share=True)
+        for one in of
+    ]
+
+    def plot(quantity: Quantity, y: Axis, *lines: Line) -> Overlay:
+        number = mean(partial(PointResult.metric, name=quantity.name))
+        each = Curves(number, lambda point: ims_of(point).calls, size=3.5, series=of)
+        return Overlay([each, Lines(lines, x, y, levels=marks)])
+
+    diagonal = Line([0, most], [0, most * found.share], all_completed, 1)
+    rates = plot(CALLS_COMPLETED_PER_S, Axis(CALLS_COMPLETED_PER_S.axis, low=0), diagonal, *knees)
+    setups = plot(SETUP_MS_P50, Axis(SETUP_MS_P50.axis, log=True))
+    about = f"P-CSCFs and S-CSCFs, {found.registrations} registrations per second{_scale_words(found)}"
+    return _page(
+        panel, [Row(2.3, [rates]), Row(2.0, [setups], "offered (calls/s at the published scale)")], about,
+        knee_numbers(of),
+        [
+            *(one.look.key(size=4) for one in of),
+            *([kinds.dashed_key("published loads")] if inputs.marks else []),
+            all_completed.key(width=1), Look("computed knee", style.INK, "v", "").key(),
+        ],
+    )  # fmt: skip
+
+
+knee = Picture(
+    groups=_per(lambda point: (of_scale(point), point.spec.engine)), page=_knee, named=named,
+    finding="{{ instances }} completes {{ '%.0f' % pct }} % of its best at {{ load }} calls/s",
+)  # fmt: skip
 
 
 def _of_role(table: Table, letter: str, column: str) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
@@ -329,45 +317,48 @@ def _active(table: Table, letter: str) -> tuple[Floats, Floats]:
     return times, np.bincount(where, counted, len(times)).astype(np.float64)
 
 
-@_per(lambda point: point.spec.key(ignoring=("seed",)))
-def controlled(group: Group, _: Inputs) -> Figure | None:
+def _controlled(panel: Panel, _: Inputs) -> Page | None:
     """Draw the first seed of each setting."""
-    point = min(good(group.points), key=lambda one: one.seed)
+    point, ims = min(good(panel.points), key=lambda one: one.seed), ims_of(panel.points[0])
     of, parts = point.read_table("calls"), point.read_table("components")
     if of is None or parts is None or not len(of) or not len(parts):
         return None
-    sheet = Sheet((1.6, 1), (0.9, 1), (1.2, 1), (1.3, 1))
-    rate, count, queue, setup = kinds.every(sheet.axes)
     dash = style.SUSPECT_DASH if point.suspect else "-"
-    rate.step(of["t_s"], of["offered"], where="pre", color=OFFERED_COLOUR, lw=1, ls=dash)
-    rate.step(of["t_s"], of["completed"], where="pre", color=CALLS_COLOUR, lw=1.3, ls=dash)
-    rate.set_ylabel(axis_labels.CALLS)
-    rate.set_ylim(bottom=0)
-    most = 0.0
-    for letter, role in (("p", P), ("s", S)):
-        active = _active(parts, letter)
-        most = max(most, float(active[1].max()))
-        count.step(*active, where="pre", color=role.colour, lw=1.5, ls=dash)
-        queue.plot(*_waiting(parts, letter), color=role.colour, lw=1.2, ls=dash)
-    count.set_ylabel("instances")
-    count.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    count.set_ylim(0, most + 0.6)
-    queue.set_ylabel("messages waiting")
-    setup.plot(of["t_s"], of["setup_ms"].astype(float), color=CALLS_COLOUR, lw=1.2, ls=dash)
-    style.plain_log(setup.yaxis)
-    setup.set_ylabel(SETUP_MS_P50.axis)
-    setup.set_xlabel(axis_labels.SECONDS)
-    ims = group.first
-    late = f" after {ims.react_s} s" if ims.policy != "static" and ims.react_s > 1 else ""
-    lost = np.mean(recorded(good(group.points), CALLS_LOST_PCT))
-    looks = (Look("offered", OFFERED_COLOUR, ""), Look("completed, setup", CALLS_COLOUR, ""), P, S)
-    return group.finish(
-        sheet,
-        f"Policy {ims.policy}{late}: {lost:.1f} % of calls are lost",
-        f"from P{ims.pcscf} S{ims.scscf}, {group.load_words}",
-        [look.key() for look in looks],
-        *([f"Curves of seed {point.seed}."] if group.seeds > 1 else []),
+    offered, completed, p, s = (
+        dataclasses.replace(look, dash=dash)
+        for look in (Look("offered", OFFERED_COLOUR, ""), Look("completed, setup", CALLS_COLOUR, ""), P, S)
     )
+    active = [(_active(parts, letter), look) for letter, look in (("p", p), ("s", s))]
+    waiting = [(_waiting(parts, letter), look) for letter, look in (("p", p), ("s", s))]
+    rates = [Line(of["t_s"], of[name], look, width, step="pre")
+             for name, look, width in (("offered", offered, 1), ("completed", completed, 1.3))]  # fmt: skip
+    most = max(float(counts.max()) for (_, counts), _ in active)
+    setups = [Line(of["t_s"], of["setup_ms"].astype(float), completed, 1.2)]
+    return _page(
+        panel,
+        [
+            Row(1.6, [Lines(rates, y=Axis(axis_labels.CALLS, low=0))]),
+            Row(0.9, [Lines([Line(*values, look, 1.5, step="pre") for values, look in active],
+                            y=Axis("instances", most_ticks=4, low=0, high=most + 0.6))]),
+            Row(1.2, [Lines([Line(*values, look, 1.2) for values, look in waiting],
+                            y=Axis("messages waiting"))]),
+            Row(1.3, [Lines(setups, y=Axis(SETUP_MS_P50.axis, log=True))], axis_labels.SECONDS),
+        ],
+        f"from P{ims.pcscf} S{ims.scscf}, {_load_words(ims)}",
+        {
+            "policy": ims.policy, "react_s": ims.react_s if ims.policy != "static" else 1,
+            "lost_pct": np.mean(recorded(good(panel.points), CALLS_LOST_PCT)),
+        },
+        [dataclasses.replace(look, dash="-").key() for look in (offered, completed, p, s)],
+        *([f"Curves of seed {point.seed}."] if len(panel.seeds) > 1 else []),
+    )  # fmt: skip
+
+
+controlled = Picture(
+    groups=_per(lambda point: point.spec.key(ignoring=("seed",))), page=_controlled, named=named,
+    finding="Policy {{ policy }}{% if react_s > 1 %} after {{ react_s }} s{% endif %}: "
+    "{{ '%.1f' % lost_pct }} % of calls are lost",
+)  # fmt: skip
 
 
 def policy_of(point: PointResult) -> str:
@@ -377,26 +368,33 @@ def policy_of(point: PointResult) -> str:
     return f"static, P{ims.pcscf} S{ims.scscf}" if ims.policy == "static" else ims.policy + late
 
 
-@_per(
-    lambda point: (of_scale(point), ims_of(point).load, point.spec.engine),
-    lambda group: len(set(map(policy_of, group.points))) > 1,
-)
-def policies(group: Group, _: Inputs) -> Figure | None:
-    of = {name: good(points) for name, points in kinds.grouped(group.points, policy_of).items()}
-    lost, spent = (
-        {name: _mean(points, quantity) or 0.0 for name, points in of.items()}
-        for quantity in (CALLS_LOST_PCT, INSTANCE_S)
-    )
-    order = sorted(of, key=lambda name: lost[name])
-    sheet = Sheet((0.32 * len(order) + 0.4, 2))
-    for axes, values, shown in zip(sheet.axes[0], (lost, spent), ("{:.1f} %", "{:.0f}"), strict=True):
-        kinds.rows(axes, order, named=axes is sheet.axes[0][0], size=9)
-        for y, name in enumerate(order):
-            kinds.bar(axes, y, values[name], 0.6, CALLS_COLOUR, of[name][0].suspect, horizontal=True)
-            kinds.write(axes, shown.format(values[name]), values[name], y, 8)
-        axes.set_xlim(0, 1.35 * max(values.values()))
-        axes.grid(visible=False)
-    sheet.axes[0][0].set_xlabel(CALLS_LOST_PCT.short_axis)
-    sheet.axes[0][1].set_xlabel(INSTANCE_S.axis)
-    title = f"By policy, {lost[order[0]]:.1f} to {lost[order[-1]]:.1f} % of calls are lost"
-    return group.finish(sheet, title, group.load_words)
+def _policies(panel: Panel, _: Inputs) -> Page:
+    lost = mean(partial(PointResult.metric, name=CALLS_LOST_PCT.name))
+    of = {
+        name: (found.value if (found := lost(points)) else 0.0, points)
+        for name, points in kinds.grouped(panel.points, policy_of).items()
+    }
+    order = sorted(of, key=lambda name: of[name][0])
+    bars = [
+        Rows(
+            {name: of[name][1] for name in order}, mean(partial(PointResult.metric, name=quantity.name)),
+            Axis(axis, low=0, room=1.35), words=words, bars=True, look_of=lambda _: Look("", CALLS_COLOUR),
+        )
+        for quantity, axis, words in (
+            (CALLS_LOST_PCT, CALLS_LOST_PCT.short_axis, "{:.1f} %"), (INSTANCE_S, INSTANCE_S.axis, "{:.0f}")
+        )
+    ]  # fmt: skip
+    return _page(
+        panel, [Row(0.32 * len(order) + 0.4, bars)], _load_words(ims_of(panel.points[0])),
+        {"least": of[order[0]][0], "most": of[order[-1]][0]},
+    )  # fmt: skip
+
+
+policies = Picture(
+    groups=_per(
+        lambda point: (of_scale(point), ims_of(point).load, point.spec.engine),
+        lambda points: len(set(map(policy_of, points))) > 1,
+    ),
+    page=_policies, named=named,
+    finding="By policy, {{ '%.1f' % least }} to {{ '%.1f' % most }} % of calls are lost",
+)  # fmt: skip

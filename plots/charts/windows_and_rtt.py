@@ -180,7 +180,7 @@ def _rtt_plot(point: PointResult, most: int, y: Axis, unit: float, levels: Seque
     lines = [
         Line(ranks, srtt, Look("", colour, "s").doubted(doubt), 2, 6 if count == 1 else 0, std=srtt_std),
         Line(ranks, ping, Look("", style.INK, "o", ""), size=2.6, hollow=doubt, std=ping_std, whiskers=True),
-        Line(lost, [0.96] * len(lost), Look("", style.INK, "x", ""), size=4, at_top=True),
+        Line(lost, [0.96] * len(lost), Look("", style.INK, "x", ""), size=4, share=True),
     ]
     ends = max(count, 2)
     x = Axis(low=1 - 0.02 * ends, high=1.02 * ends, ticks=style.rank_ticks(count))

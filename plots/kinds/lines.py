@@ -23,7 +23,7 @@ class Line:
     """Values at their places, joined as their look says. Marks are `size` points large, with a white face
     where `hollow`, and have `words` beside them. Deviations `std` are a band, or `whiskers`; upwards only on
     a logarithmic axis, where one as large as its mean has no lower end. `step` is Matplotlib's `pre` or
-    `post` for values that hold between places; `at_top` puts marks at the upper edge instead of at values."""
+    `post` for values that hold between places. If `share`, values are shares of the plot's height."""
 
     x: Values
     y: Values
@@ -36,7 +36,7 @@ class Line:
     words: Sequence[str] = ()
     std: Values | None = None
     whiskers: bool = False
-    at_top: bool = False
+    share: bool = False
     every: Any = None
     """Matplotlib's `markevery`: at which values marks are."""
 
@@ -45,8 +45,8 @@ class Line:
         if self.size:
             look |= {"marker": self.look.marker, "ms": self.size, "markevery": self.every}
         steps: dict[str, Any] = {"drawstyle": f"steps-{self.step}"} if self.step else {}
-        if self.at_top:
-            steps["transform"] = axes.get_xaxis_transform()
+        if self.share:
+            steps |= {"transform": axes.get_xaxis_transform(), "clip_on": False}
         axes.plot(
             self.x, self.y, ls=self.look.dash or "", lw=self.width, label=self.look.label, **look, **steps
         )
