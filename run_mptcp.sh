@@ -10,7 +10,7 @@ workloads="one_to_one one_to_several all_to_all stride hotspot random connection
 local neighbours against_tcp pairs poisson transfers closed_loop
 permuted_loop short_and_long short_and_long_alike constant_rate
 beside_constant_rate in_turn map_reduce connections_per_host
-permutation_share incast to_one joined_permutation sip trace"
+permutation_share incast to_one joined_permutation sip trace app"
 workloads=${workloads//$'\n'/ }
 
 usage() {

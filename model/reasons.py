@@ -57,6 +57,7 @@ UNSTEADY, DRIFT, SETTLING = "unsteady", "drift", "settling"
 IMPOSSIBLE, STARVED, DEADLOCK = "impossible", "starved", "deadlock"
 ERROR, BUG, ENDED, NO_DATA, UNSTATED = "error", "bug", "process ended", "no data", "unstated"
 BASELINE, OTHER = "baseline", "other"
+PROGRAMS = "programs"
 
 KINDS: Mapping[str, ReasonKind] = {
     LATE: ReasonKind(
@@ -190,6 +191,12 @@ KINDS: Mapping[str, ReasonKind] = {
         "Flows or calls have no data",
         "A flow has no goodput, or no call was offered, so the point has no number.",
         "Run it again; if it persists, measure longer (`--seconds`).",
+    ),
+    PROGRAMS: ReasonKind(
+        "Programs had not ended",
+        "The point lasts until some of its programs have ended, and they had not. What they measured so far "
+        "is shown.",
+        "Measure longer (`--seconds`).",
     ),
     UNSTATED: ReasonKind(
         "The engine gave no reason", "The engine did not say what is wrong with the point.", "Run it again."

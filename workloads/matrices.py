@@ -20,7 +20,7 @@ import topos
 from common.errors import UsageError
 from common.text import did_you_mean
 from topos.topology import Topology
-from workloads import generated, pairs, sequential, sip, sizes, trace
+from workloads import app, generated, pairs, sequential, sip, sizes, trace
 from workloads.flow import Flow, Traffic
 
 Value = int | str
@@ -89,6 +89,25 @@ def beside_constant_rate(
     own_seed = random.Random(seed).getrandbits(32)
     constant = generated.constant_rate(hosts, own_seed, traffic, percent=percent, senders=senders, dscp=dscp)
     return (*known.draw(hosts, seed, *more), *constant)
+
+
+def beside_programs(
+    hosts: Sequence[str], seed: int, traffic: Traffic, *, name: str = "", programs: str = ""
+) -> tuple[Flow, ...]:
+    """Return the flows beside the programs of an app (workloads/app.py), drawn as they are alone.
+
+    Raises UsageError for programs that find no host, and as the workload of those flows.
+    """
+    del name
+    parsed = app.parsed(programs)
+    app.placed(parsed, hosts, seed)
+    if not parsed.background:
+        return ()
+    matrix, params = parse(parsed.background)
+    known = _known(matrix)
+    if known.kind != Matrix.kind:
+        raise UsageError(f'workload {app.NAME}: background = "{matrix}": give a workload of flows')
+    return known.draw(hosts, seed, *((traffic,) if known.generated else ()), **params)
 
 
 MATRICES: dict[str, Matrix] = {
@@ -238,6 +257,15 @@ MATRICES: dict[str, Matrix] = {
         transfers=True,
         words="trace {name}",
         data=("flows",),
+    ),
+    app.NAME: Matrix(
+        beside_programs,
+        "your own programs, app:web.toml",
+        everywhere=False,
+        generated=True,
+        kind="engines.app",
+        words="programs {name}",
+        data=("programs",),
     ),
     "reference": Matrix(pairs.reference, "one uncongested flow across the network"),
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ccp.names import is_agents
 from common.errors import HostUnfitError, StalledFlowError, UsageError
+from engines import app
 from engines.emulation import machine, noise
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.kernel import mptcp_genl
@@ -48,6 +49,7 @@ def check(spec: RunSpec) -> None:
     """Raise UsageError for a spec that real hosts do not support, HostUnfitError for an unfit machine."""
     topology = spec.network()
     check_with(spec, topology, planned_flows(spec, topology), "refabric run ... (or ./run_mptcp.sh ...)")
+    app.check(spec, topology)
 
 
 def check_with(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], command: str) -> None:
@@ -64,7 +66,7 @@ def check_with(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], 
     check_memory(spec, topology, flows, free_memory_mb())
     require(command)
     plane.check_machine(spec)
-    for cc in {flow.cc for flow in flows} or {spec.transport.cc}:
+    for cc in app.congestion_controls(spec, flows) or {spec.transport.cc}:
         _check_congestion_control(cc)
     if by_rank(spec.link.discipline) or spec.transport.cc == MINTCP:
         machine.check_ranks(spec)
@@ -194,7 +196,7 @@ def _check_congestion_control(cc: str) -> None:
 
 def _check_mptcp(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     subflows = spec.transport.subflows
-    if spec.traffic == "iperf3":
+    if spec.traffic == "iperf3" or app.app_of(spec):
         mptcp_library()
     support = mptcp_genl.support()
     if support.level is mptcp_genl.PathManagement.NONE:
@@ -240,7 +242,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
         + _PACKET * _packets(spec.link, topology, len(flows), subflows)
         + _sampled(spec, topology, subflows)
     )
-    return held / MB
+    return held / MB + app.memory_mb(spec, topology)
 
 
 def _sampled(spec: RunSpec, topology: Topology, subflows: int) -> float:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
-from engines import wire
+from engines import app, wire
+from engines.emulation.app import SYSCTLS, AppRun
 from engines.emulation.congestion.agent import Agents, installed, with_agent
 from engines.emulation.congestion.ranks import HIDE_SACKS, STAMP, RankPrograms, on_interfaces
 from engines.emulation.congestion.registration import BuiltIn, Registered
@@ -25,9 +27,10 @@ from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.emulation.dataplanes.ovs import relay
 from engines.emulation.hosts.hosts import HostOptions, steer_ends, steer_hosts, steering_sysctls, sysctls_of
 from engines.emulation.hosts.network import FabricNet
+from engines.emulation.hosts.processes import go_first
 from engines.emulation.kernel import mptcp_genl
 from engines.emulation.kernel.namespaces import HostRef, sysctl_path
-from engines.emulation.measure.observing import Readings, Sample, Sampler, go_first
+from engines.emulation.measure.observing import Readings, Sample, Sampler
 from engines.emulation.measure.path_pings import PathPinger, decided, probes_for
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.measure.summarise import sample_parts, summarise
@@ -40,10 +43,11 @@ from engines.emulation.path_manager import (
     signal_path_manager,
 )
 from engines.emulation.sandbox.inside import NOBODY, Caller, Inside
-from engines.emulation.traffic.driver import TrafficDriver, default_cc, is_data, paths_of_each
-from engines.emulation.traffic.iperf3 import Iperf3Traffic, prefer_congestion_control
+from engines.emulation.traffic.driver import TrafficDriver, any_port, default_cc, is_data, paths_of_each
+from engines.emulation.traffic.iperf3 import Iperf3Traffic, mptcp_library, prefer_congestion_control
 from engines.emulation.traffic.native import NativeDriver, worth_reading
 from engines.kernel_hosts import MINTCP, connect_s, route_metrics
+from model.congestion import in_force, kernel_name
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import by_rank, port_rates_bps
 from model.result import RunResult
@@ -78,6 +82,7 @@ class EmulatedPoint:
         self._caller = caller
         self._topology = spec.network()
         self._flows = planned_flows(spec, self._topology)
+        self._app = app.app_of(spec)
         self._connect_s = connect_s(len(self._flows), spec.transport.subflows)
         self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw, caller)
         self._cpus = self._dataplane.cpus
@@ -96,7 +101,7 @@ class EmulatedPoint:
         metrics = route_metrics(self._spec.stack)
         options = HostOptions(sysctls=self._sysctls(), metrics=metrics, single_segments=ranked)
         with ExitStack() as stack:
-            ccs = {flow.cc for flow in self._flows}
+            ccs = app.congestion_controls(self._spec, self._flows)
             congestion, self._agent = installed(self._spec, ccs, self._caller.user, stack)
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
@@ -107,18 +112,21 @@ class EmulatedPoint:
                 steer_ends(self._cpus.core_mask)
             with self._phase("connect", 3.0, "connect_s"):
                 watcher = self._watcher(stack, hosts)
-                prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
+                usual = self._usual_cc(hosts) | default_cc(self._flows)
+                prefer_congestion_control({hosts[name]: cc for name, cc in usual.items()})
                 programs = stack.enter_context(on_interfaces(wanted, hosts, self._topology))
                 traffic = stack.enter_context(self._traffic(hosts, programs))
                 started_s, up_s = self._connect(traffic, watcher)
                 sampler, pinger = self._samplers(stack, hosts, traffic, congestion)
+            own = self._programs(stack, hosts)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
             links = LinkEvents(self._dataplane.changes(self._spec)) if self._spec.events else nullcontext()
             with links, self._controlled(hosts, watcher) as scheduler, stalling(self._spec) as stalls:
-                readings = self._measure(sampler, pinger, traffic, watcher, last_up_s, scheduler)
+                readings = self._measure(sampler, pinger, traffic, watcher, last_up_s, scheduler, own)
             connections = watcher.reports() if watcher else ()
             with self._phase("collect", 2.0, "collect_s"):
+                found = own.stop() if own else None
                 delivered = traffic.stop()
                 programs.check()
                 ranks = programs.counts()
@@ -129,27 +137,52 @@ class EmulatedPoint:
         )
         result = dataclasses.replace(result, metrics={**result.metrics, **stalls})
         samples = sample_parts(readings, port_rates_bps(self._topology, self._spec.link))
+        if found:
+            result = dataclasses.replace(result, metrics={**result.metrics, **found[1]})
+            samples = chain(samples, found[0].items())
         return with_agent(result, account) if account else result, samples
 
     def _sysctls(self) -> dict[str, str]:
         needed = sysctls_of(self._spec, self._topology, self._flows)
         ours = {**needed, **steering_sysctls(self._cpus.receive_mask)}
-        return {**ours, **self._spec.transport.sysctls}
+        programs = SYSCTLS if self._app else {}
+        return {**ours, **programs, **self._spec.transport.sysctls}
+
+    def _usual_cc(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Return the congestion control of programs' connections by host, by the kernel's name."""
+        transport = self._spec.transport
+        cc = kernel_name(in_force(transport.cc, transport.subflows))
+        return dict.fromkeys(hosts, cc) if self._app else {}
+
+    def _programs(self, stack: ExitStack, hosts: dict[str, HostRef]) -> AppRun | None:
+        """Start the programs that must be ready before traffic; None where hosts run flows alone."""
+        if self._app is None:
+            return None
+        setting = app.setting_of(self._spec, self._topology)
+        preload = str(mptcp_library()) if self._spec.transport.subflows > 1 else ""
+        with self._phase("programs", 1.0, "programs_s"):
+            own = stack.enter_context(AppRun(self._app, setting, hosts, self._caller, self._raw, preload))
+            own.make_ready()
+        return own
 
     def _watcher(self, stack: ExitStack, hosts: dict[str, HostRef]) -> MptcpWatcher | None:
         """Start the path manager that this kernel supports, before any MPTCP socket; None for TCP."""
         subflows = self._spec.transport.subflows
         if subflows == 1:
             return None
-        refs = list(hosts.values())
+        refs, accept = list(hosts.values()), any_port if self._app else is_data
         if mptcp_genl.support().level is mptcp_genl.PathManagement.USERSPACE:
-            paths = paths_of_each(self._topology, self._flows)
+            paths = paths_of_each(self._topology, self._flows, subflows)
             retry_s = self._connect_s / 2
             late = self._spec.transport.joins_late or opens_subflows(self._spec)
-            return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s, late))
+            return stack.enter_context(PathManager(refs, subflows, accept, paths, retry_s, late))
         self._report({"note": "in-kernel MPTCP path manager only: subflows' paths differ between runs"})
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
-        return stack.enter_context(signal_path_manager(refs, subflows, is_data, servers))
+        if self._app:
+            servers = {
+                hosts[name]: ip for name, ip in app.setting_of(self._spec, self._topology).addresses.items()
+            }
+        return stack.enter_context(signal_path_manager(refs, subflows, accept, servers))
 
     def _traffic(self, hosts: dict[str, HostRef], programs: RankPrograms) -> TrafficDriver:
         write_bytes = self._spec.transport.write_bytes
@@ -236,22 +269,25 @@ class EmulatedPoint:
         watcher: MptcpWatcher | None,
         up_s: Sequence[float],
         scheduler: SchedulerClock | LoopClock | None,
+        own: AppRun | None,
     ) -> Readings:
         """Warm up, then measure between two readings of all cumulative counters."""
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
             sampler.sample()
             opens_s = time.monotonic() + self._spec.warmup_s
+            if own:
+                own.open(opens_s)
 
             def follow() -> None:
                 """Show the last sample to followers of the run; without followers too, so that a guest does
                 the same in both cases."""
                 self._report({"instant": sampler.instant(opens_s).to_json()})
 
-            sampler.observe_for(self._spec.warmup_s, follow)
+            sampler.observe_for(self._spec.warmup_s, follow, own.check if own else bool)
             self._check_warm(sampler)
             follow()
         with self._phase("measure", self._spec.seconds, "measure_s"):
-            totals = sampler.measure(self._spec.seconds, follow)
+            totals = sampler.measure(self._spec.seconds, follow, own.done if own else bool)
             follow()
         window = sampler.samples[sampler.opened_at :]
         silent = self._silent(window, window[-1].t_s - window[0].t_s)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import HostUnfitError, NoKernelError, UsageError
+from engines import app
 from engines.core_setup import check_agent
 from engines.engine import Observer, OnePointPerCpu
 from engines.kernel_hosts import MINTCP, check_spec, samples_bytes, slack_s, tables_bytes
@@ -54,7 +55,8 @@ def check(spec: RunSpec) -> None:
     check_objects(spec)
     check_memory(expected_mb(spec, topology, flows), free_memory_mb())
     available = kernel_or_advice().congestion_controls
-    check_congestion_controls(sorted({flow.cc for flow in flows}), available)
+    check_congestion_controls(sorted(app.congestion_controls(spec, flows)), available)
+    app.check(spec, topology)
 
 
 def memory_mb(spec: RunSpec) -> float:
@@ -190,7 +192,7 @@ def expected_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
     network = KERNEL_MB + HOST_MB * len(topology.hosts) + FLOW_MB * len(flows) + SUBFLOW_MB * subflows
     ports = 2 * len(topology.links)
     sampled = samples_bytes(spec, ports, subflows) + BASE64 * tables_bytes(spec, ports, subflows)
-    return network + sampled / 1e6
+    return network + sampled / 1e6 + app.memory_mb(spec, topology)
 
 
 def guest_mb(expected: float) -> int:

@@ -15,7 +15,6 @@ from harness.results.tables import Cell, csv_bytes
 from model.congestion import in_force
 from model.reasons import texts
 from workloads import matrices
-from workloads.trace import NAME as TRACE
 
 ValueOf = Callable[[PointResult], Cell | None]
 
@@ -25,10 +24,10 @@ def _sysctls(judged: PointResult) -> str:
 
 
 def _workload(judged: PointResult) -> str:
-    """Return the workload as one types it, and a digest of the user's flows."""
+    """Return the workload as one types it, and a digest of the user's flows or programs."""
     of = judged.spec.workload
-    flows = str(of.params.get("flows", "")) if of.matrix == TRACE else ""
-    return f"{matrices.label(of.matrix, of.params)}{f' sha256:{digest(flows)}' if flows else ''}"
+    data = "".join(str(of.params.get(name, "")) for name in matrices.MATRICES[of.matrix].data)
+    return f"{matrices.label(of.matrix, of.params)}{f' sha256:{digest(data)}' if data else ''}"
 
 
 def _topology_params(judged: PointResult) -> str:

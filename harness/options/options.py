@@ -48,7 +48,7 @@ from model.spec import (
 )
 from topos import from_file
 from topos.from_file import KIND as FILE
-from workloads import trace
+from workloads import app, trace
 
 __all__ = [
     "BOTH",
@@ -364,13 +364,17 @@ def _rate_mbps(given: Settings, rate_mbps: float | str | None) -> float | None:
 
 
 def _of_files(given: Settings) -> dict[str, Any]:
-    """Return what the user's files say: a network's lowest rate, and no warm-up if all flows are those of a
-    trace, which start at their times. Raises UsageError."""
+    """Return what the user's files say: a network's lowest rate, and no warm-up if all flows and programs are
+    those of files, which start at their times. Raises UsageError."""
     layer: dict[str, Any] = {}
     if rate_mbps := _rate_of_file(given):
         layer["link.rate_mbps"] = rate_mbps
     workloads = given.get("workload", ())
-    if workloads and all(each.matrix == trace.NAME for each in workloads):
+    if workloads and all(
+        each.matrix == trace.NAME
+        or (each.matrix == app.NAME and not app.parsed(each.params["programs"]).background)
+        for each in workloads
+    ):
         layer["warmup_s"] = 0.0
     return layer
 

@@ -15,7 +15,7 @@ from ccp.names import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
 from engines.registry import ENGINES, SIMULATOR
 from harness.baseline import MATRIX
-from harness.options.user_files import expanded, trace_of
+from harness.options.user_files import OF_FILE, expanded
 from model.congestion import CONGESTION_CONTROLS
 from model.spec import (
     CANONICAL,
@@ -30,7 +30,7 @@ from model.spec import (
     stated,
     value_words,
 )
-from workloads import matrices, trace
+from workloads import matrices
 
 Parser = Callable[[str, Any], Any]
 
@@ -40,7 +40,6 @@ BY_MACHINE: Literal["auto"] = "auto"
 MAX_K = 80
 """128 000 hosts, which the flow-level models carry. What an engine cannot carry, it refuses."""
 _ENDLESS = 10**15
-TRACE = f"{trace.NAME}:"
 _COMMA = re.compile(r",(?!\s*\w+=)")
 CHOICES = stated(NAMES)
 """Known names of fields of the spec, and what is typed before one, by path."""
@@ -226,12 +225,13 @@ def named_workloads(option: str, texts: Sequence[str]) -> tuple[WorkloadSpec, ..
     chosen: dict[object, WorkloadSpec] = {}
     for text in texts:
         one_of(option, text.partition(":")[0].strip(), known)
-        if text.strip().startswith(TRACE):
+        name, colon, path = text.strip().partition(":")
+        if colon and name in OF_FILE:
             try:
-                traced = trace_of(text.strip().removeprefix(TRACE))
+                of_file = OF_FILE[name](path)
             except UsageError as error:
                 raise UsageError(f"{option}: {error}") from None
-            chosen.setdefault(traced.params["name"], traced)
+            chosen.setdefault((name, of_file.params["name"]), of_file)
             continue
         try:
             name, params = matrices.parse(expanded(text))

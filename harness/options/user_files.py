@@ -1,4 +1,4 @@
-"""Files that users name in options: networks, flow sizes, flows and link traces.
+"""Files that users name in options: networks, flow sizes, flows, programs and link traces.
 
 Their content becomes part of the spec, so results do not depend on the file. All readers raise UsageError
 with the place in the file.
@@ -6,6 +6,7 @@ with the place in the file.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from common.files import label_of, text_of
 from model.links import MAX_OPPORTUNITIES, MAX_PERIOD_MS, checked, link_trace, packed
 from model.spec import TopologySpec, WorkloadSpec
 from topos import from_file
-from workloads import flow_files
+from workloads import app, flow_files
 from workloads.sizes import INLINE, MAX_POINTS, PACKET
 from workloads.sizes import written as sizes_text
 from workloads.trace import NAME as TRACE
@@ -104,6 +105,17 @@ def trace_of(path: str) -> WorkloadSpec:
     """Return the workload of `--workload trace:flows.csv`; workloads/flow_files.py says which files."""
     flows = flow_files.read(f"trace {path}", Path(path))
     return WorkloadSpec(TRACE, {"name": label_of(Path(path)), "flows": flows_text(flows)})
+
+
+def app_of(path: str) -> WorkloadSpec:
+    """Return the workload of `--workload app:web.toml`; workloads/app.py says what the file has."""
+    return WorkloadSpec(
+        app.NAME, {"name": label_of(Path(path)), "programs": app.read(f"app {path}", Path(path))}
+    )
+
+
+OF_FILE: Mapping[str, Callable[[str], WorkloadSpec]] = {TRACE: trace_of, app.NAME: app_of}
+"""What reads the file of a workload that consists of one."""
 
 
 def link_trace_of(option: str, text: str) -> str:

@@ -3,13 +3,14 @@
 A namespace belongs to a thread, and Python 3.11 has no `os.setns`. Work for hosts runs on temporary threads,
 so the caller's namespace never changes, not even if the work fails. Sockets and processes that it creates
 stay in that namespace. Needs CAP_SYS_ADMIN. The root helper imports this module, so it imports little.
-Source: setns(2), unshare(2), mount(2), open_tree(2), move_mount(2), kernel/nsproxy.c.
+Source: setns(2), unshare(2), mount(2), mount_setattr(2), open_tree(2), move_mount(2), kernel/nsproxy.c.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +25,17 @@ R = TypeVar("R")
 
 MS_BIND = 0x1000
 MS_REC = 0x4000
+MS_PRIVATE = 0x40000
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
 CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWNET = 0x40000000
 
-_SYS_OPEN_TREE, _SYS_MOVE_MOUNT = 428, 429
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
 """The same on every architecture (include/uapi/asm-generic/unistd.h)."""
 _AT_EMPTY_PATH, _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = 0x1000, 1, 4
+_AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 0x8000, 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,6 +45,13 @@ def mount(source: str, target: str, kind: str = "none", flags: int = 0, options:
     if _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise HostUnfitError(f"mounting {kind} on {target}: {reason}; run as root, outside a container")
+
+
+def make_read_only() -> None:
+    """Make all mounts of this namespace read-only (mount_setattr(2), Linux 5.12). Raises HostUnfitError."""
+    attributes = struct.pack("=4Q", _MOUNT_ATTR_RDONLY, 0, 0, 0)
+    if _libc.syscall(_SYS_MOUNT_SETATTR, -100, b"/", _AT_RECURSIVE, attributes, len(attributes)) != 0:
+        raise HostUnfitError(f"making mounts read-only: {os.strerror(ctypes.get_errno())}; use Linux >= 5.12")
 
 
 def detached(folder: int) -> int:

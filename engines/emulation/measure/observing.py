@@ -7,7 +7,6 @@ skips intervals that it cannot keep.
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ from model.result import Instant, Windows
 SAMPLE_S = 1.0
 MIN_STEPS = 2
 """So that a window has two halves."""
-NICE = -15
 SUBFLOWS_A_SECOND = 8192
 """Limit on subflow rows per second; above it the interval grows."""
 
@@ -179,8 +177,8 @@ class Sampler:
             windows,
         )
 
-    def measure(self, seconds: float, follow: Callable[[], None]) -> Totals:
-        """Observe a window of `seconds` between two readings of all counters.
+    def measure(self, seconds: float, follow: Callable[[], None], done: Callable[[], bool] = bool) -> Totals:
+        """Observe a window of `seconds`, or until `done`, between two readings of all counters.
 
         The data plane is read last before and first after the window: its counters cover exactly that. The
         first sample of the window replaces a very recent one.
@@ -196,7 +194,7 @@ class Sampler:
         else:
             self.sample()
         self.opened_at = len(self.samples) - 1
-        self.observe_for(seconds, follow)
+        self.observe_for(seconds, follow, done)
         closed, closed_s = self._dataplane.reading(), time.monotonic()
         others_pct = proc.others_pct(users, proc.read_user_ticks())
         backlog = proc.softnet_dropped() - backlog
@@ -215,9 +213,11 @@ class Sampler:
             others_pct=others_pct,
         )
 
-    def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
-        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now. Call `follow` after
-        each but the last, after which the caller reads what must not be late.
+    def observe_for(
+        self, seconds: float, follow: Callable[[], None], done: Callable[[], bool] = bool
+    ) -> None:
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now, or earlier if what happens
+        is `done`. Call `follow` after each but the last, after which the caller reads what must not be late.
 
         Raises RunError if a flow's source or the data plane has ended.
         """
@@ -228,6 +228,8 @@ class Sampler:
             self.sample()
             self._dataplane.check()
             self._traffic.check()
+            if done() and step >= MIN_STEPS:
+                return
             if step < steps:
                 follow()
 
@@ -242,9 +244,3 @@ class Sampler:
             self.sockets.append(self._table.read())
             self._sockets_s = max(self._sockets_s, len(self.sockets[-1]) / SUBFLOWS_A_SECOND)
         time.sleep(max(0.0, end - time.monotonic()))
-
-
-def go_first() -> None:
-    """Give this process priority over its future children, which start at nice 0 (sched(7))."""
-    os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
-    os.setpriority(os.PRIO_PROCESS, 0, NICE)

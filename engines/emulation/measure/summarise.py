@@ -209,7 +209,7 @@ def _halves_pct(
     """
     window = readings.window
     least = MIN_VIRTUAL_HALVED if spec.clock == VIRTUAL else MIN_HALVED
-    if changes_in_window(spec) or any(flow.size_bytes for flow in flows) or len(window) < least:
+    if changes_in_window(spec) or any(flow.size_bytes for flow in flows) or len(window) < least or not flows:
         return None
     middle = len(window) // 2
     parts = ((window[0], window[middle]), (window[middle], window[-1]))
@@ -260,8 +260,7 @@ def _metrics(
         "cc_acks": readings.totals.congestion.acks,
         "cc_losses": readings.totals.congestion.losses,
         "cc_repairs": readings.totals.congestion.repairs,
-        "startup_s": max(row.up_s for row in rows),
-        "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
+        **(_of_subflows(readings, rows) if rows else {}),
         **_over_carried(readings, rows),
         **({} if spec.link.discipline == FIFO and not spec.link.random_pkts else chosen_drops),
         **(
@@ -272,6 +271,11 @@ def _metrics(
         **readings.scheduler,
         **timings,
     }
+
+
+def _of_subflows(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, float]:
+    idle_pct = readings.totals.after.idle_pct_since(readings.totals.before)
+    return {"startup_s": max(row.up_s for row in rows), "subflow_idle_pct": float(np.mean(idle_pct))}
 
 
 def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:

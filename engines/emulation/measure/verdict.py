@@ -109,8 +109,8 @@ class Evidence:
 
     @property
     def main_metrics(self) -> set[str]:
-        """The metrics for which the point is measured."""
-        sized = {bool(flow.size_bytes) for flow in self.flows}
+        """The metrics for which the point is measured. Programs without flows tolerate what goodput does."""
+        sized = {bool(flow.size_bytes) for flow in self.flows} or {False}
         return {COMPLETION if is_sized else GOODPUT for is_sized in sized}
 
 

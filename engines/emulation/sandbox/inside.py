@@ -74,17 +74,18 @@ class Caller:
         options.setdefault("cwd", f"/proc/self/fd/{self.folder}" if self.folder >= 0 else None)
         if self.user is None:
             return subprocess.Popen(argv, env=env, **options)
-        # The user's variables and PATH count only once setpriv(1) has become the user.
-        given = [f"{name}={text}" for name, text in env.items() if name and "=" not in name]
-        return subprocess.Popen(
-            [*self._becoming(self.user), ENV, "-i", *given, *argv], env=dict(os.environ), **options
-        )
+        return subprocess.Popen(self.confined(argv, env), env=dict(os.environ), **options)
 
-    @staticmethod
-    def _becoming(user: User) -> list[str]:
-        ids = ("--reuid", str(user.uid), "--regid", str(user.gid))
-        groups = ("--groups", ",".join(map(str, user.groups)))
-        return [SETPRIV, *ids, *groups, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+    def confined(self, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+        """Return the command that becomes the user, without capabilities, and runs `argv` with this
+        environment, which counts only once setpriv(1) has done so."""
+        given = [f"{name}={text}" for name, text in env.items() if name and "=" not in name]
+        ids: list[str] = []
+        if self.user:
+            groups = ",".join(map(str, self.user.groups))
+            ids = ["--reuid", str(self.user.uid), "--regid", str(self.user.gid), "--groups", groups]
+        rights = ("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")
+        return [SETPRIV, *ids, *rights, ENV, "-i", *given, *argv]
 
 
 NOBODY = Caller()

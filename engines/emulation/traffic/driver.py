@@ -87,6 +87,12 @@ def is_data(sport: int, dport: int) -> bool:
     return FIRST_CPORT <= sport < FIRST_CPORT + STRIDE and dport >= FIRST_PORT
 
 
+def any_port(sport: int, dport: int) -> bool:
+    """Accept every connection: programs choose their ports."""
+    del sport, dport
+    return True
+
+
 def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
     """Return a policy for further subflows: over the same address pair (ndiffports), or over the pairs of
     several NICs (`Topology.nic_pairs`)."""
@@ -103,12 +109,13 @@ def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
     return pairs
 
 
-def paths_of_each(topology: Topology, flows: Iterable[PlannedFlow]) -> PathPolicy:
-    """Return such a policy for flows that differ in their number of subflows."""
+def paths_of_each(topology: Topology, flows: Iterable[PlannedFlow], otherwise: int) -> PathPolicy:
+    """Return such a policy for flows that differ in their number of subflows; connections of programs have
+    `otherwise`."""
     asked = {flow.seen_by_sender: flow.subflows for flow in flows}
-    policies = {subflows: subflow_paths(topology, subflows) for subflows in set(asked.values())}
+    policies = {subflows: subflow_paths(topology, subflows) for subflows in {otherwise, *asked.values()}}
 
     def pairs(event: MptcpEvent) -> Sequence[AddressPair]:
-        return policies[asked[event.path]](event)
+        return policies[asked.get(event.path, otherwise)](event)
 
     return pairs

@@ -74,7 +74,7 @@ def test_each_flow_has_as_many_subflows_as_it_asked_for() -> None:
     topology = topos.build("fat_tree", {"k": 4})
     one = PlannedFlow(0, "p0e0h0", "p1e0h0", "10.0.0.2", "10.1.0.2", 5201, 1100, subflows=4)
     other = replace(one, flow=1, cport=1101, subflows=2)
-    policy = paths_of_each(topology, [one, other])
+    policy = paths_of_each(topology, [one, other], 1)
     for flow in (one, other):
         event = MptcpEvent(EventKind.ESTABLISHED, 1, flow.seen_by_sender, False, 0, 0)
         assert [pair.lport for pair in policy(event)] == [
