@@ -30,16 +30,24 @@ from workloads.app import App, Program
 
 PROGRAM_MB = 30.0
 """What a program is expected to use, its folder included."""
-TABLES: Mapping[str, tuple[str, ...]] = {
-    "programs": (
-        "program", "number", "host", "started_s", "ended_s", "exit_code", "cpu_s", "waited_s", "max_rss_mb",
-    ),
-    "values": ("t_s", "program", "number", "host", "name", "value"),
-    "connections": ("program", "host", "protocol", "cc", "connections", "subflows"),
-}  # fmt: skip
-"""Times are from the opening of the window. `ended_s` and `exit_code` are of programs that ended by
-themselves (a negative code: the signal); `waited_s` is how long a program was ready and waited for a CPU.
-`connections` are those that were seen once a second: subflows is their mean number."""
+_WHO = {"program": "its group", "number": "its number in the group", "host": "its host"}
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "programs": {
+        **_WHO,
+        "started_s": "when it started, counted from the opening of the window",
+        "ended_s": "when it ended by itself",
+        "exit_code": "its exit code, then; negative: the signal that ended it",
+        "cpu_s": "CPU time of it and the processes that it waited for",
+        "waited_s": "how long it was ready and waited for a CPU",
+        "max_rss_mb": "the most memory of it, in MB",
+    },
+    "values": {
+        "t_s": "when the line was read, counted from the opening of the window",
+        **_WHO,
+        "name": "name of the number",
+        "value": "the number",
+    },
+}
 WAITED_PCT = 5.0
 """A program that waited longer for a CPU, in percent of its time, was slowed by the machine."""
 

@@ -136,7 +136,7 @@ class AppRun:
         t_s, number, name, value = found["values"]
         of = [self._programs[each] for each in number]
         values = Table.from_rows(
-            TABLES["values"],
+            tuple(TABLES["values"]),
             zip(
                 [round(at_s - opened_s, 6) for at_s in t_s],
                 [each.group.name for each in of],
@@ -158,7 +158,7 @@ class AppRun:
             "programs_waited_pct": max((100 * waited / alive for waited, alive in used), default=0.0),
             **value_metrics(values, closed_s - opened_s),
         }
-        return {"programs": Table.from_rows(TABLES["programs"], rows), "values": values}, metrics
+        return {"programs": Table.from_rows(tuple(TABLES["programs"]), rows), "values": values}, metrics
 
     def _row(self, row: Mapping[str, Any], opened_s: float) -> tuple[float | int | str, ...]:
         program, ended = self._programs[row["number"]], row["ended_s"] is not None

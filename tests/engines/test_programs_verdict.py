@@ -74,7 +74,8 @@ def test_engines_without_a_kernel_refuse_programs(engine: str) -> None:
 
 
 def values(rows: list[tuple[float, str, str, float]]) -> Table:
-    return Table.from_rows(app.TABLES["values"], [(t, group, 0, "h", name, x) for t, group, name, x in rows])
+    found = [(t_s, group, 0, "h", name, value) for t_s, group, name, value in rows]
+    return Table.from_rows(tuple(app.TABLES["values"]), found)
 
 
 def test_metrics_are_of_values_in_the_window_by_group_and_name() -> None:
