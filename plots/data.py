@@ -332,6 +332,12 @@ def together(of: Iterable[Panel], *ignoring: str) -> list[list[Panel]]:
     return list(groups.values())
 
 
+def of_both_engines(panel: Panel, traffic: str) -> Panel:
+    """Return the panel with a spec that names all engines of its points, and their traffic."""
+    engines = " and ".join(sorted({point.spec.engine for point in panel.points}))
+    return dataclasses.replace(panel, spec=dataclasses.replace(panel.spec, engine=engines, traffic=traffic))
+
+
 def common(of: Sequence[Panel], *ignoring: str) -> Panel:
     """Return one panel of all points of panels that differ at most in the fields `ignoring`."""
     points = tuple(point for panel in of for point in panel.points)

@@ -118,13 +118,14 @@ def alike(
     *ignoring: str,
     where: Callable[[PointResult], bool] = lambda _: True,
     apart: Callable[[PointResult], object] = lambda _: None,
+    made: Callable[[Panel], Panel] = lambda panel: panel,
 ) -> Groups:
     """Return the points that share a sheet: those that differ at most in subflows, seed and the fields
-    `ignoring`, and for which `apart` returns the same."""
+    `ignoring`, and for which `apart` returns the same; as `made` changes their panel."""
 
     def groups(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
         of = panels(filter(where, inputs.points), inputs.expected, ignoring, apart)
-        return [(panel.spec, panel) for panel in of]
+        return [(panel.spec, panel) for panel in map(made, of)]
 
     return groups
 

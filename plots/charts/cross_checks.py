@@ -18,7 +18,7 @@ from engines.registry import FLOW_LEVEL, LINUX_HOSTS, MAX_MIN, SIMULATED_HOSTS, 
 from harness.results.point_results import PointResult
 from model import transports
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, good, jain
+from plots.data import Inputs, Panel, good, jain, of_both_engines
 from plots.kinds.axis import Axis
 from plots.kinds.bars import DOTS, Bars, Sample, published, sample
 from plots.kinds.pairs import Pairs
@@ -60,17 +60,6 @@ class EnginePairs:
     def title(self) -> str:
         """The title in two lines, for a narrow chart."""
         return "\nTCP" if self.subflows == 1 else f"MPTCP {self.subflows}\n{transports.title(self.name)}"
-
-
-def _engines(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
-    """Return points that differ at most in engine, transport and seed, under a spec that names both engines
-    and their traffic."""
-    fields, found = ("engine", "stack", "traffic", "transport.cc"), []
-    for _, panel in alike(*fields, apart=lambda point: _traffic(point.spec))(inputs):
-        engines = " and ".join(sorted({point.spec.engine for point in panel.points}))
-        spec = dataclasses.replace(panel.spec, engine=engines, traffic=_traffic(panel.points[0].spec))
-        found.append((spec, dataclasses.replace(panel, spec=spec)))
-    return found
 
 
 def _traffic(spec: RunSpec) -> str:
@@ -144,7 +133,11 @@ def _cross_check(panel: Panel, _: Inputs) -> Page | None:
 
 
 cross_check = Picture(
-    groups=_engines, page=_cross_check,
+    groups=alike(
+        "engine", "stack", "traffic", "transport.cc", apart=lambda point: _traffic(point.spec),
+        made=lambda panel: of_both_engines(panel, _traffic(panel.points[0].spec)),
+    ),
+    page=_cross_check,
     finding="Simulated minus emulated: {{ off | listed('{:+.1f}') }} points",
 )  # fmt: skip
 
@@ -164,18 +157,10 @@ ENGINES = {
 """The look of each engine, the same in bars and curves."""
 
 
-def _models(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
-    """Return points that differ at most in engine, subflows and seed."""
-
-    def where(point: PointResult) -> bool:
-        return bool(point.flows_pct) and not point.failed and point.spec.engine in ENGINES
-
-    found = []
-    for _, panel in alike("engine", where=where)(inputs):
-        spec = dataclasses.replace(panel.spec, engine=SIMULATOR)
-        subflows = tuple(sorted({point.subflows for point in panel.points}))
-        found.append((spec, dataclasses.replace(panel, spec=spec, subflows=subflows)))
-    return found
+def _in_engines(panel: Panel) -> Panel:
+    subflows = tuple(sorted({point.subflows for point in panel.points}))
+    spec = dataclasses.replace(panel.spec, engine=SIMULATOR)
+    return dataclasses.replace(panel, spec=spec, subflows=subflows)
 
 
 def _of(panel: Panel, engine: str, subflows: int) -> Sequence[PointResult]:
@@ -259,7 +244,11 @@ def _flow_level(panel: Panel, inputs: Inputs) -> Page:
 
 
 flow_level = Picture(
-    groups=_models, page=_flow_level,
+    groups=alike(
+        "engine", made=_in_engines,
+        where=lambda point: bool(point.flows_pct) and not point.failed and point.spec.engine in ENGINES,
+    ),
+    page=_flow_level,
     finding="{% if off %}Equilibrium minus packets: {{ '%+.1f' % off[0] }} points on average, "
     "{{ '%+.1f' % off[1] }} at most{% else %}"
     "{{ most }} at equilibrium: {{ '%.0f' % mean }} % of optimal{% endif %}",

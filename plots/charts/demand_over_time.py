@@ -5,16 +5,11 @@ demand, and real hosts beside simulated ones.
 from __future__ import annotations
 
 import dataclasses
-import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.quantities import GOODPUT_MBPS_MEAN
@@ -36,10 +31,14 @@ from plots.charts.subflows_on_demand import (
     name,
     settings_of,
 )
-from plots.data import Inputs, Panel
-from plots.shared import axis_labels, kinds, saving, style
+from plots.data import Inputs, Panel, of_both_engines
+from plots.kinds.axis import FROM_ZERO, Axis
+from plots.kinds.cdf import Cdf
+from plots.kinds.lines import Line, Lines
+from plots.kinds.pairs import Pairs
+from plots.picture import Page, Picture, Row, Series, alike
+from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Look
-from plots.shared.sheet import Sheet
 
 LOOKS = {
     RESPONSIVE: (("#D55E00", "#E69F00", "#CC79A7"), "-"),
@@ -47,27 +46,17 @@ LOOKS = {
     HASHED: (("#0072B2", "#56B4E9", "#332288"), (0, (1.2, 1.2))),
 }
 """Colours and line style of each kind of scheme, in the order of their names; dashes mark suspect ones."""
-Series = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class SchemeCurve:
-    """A scheme, of one of the kinds in LOOKS, with times in s and what is drawn over them."""
-
-    name: str
-    kind: str
-    t_s: Series
-    values: tuple[Series, ...] = ()
-    suspect: bool = False
-
-
-def looks(of: Sequence[SchemeCurve]) -> list[tuple[SchemeCurve, Look]]:
-    """Return each curve with its look: the next colour of its kind."""
+def series_of(schemes: Mapping[str, Sequence[PointResult]]) -> list[Series]:
+    """Return a series for each scheme, with the next colour of its kind."""
     colours = {kind: cycle(each) for kind, (each, _) in LOOKS.items()}
-    return [
-        (one, Look(one.name, next(colours[one.kind]), "", LOOKS[one.kind][1]).doubted(one.suspect))
-        for one in of
-    ]
+    looks = {
+        called: Look(called, next(colours[kind_of(of[0])]), "", LOOKS[kind_of(of[0])][1], 1.4)
+        for called, of in schemes.items()
+    }
+    return [Series(called, looks[called].doubted(of[0].suspect), of) for called, of in schemes.items()]
 
 
 def _subtitle(panel: Panel) -> str:
@@ -85,7 +74,7 @@ def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
     return (links_s, "links are down") if links_s else None
 
 
-def over_time(sockets: Table, flows: int) -> tuple[Series, Series, Series]:
+def over_time(sockets: Table, flows: int) -> tuple[Values, Values, Values]:
     """Return instants in the window, goodput per flow in Mb/s since the sample before, and subflows per flow
     that have carried something and are open.
 
@@ -102,7 +91,7 @@ def over_time(sockets: Table, flows: int) -> tuple[Series, Series, Series]:
     return times[1:][inside], mbps[inside], (carrying[1:] / flows)[inside]
 
 
-def _acked(flow: Series, subflow: Series, position: npt.NDArray[np.int64], octets: Series) -> Series:
+def _acked(flow: Values, subflow: Values, position: npt.NDArray[np.int64], octets: Values) -> Values:
     """Return the bytes acknowledged between each instant and the one before. A subflow that is opened again
     counts from 0 or goes on, as its engine counts."""
     order = np.lexsort((position, subflow, flow))
@@ -114,21 +103,15 @@ def _acked(flow: Series, subflow: Series, position: npt.NDArray[np.int64], octet
     return found.astype(np.float64)
 
 
-def over_time_curves(panel: Panel) -> list[SchemeCurve]:
-    """Return a curve for each scheme with samples, averaged over its seeds: instants from the opening of the
-    window, goodput per flow in Mb/s of the interval that ended there, and subflows per flow.
-
-    Suspect points count where no seed is good."""
-    found = []
-    for called, of in sorted(by_scheme(panel.points, lambda point: name(_undisturbed(point))).items()):
-        tables = [(point.read_table("sockets"), _long_flows(point)) for point in of]
-        seeds = [over_time(table, flows) for table, flows in tables if table and flows]
-        if seeds:
-            count = min(len(times) for times, _, _ in seeds)
-            mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
-            t_s, doubt = seeds[0][0][:count], of[0].suspect
-            found.append(SchemeCurve(called, kind_of(of[0]), t_s, (mbps, subflows), doubt))
-    return found
+def over_seeds(points: Sequence[PointResult]) -> tuple[Values, Values, Values] | None:
+    """Return what `over_time` does, averaged over the points that have samples; None if none has."""
+    tables = [(point.read_table("sockets"), _long_flows(point)) for point in points]
+    seeds = [over_time(table, flows) for table, flows in tables if table and flows]
+    if not seeds:
+        return None
+    count = min(len(times) for times, _, _ in seeds)
+    mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
+    return seeds[0][0][:count], mbps, subflows
 
 
 def _long_flows(point: PointResult) -> int:
@@ -143,57 +126,63 @@ def _undisturbed(point: PointResult) -> PointResult:
     return dataclasses.replace(point, spec=dataclasses.replace(point.spec, scheduler=always))
 
 
-def over_time_finding(of: Sequence[SchemeCurve], down_s: tuple[float, float] | None) -> str:
-    """Return the title: what each kind's best scheme carries while something is down."""
-    if down_s is None:
-        return ""
+def outage_numbers(
+    series: Sequence[Series], curves: Mapping[str, tuple[Values, Values, Values]], down_s: tuple[float, float]
+) -> Mapping[str, object] | None:
+    """Return what each kind's best scheme carries while something is down; if that is from the start, goodput
+    then and at the end, of the scheme that gains most."""
     if down_s[0] <= 0:
-        return _rise(of, down_s)
+        ends = [(float(mbps[t_s < down_s[1]].mean()), float(mbps[-1])) for t_s, mbps, _ in curves.values()]
+        first, last = max(ends, key=lambda pair: pair[1] - pair[0])
+        return {"first": first, "last": last}
     best: dict[str, tuple[float, str]] = {}
-    for curve in of:
-        middles = curve.t_s - np.diff(curve.t_s, prepend=0.0) / 2
-        meanwhile = curve.values[0][(middles > down_s[0]) & (middles < down_s[1])]
+    for one in series:
+        (t_s, mbps, _), kind = curves[one.name], kind_of(one.points[0])
+        middles = t_s - np.diff(t_s, prepend=0.0) / 2
+        meanwhile = mbps[(middles > down_s[0]) & (middles < down_s[1])]
         if len(meanwhile):
-            best[curve.kind] = max(best.get(curve.kind, (0.0, "")), (float(meanwhile.mean()), curve.name))
-    values = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
-    return f"Mb/s per flow during the outage, best of each kind: {values}" if values else ""
+            best[kind] = max(best.get(kind, (0.0, "")), (float(meanwhile.mean()), one.name))
+    return {"best": list(best.values())} if best else None
 
 
-def _rise(of: Sequence[SchemeCurve], down_s: tuple[float, float]) -> str:
-    """Return the title where something is down from the start: goodput then and at the end, of the scheme
-    that gains most."""
-    at_first = {curve.name: float(curve.values[0][curve.t_s < down_s[1]].mean()) for curve in of}
-    at_last = {curve.name: float(curve.values[0][-1]) for curve in of}
-    most = max(at_first, key=lambda name: at_last[name] - at_first[name])
-    return f"From {at_first[most]:.0f} to {at_last[most]:.0f} Mb/s per flow after the outage"
-
-
-@saving.per_panel(APART, lambda point: not point.failed)
-def demand_over_time(panel: Panel, inputs: Inputs) -> Figure | None:
-    of = over_time_curves(panel)
-    if not of:
+def _over_time(panel: Panel, _: Inputs) -> Page | None:
+    found = sorted(by_scheme(panel.points, lambda point: name(_undisturbed(point))).items())
+    curves = {called: curve for called, of in found if (curve := over_seeds(of)) is not None}
+    if not curves:
         return None
-    found = next(filter(None, (down(point.spec) for point in panel.points)), None)
-    sheet = Sheet((2.0, 1), (1.4, 1))
-    (above,), (below,) = sheet.axes
-    handles: list[Artist] = []
-    for curve, look in looks(of):
-        for axes, values in zip((above, below), curve.values, strict=True):
-            axes.plot(curve.t_s, values, color=look.colour, ls=look.dash, lw=1.4)
-        handles.append(look.key())
-    if found:
-        for axes in (above, below):
-            axes.axvspan(*found[0], color=kinds.SHADE, zorder=0)
-        handles.append(Patch(facecolor=kinds.SHADE, label=found[1]))
-    above.set_ylabel(GOODPUT_MBPS_MEAN.axis)
-    below.set_ylabel(axis_labels.SUBFLOWS_PER_FLOW)
-    below.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    for axes in (above, below):
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(0, max(float(curve.t_s[-1]) for curve in of))
-    title = over_time_finding(of, found[0] if found else None) or inputs.title
-    notes = [f"Mean of {len(panel.seeds)} permutations.", *style.doubts(panel.points)]
-    return sheet.finish(title, _subtitle(panel), settings_of(panel, "events"), notes, handles)
+    series = series_of({called: of for called, of in found if called in curves})
+    down_s, words = next(filter(None, (down(point.spec) for point in panel.points)), (None, ""))
+    x = Axis(low=0, high=max(float(t_s[-1]) for t_s, _, _ in curves.values()))
+    above, below = (
+        Lines([Line(curves[one.name][0], curves[one.name][i], one.look) for one in series], x, FROM_ZERO,
+              shade=down_s)
+        for i in (1, 2)
+    )  # fmt: skip
+    return Page(
+        rows=[
+            Row(2.0, [above], y=GOODPUT_MBPS_MEAN.axis),
+            Row(1.4, [below], axis_labels.SECONDS_OF_WINDOW, axis_labels.SUBFLOWS_PER_FLOW),
+        ],
+        about=_subtitle(panel), numbers=outage_numbers(series, curves, down_s) if down_s else None,
+        points=panel.points, settings=settings_of(panel, "events"),
+        notes=[f"Mean of {len(panel.seeds)} permutations."],
+        keys=[
+            *(one.look.key() for one in series),
+            *([Patch(facecolor=kinds.SHADE, label=words)] if down_s else []),
+        ],
+    )  # fmt: skip
+
+
+def _did_not_fail(point: PointResult) -> bool:
+    return not point.failed
+
+
+demand_over_time = Picture(
+    groups=alike(*APART, where=_did_not_fail), page=_over_time,
+    finding="{% if best is defined %}Mb/s per flow during the outage, best of each kind: "
+    "{% for mbps, name in best %}{{ ', ' if not loop.first }}{{ '%.0f' % mbps }} with {{ name }}{% endfor %}"
+    "{% else %}From {{ '%.0f' % first }} to {{ '%.0f' % last }} Mb/s per flow after the outage{% endif %}",
+)  # fmt: skip
 
 
 SHARE, CHECKS = 0.85, 3
@@ -201,12 +190,7 @@ SHARE, CHECKS = 0.85, 3
 _FIRST_MS = 2.0
 
 
-def median_s(curve: SchemeCurve) -> float:
-    """Return the time in which half of the flows reach their demand; infinite if fewer do."""
-    return float(np.quantile(curve.t_s, 0.5, method="inverted_cdf"))
-
-
-def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Series:
+def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Values:
     """Return the demand of each flow as Hedera estimates it, between hosts with one link of this rate."""
     number = {host: i for i, host in enumerate({each: None for row in flows for each in (row.src, row.dst)})}
     rates = np.ones(len(number))
@@ -216,7 +200,7 @@ def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Series:
     return rate_mbps * natural_demands(sources, receivers, rates, rates)
 
 
-def reached_s(sockets: Table, demand_mbps: Series) -> Series:
+def reached_s(sockets: Table, demand_mbps: Values) -> Values:
     """Return when each flow first has SHARE of its demand for CHECKS samples, in s from the first sample.
 
     Rates are smoothed as a monitor does it; infinity means never. No subflow may be closed meanwhile.
@@ -234,59 +218,48 @@ def reached_s(sockets: Table, demand_mbps: Series) -> Series:
     return np.where(steady.any(axis=0), first, np.inf)
 
 
-def time_curves(panel: Panel) -> list[SchemeCurve]:
-    """Return each scheme with samples and the time of each of its flows, sorted; infinite for a flow that
-    never reached its demand. Suspect points count where no seed is good."""
-    found = []
-    for called, of in sorted(by_scheme(panel.points, name).items()):
+def time_numbers(times_s: Mapping[str, Values], ours: Sequence[str]) -> Mapping[str, object]:
+    """Return the time in which half of the flows reach their demand, of the fastest scheme on demand (one of
+    `ours`) and of the fastest of the others; infinite if fewer do."""
+    medians = {called: float(np.quantile(of, 0.5, method="inverted_cdf")) for called, of in times_s.items()}
+    mine = min((medians[called] for called in ours), default=None)
+    others = ((seconds, called) for called, seconds in medians.items() if called not in ours)
+    seconds, called = min(others, key=lambda pair: pair[0], default=(0.0, ""))
+    return {"share": 100 * SHARE, "ours": mine, "others": seconds, "called": called, "never": np.inf}
+
+
+def _times(panel: Panel, _: Inputs) -> Page | None:
+    """Draw the time of each flow of all seeds; infinite for a flow that never reached its demand."""
+    found, times = sorted(by_scheme(panel.points, name).items()), {}
+    for called, of in found:
         tables = [(point, point.read_table("sockets")) for point in of]
         each = [
             reached_s(t, demands_mbps(p.under_test, p.rate_mbps)) for p, t in tables if t and p.under_test
         ]
         if each:
-            t_s = np.sort(np.concatenate(each))
-            found.append(SchemeCurve(called, kind_of(of[0]), t_s, suspect=of[0].suspect))
-    return found
-
-
-def time_finding(of: Sequence[SchemeCurve]) -> str:
-    """Return the title: the median of the fastest scheme on demand, and of the fastest of the others."""
-    ours, others = ([curve for curve in of if (curve.kind == RESPONSIVE) is on] for on in (True, False))
-    parts = []
-    for some, words in ((ours, "on demand"), (others, "")):
-        if some:
-            first = min(some, key=median_s)
-            parts.append(f"{_words(median_s(first))} {words or f'with {first.name}'}")
-    return f"Half of the flows have {100 * SHARE:.0f} % of their demand after " + ", ".join(parts)
-
-
-def _words(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if np.isfinite(seconds) else "more than the run"
-
-
-@saving.per_panel(APART, lambda point: not point.failed)
-def time_to_demand(panel: Panel, _: Inputs) -> Figure | None:
-    of = time_curves(panel)
-    if not of:
+            times[called] = np.concatenate(each)
+    if not times:
         return None
-    sheet = Sheet((2.6, 1))
-    axes = sheet.axes[0][0]
+    series = series_of({called: of for called, of in found if called in times})
     end_ms = 1000 * (panel.spec.warmup_s + panel.spec.seconds)
-    for curve, look in looks(of):
-        x = 1000 * curve.t_s[np.isfinite(curve.t_s)]
-        share = 100 * np.arange(1, len(x) + 1) / len(curve.t_s)
-        axes.plot(
-            [*x, end_ms], [*share, *share[-1:]] or [0.0], color=look.colour, ls=look.dash, lw=1.4,
-            drawstyle="steps-post",
-        )  # fmt: skip
-    style.plain_log(axes.xaxis)
-    axes.set(xlim=(_FIRST_MS, end_ms), ylim=(0, 100))
-    axes.set_xlabel("ms from the flow's start")
-    axes.set_ylabel(f"flows at {100 * SHARE:.0f} % of their demand (%)")
+    plot = Cdf(lambda points: 1000 * times[name(points[0])],
+               Axis("ms from the flow's start", log=True, low=_FIRST_MS, high=end_ms),
+               f"flows at {100 * SHARE:.0f} % of their demand (%)", end=end_ms)  # fmt: skip
     reached = f"All flows of {len(panel.seeds)} seeds; reached: {CHECKS} samples in a row."
-    notes = [reached, *style.doubts(panel.points)]
-    keys = [look.key() for _, look in looks(of)]
-    return sheet.finish(time_finding(of), _subtitle(panel), settings_of(panel), notes, keys)
+    return Page(
+        rows=[Row(2.6, [plot])], about=_subtitle(panel), points=panel.points, settings=settings_of(panel),
+        numbers=time_numbers(times, [one.name for one in series if kind_of(one.points[0]) == RESPONSIVE]),
+        notes=[reached], series=series, keys=[one.look.key() for one in series],
+    )  # fmt: skip
+
+
+time_to_demand = Picture(
+    groups=alike(*APART, where=_did_not_fail), page=_times,
+    finding="{% macro time(s) %}{{ 'more than the run' if s == never else '%.0f ms' % (1000 * s) }}"
+    "{% endmacro %}Half of the flows have {{ '%.0f' % share }} % of their demand after "
+    "{% if ours is not none %}{{ time(ours) }} on demand{{ ', ' if called }}{% endif %}"
+    "{% if called %}{{ time(others) }} with {{ called }}{% endif %}",
+)  # fmt: skip
 
 
 REAL, SIMULATED = Look("real hosts", "#D55E00", ""), Look("simulated", "#0072B2", "", (0, (3.7, 1.6)))
@@ -294,14 +267,6 @@ MAX_FLOWS = 4
 STARTS_TOGETHER = "native"
 _SPREAD = 0.12
 """Marks of equal numbers of subflows lie beside each other."""
-
-
-def _of_both(panel: Panel) -> Panel:
-    """Return the panel with a spec that names both engines, and the traffic whose flows start together."""
-    engines = " and ".join(sorted({point.spec.engine for point in panel.points}))
-    return dataclasses.replace(
-        panel, spec=dataclasses.replace(panel.spec, engine=engines, traffic=STARTS_TOGETHER)
-    )
 
 
 def twins(panel: Panel) -> list[EnginePair]:
@@ -315,7 +280,7 @@ def twins(panel: Panel) -> list[EnginePair]:
     return [EnginePair(real[seed], simulated[seed]) for seed in sorted(real) if seed in simulated]
 
 
-def subflows_over_time(sockets: Table, flow: int) -> tuple[Series, Series]:
+def subflows_over_time(sockets: Table, flow: int) -> tuple[Values, Values]:
     """Return instants in s and the open subflows of a flow at them."""
     times = np.unique(sockets["t_s"].astype(np.float64))
     ours = sockets["t_s"][sockets["flow"] == flow].astype(np.float64)
@@ -336,66 +301,68 @@ def _value(point: PointResult, flow: int) -> float:
     return row.completed_s if row.size_bytes else row.goodput_mbps
 
 
-@saving.per_panel(
-    (*APART, "engine", "stack", "traffic"),
-    lambda point: not point.failed and is_responsive(point.spec.scheduler),
-    _of_both,
-)
-def subflows_beside(panel: Panel, _: Inputs) -> Figure | None:
+def _beside(panel: Panel, _: Inputs) -> Page | None:
     of = twins(panel)
     if not of:
         return None
+    sized, spread = any(flow.size_bytes for flow in of[0].emulated.under_test), np.random.default_rng(1)
+    flows = [(pair, row.flow) for pair in of for row in pair.emulated.under_test]
+    doubts = [pair.emulated.suspect or pair.simulated.suspect for pair, _ in flows]
+    values = np.array(
+        [[_value(point, flow) for point in (pair.simulated, pair.emulated)] for pair, flow in flows]
+    ).T
+    joined = np.array([
+        [point.under_test[flow].subflows_joined for point in (pair.simulated, pair.emulated)]
+        for pair, flow in flows
+    ], np.float64).T  # fmt: skip
+    apart = joined + spread.uniform(-_SPREAD, _SPREAD, joined.shape)
+    scatters = [
+        Pairs(x.tolist(), y.tolist(), REAL.colour, (0, 1.06 * max(x.max(), y.max())), title,
+              ticks=ticks, x_label="simulated", y_label="real", suspect=doubts, title_size=8)
+        for (x, y), title, ticks in (
+            (values, f"{'completion, s' if sized else 'goodput, Mb/s'}, of each flow", None),
+            (apart, "subflows of each flow", range(int(joined.max()) + 1)),
+        )
+    ]  # fmt: skip
     sampled = [
-        pair for pair in of if pair.emulated.read_table("sockets") and pair.simulated.read_table("sockets")
+        (pair, tables)
+        for pair in of
+        if all(tables := [point.read_table("sockets") for point in (pair.emulated, pair.simulated)])
     ]
-    flows = shown(sampled[0]) if sampled else []
-    sheet = Sheet((2.0, 2), *((0.7, 1) for _ in flows))
-    sized = any(flow.size_bytes for flow in of[0].emulated.under_test)
-    spread = np.random.default_rng(1)
-    values, counts = sheet.axes[0]
-    for pair in of:
-        rows = [row.flow for row in pair.emulated.under_test]
-        x, y = ([_value(point, flow) for flow in rows] for point in (pair.simulated, pair.emulated))
-        joined = [
-            (pair.simulated.under_test[flow].subflows_joined, pair.emulated.under_test[flow].subflows_joined)
-            for flow in rows
-        ]
-        apart = (np.array(joined, np.float64) + spread.uniform(-_SPREAD, _SPREAD, (len(joined), 2))).T
-        face = "none" if pair.emulated.suspect or pair.simulated.suspect else REAL.colour
-        values.scatter(x, y, s=14, lw=0.8, edgecolors=REAL.colour, facecolors=face)
-        counts.scatter(apart[0], apart[1], s=10, lw=0.5, alpha=0.7, edgecolors=REAL.colour, facecolors=face)
-    titles = f"{'completion, s' if sized else 'goodput, Mb/s'}, of each flow", "subflows of each flow"
-    for axes, title in zip((values, counts), titles, strict=True):
-        axes.set_title(title, fontsize=8)
-        kinds.equals(axes, 0, max(axes.get_xlim()[1], axes.get_ylim()[1]), xlabel="simulated", ylabel="real")
-    for axis in (counts.xaxis, counts.yaxis):
-        axis.set_ticks(range(int(counts.get_xlim()[1]) + 1))
-    for (axes,), flow in zip(sheet.axes[1:], flows, strict=True):
-        _subflows(axes, sampled[0], flow)
-    if flows:
-        sheet.axes[-1][0].set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    over_time = f"Over time: seed {sampled[0].emulated.spec.seed}." if sampled else ""
-    notes = [f"{len(of)} seeds, one mark per flow; hollow: suspect.", over_time, *style.doubts(panel.points)]
-    subtitle = f"{style.network(panel.spec)}, {style.workload(panel.spec)}"
-    keys = [REAL.key(), SIMULATED.key()] if flows else []
-    return sheet.finish(beside_finding(of), subtitle, settings_of(panel), notes, keys)
+    over_time = [_subflows(*sampled[0], flow) for flow in shown(sampled[0][0])] if sampled else []
+    rows = [Row(0.7, [plot]) for plot in over_time]
+    rows[-1:] = [Row(0.7, row.kinds, axis_labels.SECONDS_OF_WINDOW) for row in rows[-1:]]
+    means = joined.mean(axis=1)
+    return Page(
+        rows=[Row(2.0, scatters), *rows],
+        about=f"{style.network(panel.spec)}, {style.workload(panel.spec)}", points=panel.points,
+        numbers={"real": means[1], "simulated": means[0]}, settings=settings_of(panel),
+        notes=[
+            f"{len(of)} seeds, one mark per flow; hollow: suspect.",
+            f"Over time: seed {sampled[0][0].emulated.spec.seed}." if sampled else "",
+        ],
+        keys=[REAL.key(), SIMULATED.key()] if sampled else [],
+    )  # fmt: skip
 
 
-def beside_finding(of: Sequence[EnginePair]) -> str:
-    """Return the title: subflows per flow of both kinds of hosts."""
-    real, simulated = (
-        statistics.fmean(flow.subflows_joined for point in points for flow in point.under_test)
-        for points in ([pair.emulated for pair in of], [pair.simulated for pair in of])
-    )
-    return f"Subflows per flow: {real:.2f} real, {simulated:.2f} simulated"
+def _subflows(pair: EnginePair, tables: Sequence[Table | None], flow: int) -> Lines:
+    """Return a plot of the subflows of a flow over time in both engines."""
+    lines = [
+        Line(*subflows_over_time(table, flow), dataclasses.replace(look, label=""), step="post")
+        for table, look in zip(tables, (REAL, SIMULATED), strict=True)
+        if table
+    ]
+    row, most = pair.emulated.under_test[flow], pair.emulated.subflows
+    y = Axis(low=0, high=most + 0.5, ticks=range(0, most + 1, 2))
+    return Lines(lines, y=y, title=f"{row.src} to {row.dst}: subflows")
 
 
-def _subflows(axes: Axes, pair: EnginePair, flow: int) -> None:
-    for point, look in ((pair.emulated, REAL), (pair.simulated, SIMULATED)):
-        table = point.read_table("sockets")
-        assert table is not None
-        axes.step(*subflows_over_time(table, flow), where="post", color=look.colour, ls=look.dash, lw=1.4)
-    row = pair.emulated.under_test[flow]
-    axes.set_title(f"{row.src} to {row.dst}: subflows", fontsize=8)
-    axes.set_ylim(0, pair.emulated.subflows + 0.5)
-    axes.set_yticks(range(0, pair.emulated.subflows + 1, 2))
+subflows_beside = Picture(
+    groups=alike(
+        *APART, "engine", "stack", "traffic",
+        where=lambda point: not point.failed and is_responsive(point.spec.scheduler),
+        made=lambda panel: of_both_engines(panel, STARTS_TOGETHER),
+    ),
+    page=_beside,
+    finding="Subflows per flow: {{ '%.2f' % real }} real, {{ '%.2f' % simulated }} simulated",
+)  # fmt: skip

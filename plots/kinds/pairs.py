@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
@@ -18,7 +19,7 @@ class Pairs:
     """The values of flows: `x` in one engine, `y` in the other, in one order.
 
     `corner` is written where `log` axes or linear ones leave room; `ticks` are those of both axes. Marks of
-    suspect points are hollow."""
+    suspect points are hollow, and the axes hatched where all are."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -30,7 +31,7 @@ class Pairs:
     ticks: Sequence[float] | None = None
     x_label: str = ""
     y_label: str = ""
-    suspect: bool = False
+    suspect: bool | Sequence[bool] = False
     title_size: float = 9.0
 
     def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
@@ -38,11 +39,14 @@ class Pairs:
         step = max(1, -(-len(self.x) // style.MOST_POINTS))
         look: dict[str, Any] = {"marker": ".", "ms": 3, "alpha": 0.6} if self.log else {
             "marker": "o", "ms": 3.2, "alpha": 0.75}  # fmt: skip
-        axes.plot(
-            self.x[::step], self.y[::step], ls="", color=self.colour, zorder=3,
-            markerfacecolor="white" if self.suspect else self.colour, **look,
-        )  # fmt: skip
-        if self.suspect:
+        suspect = np.broadcast_to(self.suspect, len(self.x))
+        for doubt in (False, True):
+            of = np.flatnonzero(suspect == doubt)[::step]
+            axes.plot(
+                np.asarray(self.x)[of], np.asarray(self.y)[of], ls="", color=self.colour, zorder=3,
+                markerfacecolor="white" if doubt else self.colour, **look,
+            )  # fmt: skip
+        if suspect.all():
             style.hatch(axes)
         if self.log:
             style.log_axes(axes)

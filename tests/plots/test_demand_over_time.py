@@ -13,20 +13,19 @@ from harness.results.point_results import EnginePair
 from model.result import Status, Table
 from model.spec import LinkEvent, SchedulerSpec
 from plots.charts.demand_over_time import (
-    SchemeCurve,
-    beside_finding,
     demands_mbps,
     down,
     over_time,
     reached_s,
     shown,
     subflows_over_time,
-    time_finding,
+    time_numbers,
+    time_to_demand,
     twins,
 )
 from plots.charts.flow_scheduling import carried_pct, numbers, series, workloads
-from plots.charts.subflows_on_demand import HASHED, RESPONSIVE
 from plots.data import Inputs, panels
+from plots.picture import said
 from plots.registry import CHARTS
 from tests.support.chart_points import Point, changed, flow_row, point
 from tests.support.svg_text import words_of
@@ -129,11 +128,10 @@ def test_the_first_of_three_steady_samples_by_hand() -> None:
 
 
 def test_the_title_has_both_medians() -> None:
-    of = [
-        SchemeCurve("2 ms, gap 0.15", RESPONSIVE, np.array([0.01, 0.05, 0.2])),
-        SchemeCurve("MPTCP 4", HASHED, np.array([0.1, np.inf, np.inf])),
-    ]
-    assert "after 50 ms on demand, more than the run with MPTCP 4" in time_finding(of)
+    times = {"2 ms, gap 0.15": np.array([0.01, 0.05, 0.2]), "MPTCP 4": np.array([0.1, np.inf, np.inf])}
+    numbers = time_numbers(times, ["2 ms, gap 0.15"])
+    title = said(time_to_demand.finding, numbers)
+    assert "after 50 ms on demand, more than the run with MPTCP 4" in title
 
 
 def test_time_points_without_samples_are_left_out(tmp_path: Path) -> None:
@@ -168,12 +166,13 @@ def ran(engine: str, joined: int, *, seed: int = 1) -> Point:
     )  # fmt: skip
 
 
-def test_points_pair_up_by_seed() -> None:
+def test_points_pair_up_by_seed(tmp_path: Path) -> None:
     points = [ran("mininet", 2), ran("simulator", 3), ran("simulator", 3, seed=2), ran("mininet", 2, seed=3)]
     (panel,) = panels(points, ignoring=APART)
     [pair] = twins(panel)
     assert (pair.emulated.spec.engine, pair.simulated.spec.engine) == ("mininet", "simulator")
-    assert "2.00 real, 3.00 simulated" in beside_finding([pair])
+    (path,) = CHARTS["subflows_beside"].draw(Inputs(points[:2], tmp_path))
+    assert "2.00 real, 3.00 simulated" in words_of(path)
 
 
 def test_subflows_are_counted_at_each_instant() -> None:
