@@ -12,6 +12,7 @@ import types
 from collections.abc import Mapping
 from pathlib import Path
 
+from ccp import pyportus
 from ccp.algorithm import Algorithm
 from ccp.names import PREFIX, SHIPPED, SUFFIX
 from ccp.portus import PortusAlgorithm
@@ -32,23 +33,31 @@ def load(cc: str, text: str = "") -> tuple[Algorithm, Programs]:
 
     Raises UsageError that names the file and, where it is known, the line.
     """
-    module = _of_text(cc, text) if cc.endswith(SUFFIX) else _shipped(cc)
-    name = vars(module).get("__name__")  # which the file may have deleted
-    kinds = [
-        kind
-        for kind in vars(module).values()
-        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind.__module__ == name
-    ]
-    if len(kinds) != 1:
-        raise UsageError(f"{cc}: has {len(kinds)} classes of Algorithm; it must define exactly one")
-    try:
-        programs = _programs_of(kinds[0])
-    except UsageError as error:
-        raise UsageError(f"{cc}: {error}") from None
-    try:
-        return kinds[0](), programs
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {_shown(error)}") from error
+    with pyportus.importable() as started:
+        module = _of_text(cc, text) if cc.endswith(SUFFIX) else _shipped(cc)
+        name = vars(module).get("__name__")  # which the file may have deleted
+        kinds = [
+            kind
+            for kind in vars(module).values()
+            if inspect.isclass(kind) and kind.__module__ == name
+            and issubclass(kind, Algorithm | pyportus.AlgBase)
+        ]  # fmt: skip
+        try:
+            if started:
+                kinds = [pyportus.adapted(started[-1])]
+            if len(kinds) != 1:
+                raise UsageError(
+                    f"has {len(kinds)} classes of Algorithm, or of portus.AlgBase; it must define exactly one"
+                )
+            kind = kinds[0]
+            if issubclass(kind, pyportus.AlgBase):
+                kind = pyportus.adapted(kind())
+            programs = _programs_of(kind)
+            return kind(), programs
+        except UsageError as error:
+            raise UsageError(f"{cc}: {error}") from None
+        except (Exception, SystemExit) as error:
+            raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {_shown(error)}") from error
 
 
 def _programs_of(kind: type[Algorithm]) -> Programs:

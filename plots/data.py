@@ -34,6 +34,7 @@ REPEATED = ("seed", "transport.subflows")
 """Fields in which the points of one panel may differ."""
 TRANSPORT = (
     "transport.cc",
+    "transport.algorithm",
     "transport.join_after_ms",
     "transport.join_after_bytes",
     "routing",
@@ -321,7 +322,8 @@ def _unpooled(
 
 
 def _sender(point: PointResult) -> tuple[object, ...]:
-    return point.algorithm, point.cc, point.subflows, bool(point.spec.link.ecn_pkts)
+    of = point.spec
+    return point.algorithm, point.cc, of.transport.algorithm, point.subflows, bool(of.link.ecn_pkts)
 
 
 def together(of: Iterable[Panel], *ignoring: str) -> list[list[Panel]]:

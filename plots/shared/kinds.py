@@ -269,8 +269,11 @@ JOINED = (*TRANSPORT, "link.ecn_pkts")
 def by_transport(panel: Panel) -> list[list[PointResult]]:
     """Group the points by transport, good points first; drop-tail before ECN."""
     groups = grouped(
-        panel.points, lambda p: (transports.rank(p.algorithm), p.subflows, p.spec.link.ecn_pkts, p.cc)
-    )
+        panel.points,
+        lambda p: (
+            transports.rank(p.algorithm), p.subflows, p.spec.link.ecn_pkts, p.cc, p.spec.transport.algorithm
+        ),
+    )  # fmt: skip
     order = (Status.OK, Status.SUSPECT, Status.FAILED)
     return [
         sorted(groups[key], key=lambda point: (order.index(point.status), point.seed))

@@ -10,7 +10,8 @@ import pytest
 from model.links import link_kind
 from model.spec import AgentSpec, LinkSpec, WorkloadSpec
 from plots.charts.ccp_agents import incasts, interval_numbers, link_numbers, over_plain, queueing_ms
-from plots.data import Panel
+from plots.data import Panel, panels
+from plots.shared.kinds import JOINED, by_transport
 from tests.support.chart_points import Point, changed, flow_row, point
 
 LINK = LinkSpec(96.0, 20_000 / 6)
@@ -75,3 +76,15 @@ def test_the_last_flow_counts_beside_the_same_seed() -> None:
 def test_an_unfinished_flow_makes_no_ratio() -> None:
     of = panel(interval_made("reno", 2.0), interval_made("ccp:reno", float("inf"), 10))
     assert incasts(of) == [] and over_plain(of)(of.points[1:]) is None
+
+
+def test_an_own_file_stands_beside_a_kernels_control_and_two_texts_stay_apart() -> None:
+    kernel = link_made(90, cc="cubic")
+    own = [
+        dataclasses.replace(
+            kernel, spec=kernel.spec.changed({"transport.cc": "mine.py", "transport.algorithm": text})
+        )
+        for text in ("a", "b")
+    ]
+    (joined,) = panels([kernel, *own], ignoring=JOINED)
+    assert [len(group) for group in by_transport(joined)] == [1, 1, 1]

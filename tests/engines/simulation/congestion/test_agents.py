@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,63 @@ def test_a_users_file_sets_the_rate(tmp_path: Path) -> None:
     assert goodput(result) == pytest.approx(10.0, rel=0.03)
 
 
+OF_PORTUS = '''
+import pyportus as portus
+
+
+class HalfFlow:
+    def __init__(self, datapath, datapath_info):
+        self.datapath, self.mss = datapath, datapath_info.mss
+        assert datapath_info.init_cwnd >= 2 * self.mss and datapath_info.src_ip != datapath_info.dst_ip
+        self.datapath.set_program("first", [("Cwnd", 40 * self.mss)])
+        self.reports = 0
+
+    def on_report(self, r):
+        self.reports += 1
+        if self.reports == 3:
+            self.datapath.set_program("second", [("limit", 5)])
+        elif r.acked > 0:
+            self.datapath.update_field("Cwnd", 20 * self.mss)
+            self.datapath.update_fields([("Rate", 50_000_000)])
+
+
+class Half(portus.AlgBase):
+    def datapath_programs(self):
+        return {
+            "first": """
+                (def (Report (volatile acked 0)))
+                (when true
+                    (:= Report.acked (+ Report.acked Ack.bytes_acked))
+                    (fallthrough))
+                (when (> Micros Flow.rtt_sample_us)
+                    (report)
+                    (:= Micros 0))
+            """,
+            "second": """
+                (def (Report (volatile acked 0)) (limit 1))
+                (when (> Micros (* limit Flow.rtt_sample_us))
+                    (:= Report.acked limit)
+                    (report)
+                    (:= Micros 0))
+            """,
+        }
+
+    def new_flow(self, datapath, datapath_info):
+        return HalfFlow(datapath, datapath_info)
+
+
+{end}
+'''
+
+
+@pytest.mark.parametrize("end", ["portus.start('unix', Half())", "if __name__ == '__main__': 1 / 0"])
+def test_a_file_for_portus_runs_as_it_is(end: str, tmp_path: Path) -> None:
+    result = result_of(mine(OF_PORTUS.replace("{end}", end), tmp_path))
+    assert result.status is Status.OK, result.reasons
+    assert goodput(result) == pytest.approx(20 * 1448 * 8 / (RTT_MS * 1000), rel=0.05)
+    assert not {"portus", "pyportus"} & sys.modules.keys(), "later files must not find it"
+
+
 def test_another_text_is_another_point(tmp_path: Path) -> None:
     texts = [MINE.format(act=f"flow.set(cwnd_bytes={n} * flow.mss)") for n in (20, 30)]
     first, second = (mine(text, tmp_path) for text in texts)
@@ -239,6 +297,12 @@ def test_windows_out_of_range_are_clipped(value: str, packets: int | None, tmp_p
         ("def\n", "mine.py, line 1"),
         ("import nothing_there\n", "mine.py, line 1: running it raised ModuleNotFoundError"),
         ("x = 1\n", "mine.py: has 0 classes of Algorithm"),
+        (OF_PORTUS.replace("{end}", "portus.start('unix', 3)"), "mine.py: start() got int"),
+        (
+            OF_PORTUS.replace("def new_flow", "def on_flow").replace("{end}", ""),
+            "Half has no method new_flow",
+        ),
+        (OF_PORTUS.replace("{end}", "").replace("limit Flow", "limits Flow"), "program 'second': "),
         (MINE.format(act="pass").replace("Ack.bytes_acked", "Ack.bytes"), "line 4, column 10: unknown name"),
     ],
 )
