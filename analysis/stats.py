@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -98,10 +99,12 @@ def welch_difference(a: Sequence[float], b: Sequence[float]) -> Interval:
     return Interval(difference, t_quantile(0.975, freedom) * math.sqrt(both))
 
 
+@functools.cache
 def t_quantile(p: float, freedom: float) -> float:
     """Return Student's t quantile: the value not exceeded with probability `p`, for any `freedom` > 0.
 
-    Raises ValueError unless 0 < p < 1 and freedom > 0.
+    One takes 1.7 ms, and most intervals of a sweep are of as many seeds. Raises ValueError unless 0 < p < 1
+    and freedom > 0.
     """
     if not 0 < p < 1 or not freedom > 0:
         raise ValueError(f"there is no t quantile at p={p:g} with {freedom:g} degrees of freedom")

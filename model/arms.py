@@ -6,6 +6,7 @@ Links of 10 Gb/s and a round trip of 14.6 us hold 12 packets of 1500 bytes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -81,6 +82,10 @@ class Arm:
         """The label without the kind of hosts."""
         return self.label.partition(", Linux")[0].partition(", simulated")[0]
 
+    @functools.cached_property
+    def stack_spec(self) -> StackSpec:
+        return StackSpec(**self.stack)
+
     @property
     def settings(self) -> dict[str, Any]:
         """The values of the spec's fields that define this arm, by path."""
@@ -92,7 +97,7 @@ class Arm:
             "link.ecn_pkts": self.ecn_pkts,
             "link.nic_queue_pkts": self.nic_queue_pkts,
             "routing": self.routing,
-            "stack": StackSpec(**self.stack),
+            "stack": self.stack_spec,
         }
 
 
@@ -188,6 +193,6 @@ def _is(spec: RunSpec, arm: Arm) -> bool:
     here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing)
     if here != (arm.cc, arm.discipline, arm.queue_bytes, arm.ecn_pkts, arm.routing):
         return False
-    stack = StackSpec(**arm.stack)
+    stack = arm.stack_spec
     here_stack = replace(spec.stack, min_rto_ms=stack.min_rto_ms) if arm.paced_rto else spec.stack
     return stack == here_stack

@@ -142,4 +142,4 @@ def in_guests() -> tuple[str, ...]:
 
 def _known(cc: str) -> CongestionControl:
     """Return the record of `cc`. A kernel may have others; nothing is known of them."""
-    return CONGESTION_CONTROLS.get(cc, CongestionControl(cc, cc, agent=is_agents(cc)))
+    return CONGESTION_CONTROLS.get(cc) or CongestionControl(cc, cc, agent=is_agents(cc))

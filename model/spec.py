@@ -914,7 +914,8 @@ class RunSpec:
                 topos.check(spec.topology.kind, spec.topology.params)
         except ValueError as error:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
-        if unknown := next(_unknown(data, spec.to_json()), ""):
+        known = spec.to_json()
+        if data != known and (unknown := next(_unknown(data, known), "")):
             raise UsageError(f"this is not a RunSpec of this version of refabric: it has no field {unknown}")
         return spec
 

@@ -8,7 +8,7 @@ shown with its size. It counts only if the statement is about a sign, which does
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -21,12 +21,16 @@ from harness.claims.own_settings import OwnSettings
 from harness.experiment import Figure
 from harness.labels import named, queue_label, workload_label
 from harness.metrics.measures import Estimate
+from harness.metrics.metrics import itself
 from harness.metrics.published import Published, Relation, Source
 from harness.results.point_results import PointResult
 from model.congestion import COUPLED_DEFAULT
 from model.result import Status
-from model.spec import RunSpec, TopologySpec, WorkloadSpec
+from model.spec import RunSpec
 from model.transports import algorithm, title
+
+_OF_STATEMENTS = ("topology", "workload", "transport.subflows", "seed")
+"""Fields that statements name themselves."""
 
 AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
 UNDECIDED = "undecided"
@@ -112,8 +116,8 @@ def _usable(points: Sequence[PointResult]) -> list[PointResult]:
 
 def beside(points: Sequence[PointResult], ours: Sequence[PointResult]) -> list[PointResult]:
     """Return the `points` that share a setting with one of `ours`: these, and those of earlier runs."""
-    settings = {_key(judged.spec) for judged in ours}
-    return [judged for judged in points if _key(judged.spec) in settings]
+    settings = {_setting(judged, itself) for judged in ours}
+    return [judged for judged in points if _setting(judged, itself) in settings]
 
 
 def _best(row: Published, points: Sequence[PointResult]) -> Verdict:
@@ -123,7 +127,7 @@ def _best(row: Published, points: Sequence[PointResult]) -> Verdict:
     """
     settings: dict[str, list[PointResult]] = {}
     for judged in points:
-        settings.setdefault(_setting(row, judged), []).append(judged)
+        settings.setdefault(_setting(judged, row.metric.setting), []).append(judged)
     able = [group for group in settings.values() if any(_is_about(row, p.spec) for p in group)]
     if not able:
         return Verdict(row, None, NOT_MEASURED, _missing(row, points))
@@ -136,7 +140,7 @@ def _weight(verdict: Verdict, group: Sequence[PointResult]) -> tuple[object, ...
     rank = {AGREES: 2, DIFFERS: 2, UNDECIDED: 2, SUSPECT: 1, NOT_MEASURED: 0}[verdict.word]
     first = group[0].spec
     papers_own = first.transport.cc == COUPLED_DEFAULT
-    return rank, seeds, len(group), first.seconds, papers_own, _key(first)
+    return rank, seeds, len(group), first.seconds, papers_own, _setting(group[0], itself)
 
 
 def _verdict(row: Published, group: Sequence[PointResult]) -> Verdict:
@@ -179,24 +183,14 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
     return here and alone and row.is_of(running) and row.engine in {"", spec.engine}
 
 
-def _setting(row: Published, judged: PointResult) -> str:
-    """The fields that must agree for this metric: some take points of two engines, or of many loss rates.
+def _setting(judged: PointResult, compared: Callable[[RunSpec], RunSpec]) -> str:
+    """The fields that must agree for a metric: some take points of two engines, or of many loss rates.
 
     Many statements share a metric's fields, so each point's text is made once."""
-    known, compared = judged.settings, row.metric.setting
+    known = judged.settings
     if compared not in known:
-        known[compared] = _key(compared(judged.spec))
+        known[compared] = compared(judged.spec).key(ignoring=_OF_STATEMENTS)
     return known[compared]
-
-
-def _key(spec: RunSpec) -> str:
-    """The same for points that differ only in network, workload, subflows and seed."""
-    return dataclasses.replace(
-        spec.as_tcp(),
-        topology=TopologySpec(),
-        workload=WorkloadSpec(),
-        seed=0,
-    ).canonical()
 
 
 def _missing(row: Published, points: Sequence[PointResult]) -> str:

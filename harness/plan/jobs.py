@@ -71,8 +71,9 @@ class FigurePlan:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """The names of its points and of their baselines."""
-        return frozenset(point_name(s) for spec in self.specs for s in (spec, baseline_of(spec)))
+        """The names of its points and of the baselines that it runs."""
+        baselines = map(baseline_of, self.specs if self.figure.relative else ())
+        return frozenset(map(point_name, (*self.specs, *baselines)))
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,8 @@ class PointResult:
     """How many of them run.json has."""
     unreadable: set[str] = field(default_factory=set, compare=False)
     """Its damaged sample tables that were asked for: what was read without them is not kept."""
+    settings: dict[Callable[[RunSpec], RunSpec], str] = field(default_factory=dict, compare=False)
+    """Texts of what it shares with other points, by the function that says what that is (claims.py)."""
     baseline_mbps: float | None = None
     as_intended: bool = False
     """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""
@@ -140,11 +142,6 @@ class PointResult:
     def rate_choice(self) -> str:
         """How the link rate of real hosts was chosen."""
         return str(self.provenance.get("rate_choice", ""))
-
-    @functools.cached_property
-    def settings(self) -> dict[Callable[[RunSpec], RunSpec], str]:
-        """Texts of what it shares with other points, by the function that says what that is (claims.py)."""
-        return {}
 
     @functools.cached_property
     def baseline_hash(self) -> str:
@@ -287,8 +284,9 @@ def judge(points: Iterable[PointResult], cpu_bound: Collection[str] = ()) -> lis
     `cpu_bound` names the points that overload the machine on purpose.
     """
     known = {point.spec.content_hash(): point for point in points}
+    baselines = {name: point for name, point in known.items() if is_baseline(point.spec)}
     return [
-        _judged(point, known, point.name in cpu_bound)
+        _judged(point, baselines, point.name in cpu_bound)
         for point in sorted(known.values(), key=lambda p: order(p.spec))
     ]
 
@@ -304,8 +302,8 @@ def order(spec: RunSpec) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _judged(point: PointResult, known: Mapping[str, PointResult], cpu_bound: bool) -> PointResult:
-    baseline = known.get(point.baseline_hash)
+def _judged(point: PointResult, baselines: Mapping[str, PointResult], cpu_bound: bool) -> PointResult:
+    baseline = baselines.get(point.baseline_hash) if baselines else None
     baseline_mbps = _goodput_mbps(baseline)
     status, reasons, cautions = point.status, point.reasons, point.cautions
     if _is_right_baseline(point):

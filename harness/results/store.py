@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from analysis import stats
 from analysis.completion import completions, percentile
 from common import files, records, stored_json
@@ -121,7 +123,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], str]:
     if "provenance" not in data:
         data |= read_run(folder / PROVENANCE)
     counted = {name: value for name, value in data.items() if name != "readings"}
-    return data, hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+    return data, hashlib.sha256(msgspec.json.encode(counted, order="sorted")).hexdigest()
 
 
 def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:

@@ -70,14 +70,16 @@ def mptcp_with(figure: Figure, **texts: Any) -> RunSpec:
 @pytest.mark.parametrize("name", sorted(FIGURES))
 @pytest.mark.parametrize("engine", [None, SIMULATOR, MININET, LINUX])
 def test_no_point_that_a_figure_makes_by_itself_overrides_it(name: str, engine: str | None) -> None:
+    """Points of other seeds and durations share an expansion of the figure."""
     figure = FIGURES[name]
     given = {"seed": 3, "seeds": 1, "profile": "paper"} | ({} if engine is None else {"engine": (engine,)})
-    try:
-        specs = points_of(figure, given)
-    except UsageError:  # it does not run in this engine
-        return
     own = OwnSettings([figure])
-    assert not {words for spec in specs[:: max(1, len(specs) // 40)] for words in own.overrides(spec)}
+    for times in ({}, {"seed": 4, "warmup_s": 3.5, "seconds": 7.0}):
+        try:
+            specs = points_of(figure, given | times)
+        except UsageError:  # it does not run in this engine
+            return
+        assert not {words for spec in specs[:: max(1, len(specs) // 40)] for words in own.overrides(spec)}
 
 
 @pytest.mark.parametrize(("texts", "words"), OVERRIDDEN)
