@@ -7,9 +7,10 @@ after table 1 and figure 12 of SIGCOMM 2011 (Raiciu et al.). Flows of all seeds 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,12 +18,10 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter
 
 from analysis.completion import Completions, completions, percentile, slowdown
-from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99, Quantity
+from analysis.quantities import FCT_MS_MEAN, LINKS_USED_PCT, SLOWDOWN_MEAN, SLOWDOWN_P99
 from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from model import transports
@@ -30,9 +29,13 @@ from model.congestion import BASELINE
 from model.result import FlowRow
 from model.tuning import AT_ONCE, joins
 from plots.data import TRANSPORT, Inputs, Panel, between_switches, good
-from plots.shared import kinds, saving, style
-from plots.shared.kinds import JOINED, Look, by_transport, transport_label, transport_look
-from plots.shared.sheet import Sheet
+from plots.kinds.axis import Axis
+from plots.kinds.cdf import Cdf
+from plots.kinds.lines import Line, Lines
+from plots.kinds.rows import Rows, published_keys
+from plots.picture import Page, Picture, Row, Series, alike
+from plots.shared import kinds, style
+from plots.shared.kinds import JOINED, Look, Mean, by_transport, transport_label, transport_look
 
 _EDGES = (1, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 10**15)
 """Flow sizes in bytes between which slowdowns are taken together."""
@@ -103,78 +106,65 @@ def bins(sized: Completions) -> list[Flows]:
     return [flows for flows in split if flows]
 
 
-@saving.per_panel(JOINED)
-def fct(panel: Panel, _: Inputs) -> Figure | None:
+def _log(values: Sequence[float], label: str, shown: Callable[[float], str]) -> Axis:
+    """Return a logarithmic axis with room on both sides, even if all values are equal."""
+
+    def fit(axes: Axes) -> None:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
+
+    return Axis(label, log=True, low=0.8 * min(values), high=1.25 * max(values), fit=fit)
+
+
+def _series(rows: Sequence[SizedFlows]) -> tuple[list[Series], Callable[[Sequence[PointResult]], SizedFlows]]:
+    """Return a series for each row, and the function that returns the row of a series' points."""
+    of = {id(row.points): row for row in rows}
+    return [Series(row.look.label, row.look, row.points) for row in rows], lambda points: of[id(points)]
+
+
+def _fct(panel: Panel, _: Inputs) -> Page | None:
     """Draw points that differ at most in transport and marking."""
     groups = by_transport(panel)
     found = [curve(group) for group in groups]
     rows = [row for row in found if row]
     if not rows:
         return None
+    series, row_of = _series(rows)
+    means = [style.milliseconds(statistics.fmean(row.took_ms)) for row in rows]
     of_size = [bins(row.sized) for row in rows]
-    sheet = Sheet(*[(1.7, 1)] * (3 if any(of_size) else 1))
-    handles = _distribution(sheet.axes[0][0], rows)
-    shown: Sequence[tuple[Quantity, Callable[[Flows], float | None]]]
-    shown = ((SLOWDOWN_MEAN, slowdown_mean), (SLOWDOWN_P99, slowdown_p99))
-    for (axes,), (quantity, value) in zip(sheet.axes[1:], shown, strict=False):
-        _by_size(axes, rows, of_size, value)
-        axes.set_ylabel(quantity.axis)
-    if any(of_size):
-        sheet.axes[-1][0].set_xlabel("flow size")
+    every = [size_bytes(flows) for of_row in of_size for flows in of_row]
+    plots: list[Row] = [
+        Row(1.7, [Cdf(lambda points: row_of(points).took_ms,
+                      _log([ms for row in rows for ms in row.took_ms], FCT_MS_MEAN.words, _time),
+                      "flows done (%)")])
+    ]  # fmt: skip
+    for quantity, value in ((SLOWDOWN_MEAN, slowdown_mean), (SLOWDOWN_P99, slowdown_p99)) if every else ():
+        lines = []
+        for row, of_row in zip(rows, of_size, strict=True):
+            known = [(size_bytes(flows), at) for flows in of_row if (at := value(flows)) is not None]
+            look = dataclasses.replace(row.look, label="", marker="o")
+            if known:
+                lines.append(Line([x for x, _ in known], [y for _, y in known], look, 1.5, 3.5))
+        if lines:
+            y = Axis(quantity.axis, log=True, low=0.9)
+            plots.append(Row(1.7, [Lines(lines, _log(every, "flow size", _bytes), y)]))
     absent = [transport_label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
     unfinished = [f"{row.look.label} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
     completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
-    return sheet.finish(
-        _fct_finding(rows),
-        style.subtitle(panel, "completion of sized flows"),
-        style.parameters(panel),
-        [
-            *style.doubts([row.points[0] for row in rows]),
+    return Page(
+        rows=plots, about=style.subtitle(panel, "completion of sized flows"), numbers=_fct_numbers(rows),
+        points=[row.points[0] for row in rows], settings=style.parameters(panel), series=series,
+        notes=[
             f"Flows completed: {completed}.",
             f"Unfinished, not in the curves: {'; '.join(unfinished)}." if unfinished else "",
-            f"p99 from {_MIN_FOR_P99} flows on." if any(of_size) else "",
+            f"p99 from {_MIN_FOR_P99} flows on." if every else "",
             f"Short: below {_SHORT_BYTES // 1000} kB.",
         ],
-        handles,
+        keys=[
+            dataclasses.replace(row.look, label=f"{row.look.label}: {mean} on average").key()
+            for row, mean in zip(rows, means, strict=True)
+        ],
         gaps=f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
-    )
-
-
-def _distribution(axes: Axes, rows: Sequence[SizedFlows]) -> list[Line2D]:
-    lines = [kinds.cdf(axes, row.sized.took_ms, row.look) for row in rows]
-    for line, row in zip(lines, rows, strict=True):
-        mean = style.milliseconds(statistics.fmean(row.sized.took_ms))
-        line.set_label(f"{row.look.label}: {mean} on average")
-    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms], _time)
-    kinds.share_axis(axes, "flows done (%)")
-    axes.set_xlabel(FCT_MS_MEAN.words)
-    return lines
-
-
-def _by_size(
-    axes: Axes,
-    rows: Sequence[SizedFlows],
-    of_size: Sequence[Sequence[Flows]],
-    value: Callable[[Flows], float | None],
-) -> None:
-    for row, of_row in zip(rows, of_size, strict=True):
-        known = [(size_bytes(one), found) for one in of_row if (found := value(one)) is not None]
-        drawn = row.look
-        axes.plot(
-            [size for size, _ in known], [found for _, found in known], color=drawn.colour, ls=drawn.dash,
-            lw=1.5, marker="o", markersize=3.5,
-        )  # fmt: skip
-    _log_scale(axes, [size_bytes(one) for of_row in of_size for one in of_row], _bytes)
-    style.plain_log(axes.yaxis)
-    axes.set_ylim(bottom=0.9)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-
-
-def _log_scale(axes: Axes, values: Sequence[float], shown: Callable[[float], str]) -> None:
-    """Set a logarithmic scale with room on both sides, even if all values are equal."""
-    axes.set_xlim(0.8 * min(values), 1.25 * max(values))
-    style.plain_log(axes.xaxis)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
+    )  # fmt: skip
 
 
 def _time(ms: float) -> str:
@@ -188,21 +178,22 @@ def _bytes(size: float) -> str:
     return f"{size:g} B"
 
 
-def _fct_finding(rows: Sequence[SizedFlows]) -> str:
-    """Return the title: the 99th percentile of short flows, or of all where none is short."""
+def _fct_numbers(rows: Sequence[SizedFlows]) -> dict[str, object]:
+    """Return the 99th percentile of short flows, or of all where none is short."""
     short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
-    which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
-    parts = (
-        f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
-        f"with {row.look.label}"
-        for row, of_row in zip(rows, flows, strict=True)
-    )
-    return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
+    flows = short if all(short) else [row.sized.completed for row in rows]
+    p99 = (style.milliseconds(percentile([1000 * flow.completed_s for flow in of], 99)) for of in flows)
+    return {"short": all(short), "p99": list(zip(p99, (row.look.label for row in rows), strict=True))}
+
+
+fct = Picture(
+    groups=alike(*JOINED), page=_fct,
+    finding="{{ 'Short flows' if short else 'Flows' }}, 99 of 100 done within: "
+    "{% for time, name in p99 %}{{ '; ' if not loop.first }}{{ time }} with {{ name }}{% endfor %}",
+)  # fmt: skip
 
 
 NEVER = "join never"
-RECALLED = "recalled"
-"""The source of a published value whose digits are only recalled."""
 _MAX_SHOWN = 0.99
 """The slowest of a hundred flows would leave the others no room."""
 
@@ -245,114 +236,72 @@ def _place(point: PointResult, late: bool) -> tuple[float, str]:
     return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
 
 
-@saving.per_panel(TRANSPORT, lambda point: not point.failed)
-def short_and_long(panel: Panel, inputs: Inputs) -> Figure | None:
+def _short_and_long(panel: Panel, inputs: Inputs) -> Page | None:
     """Draw points that differ at most in transport. Levels are drawn on the paper's own network, because
     times depend on its size and rate."""
     found = rows(panel)
     if not found:
         return None
+    series, row_of = _series(found)
     late, height = _join_late(panel), 0.15 + 0.21 * len(found)
-    sheet = Sheet((1.7, 1), (height, 2), *([(height, 2)] if late else []))
     of_size = [
         level
         for level in inputs.levels
         if inputs.is_beside(level, panel) and level.k == panel.spec.topology.k
     ]
     times, used = ([lv for lv in of_size if lv.metric.quantity == of] for of in (FCT_MS_MEAN, LINKS_USED_PCT))
-    curves = sheet.axes[0][0]
-    handles = [kinds.cdf(curves, row.took_ms, row.look) for row in found]
-    curves.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
-    kinds.share_axis(curves, "short flows done (%)")
-    curves.set_xlabel(FCT_MS_MEAN.axis)
-    _completion(sheet.axes[1][0], found, times)
-    _bars(sheet.axes[1][1], found, lambda row: row.used_pct, "{:.0f}", LINKS_USED_PCT.short_axis, used)
+    most_ms = max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found)
+    looks = {row.look.label: dataclasses.replace(row.look, marker="o") for row in found}
+
+    def plot(
+        value: Callable[[SizedFlows], Mean], shown: str, label: str, levels: Sequence[Published] = (),
+        *, bars: bool = True,
+    ) -> Rows:  # fmt: skip
+        beside = {
+            row.look.label: [level for level in levels if level.algorithm == row.algorithm] for row in found
+        }
+        return Rows(
+            {row.look.label: row.points for row in found}, lambda points: value(row_of(points)),
+            Axis(label, low=0, room=1.16), published=beside, words=shown, bars=bars, size=5,
+            look_of=looks.__getitem__,
+        )  # fmt: skip
+
+    plots = [
+        Row(1.7, [Cdf(lambda points: row_of(points).took_ms, Axis(FCT_MS_MEAN.axis, low=0, high=most_ms),
+                      "short flows done (%)")]),
+        Row(height, [
+            plot(lambda row: Mean(statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)), "{:.0f}",
+                 FCT_MS_MEAN.axis, times, bars=False),
+            plot(lambda row: Mean(row.used_pct), "{:.0f}", LINKS_USED_PCT.short_axis, used),
+        ]),
+    ]  # fmt: skip
     if late:
-        _bars(sheet.axes[2][0], found, lambda row: row.opened, "{:.1f}", "subflows, short flow")
-        _bars(sheet.axes[2][1], found, lambda row: row.long_mbps or 0.0, "{:.0f}", "Mb/s, long flow")
-    for row in sheet.axes[1:]:
-        for axes in row:
-            kinds.rows(axes, [one.look.label for one in found], named=axes is row[0], size=9)
+        plots.append(Row(height, [
+            plot(lambda row: Mean(row.opened), "{:.1f}", "subflows, short flow"),
+            plot(lambda row: Mean(row.long_mbps or 0.0), "{:.0f}", "Mb/s, long flow"),
+        ]))  # fmt: skip
     beside = [*times, *used]
     counts = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in found)
     ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
-    return sheet.finish(
-        _short_finding(found),
-        style.subtitle(panel, "short flows beside long ones"),
-        style.parameters(panel, congestion=", ".join(ccs)),
-        [
-            *style.doubts([row.points[0] for row in found]),
-            f"Short flows completed: {counts}.",
-            *style.sources(beside),
-            "Lines: one standard deviation.",
+    means = sorted((statistics.fmean(row.took_ms), row.look.label) for row in found)
+    return Page(
+        rows=plots, about=style.subtitle(panel, "short flows beside long ones"),
+        numbers={"ends": dict.fromkeys((means[0], means[-1])), "never": [
+            one for one in means[1:-1] if one[1] == NEVER
+        ]},
+        points=[row.points[0] for row in found], series=series,
+        settings=style.parameters(panel, congestion=", ".join(ccs)),
+        notes=[
+            f"Short flows completed: {counts}.", *style.sources(beside), "Lines: one standard deviation."
         ],
-        handles,
-        _published_key(beside, panel),
-    )
+        keys=[dataclasses.replace(row.look, marker="").key() for row in found],
+        more_keys=published_keys(beside, panel),
+    )  # fmt: skip
 
 
-def _completion(axes: Axes, found: Sequence[SizedFlows], levels: Sequence[Published]) -> None:
-    """Draw the mean, and one standard deviation to both sides."""
-    for y, row in enumerate(found):
-        mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
-        axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.look.colour, lw=1.4, zorder=3)
-        face = "white" if row.points[0].suspect else row.look.colour
-        axes.plot(mean, y, "o", color=row.look.colour, ms=5, zorder=4, markerfacecolor=face)
-        _value(axes, f"{mean:.0f}", mean + deviation, y, row, levels)
-    _published(axes, found, levels)
-    axes.set_xlim(0, 1.14 * axes.get_xlim()[1])
-    axes.set_xlabel(FCT_MS_MEAN.axis)
-
-
-def _bars(
-    axes: Axes,
-    found: Sequence[SizedFlows],
-    of: Callable[[SizedFlows], float],
-    shown: str,
-    words: str,
-    levels: Sequence[Published] = (),
-) -> None:
-    for y, row in enumerate(found):
-        kinds.bar(axes, y, of(row), 0.6, row.look.colour, row.points[0].suspect, horizontal=True)
-        _value(axes, shown.format(of(row)), of(row), y, row, levels)
-    _published(axes, found, levels)
-    axes.set_xlim(0, 1.16 * max(*map(of, found), *(level.value for level in levels), 0.01))
-    axes.set_xlabel(words)
-
-
-def _value(axes: Axes, words: str, x: float, y: int, row: SizedFlows, levels: Iterable[Published]) -> None:
-    """Write a value to the right of its mark and of what was published."""
-    beside = [level.value for level in levels if level.algorithm == row.algorithm]
-    kinds.write(axes, words, max(x, *beside, 0.0), y, 7)
-
-
-def _published(axes: Axes, found: Sequence[SizedFlows], levels: Sequence[Published]) -> None:
-    for y, row in enumerate(found):
-        for level in levels:
-            if level.algorithm == row.algorithm:
-                axes.plot(
-                    level.value, y, ls="", marker="D", ms=5, color="black", zorder=6,
-                    markerfacecolor="white" if level.source == RECALLED else "black",
-                    path_effects=style.halo(),
-                )  # fmt: skip
-
-
-def _published_key(levels: Sequence[Published], panel: Panel) -> list[Line2D]:
-    """Return the legend of published values; those that are only recalled are hollow."""
-    found = []
-    for recalled in (False, True):
-        of = [level for level in levels if (level.source == RECALLED) == recalled]
-        for key in style.published_key(of, panel):
-            key.set(ls="", marker="D", ms=5, markerfacecolor="white" if recalled else "black")
-            key.set_label(f"{key.get_label()}{', recalled' if recalled else ''}")
-            found.append(key)
-    return found
-
-
-def _short_finding(found: Sequence[SizedFlows]) -> str:
-    """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
-    by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
-    times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.look.label})" for row in by_time]
-    never = [words for words in times[1:-1] if f"({NEVER})" in words]
-    ends = " to ".join(dict.fromkeys((times[0], times[-1])))
-    return f"Short flows take {', '.join([ends, *never])}"
+short_and_long = Picture(
+    groups=alike(*TRANSPORT, where=lambda point: not point.failed), page=_short_and_long,
+    finding="Short flows take {% for ms, name in ends %}{{ ' to ' if not loop.first }}"
+    "{{ '%.0f' % ms }} ms ({{ name }}){% endfor %}"
+    "{% for ms, name in never %}, {{ '%.0f' % ms }} ms ({{ name }}){% endfor %}",
+)  # fmt: skip

@@ -42,6 +42,8 @@ class Axis:
         """Set the axis `x` or `y` of the axes; `values` are the places of what was drawn along it."""
         axis = axes.xaxis if name == "x" else axes.yaxis
         if self.log:
+            if None not in (self.low, self.high):  # before the scale, which may not begin and end alike
+                axes.set(**{f"{name}lim": (self.low, self.high)})
             style.plain_log(axis)
         ticks = sorted(set(values)) if self.at_values else self.ticks
         if ticks is not None:

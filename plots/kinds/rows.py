@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
+from harness.metrics.published import Published
 from harness.results.point_results import PointResult
-from plots.data import good
+from plots.data import Panel, good
 from plots.kinds.axis import PLAIN, Axis
 from plots.kinds.curves import Number
 from plots.picture import Series, Subject
@@ -26,6 +29,7 @@ class Rows:
 
     Without series a row has one mark, with the look that `look_of` returns for its name. `words` writes the
     value beside a mark, with a question mark if it is suspect. `bars` draws bars, `stems` lines from 1.
+    `published` are values of a row, hollow if only recalled, which are diamonds.
     `line` is a value to compare with, `level` another, dashed, with its colour; `apart` is the width of a row
     that its marks take. Grey lines are at the places `ruled`. `marks` are drawn instead of `number`: the
     places of row and series, and the mean.
@@ -36,6 +40,7 @@ class Rows:
     x: Axis = PLAIN
     title: str = ""
     line: float | None = None
+    published: Mapping[str, Sequence[Published]] = field(default_factory=dict)
     words: str = ""
     bars: bool = False
     stems: bool = False
@@ -58,7 +63,11 @@ class Rows:
                 kinds.mark(axes, mean, place, series[number].look, self.size)
         for y, (name, points) in enumerate(self.rows.items() if self.marks is None else ()):
             if self.look_of is not None:
-                self._mark(axes, y, self.look_of(name), points)
+                beside = self.published.get(name, ())
+                self._mark(axes, y, self.look_of(name), points, [level.value for level in beside])
+                for level in beside:
+                    key = published_mark(level)
+                    axes.plot(level.value, y, zorder=6, path_effects=style.halo(), **key)
                 continue
             for number, one in enumerate(series):
                 own = [point for point in points if any(point is each for each in one.points)]
@@ -77,7 +86,9 @@ class Rows:
             axes.set_title(self.title, fontsize=self.title_size)
         self.x.apply(axes, "x")
 
-    def _mark(self, axes: Axes, y: float, look: Look, points: Sequence[PointResult]) -> None:
+    def _mark(
+        self, axes: Axes, y: float, look: Look, points: Sequence[PointResult], beside: Sequence[float] = ()
+    ) -> None:
         found = self.number(points) if points else None
         if found is None:
             return
@@ -90,4 +101,26 @@ class Rows:
             kinds.mark(axes, dataclasses.replace(found, hollow=found.hollow or doubt), y, look, self.size)
         if self.words:
             text = self.words.format(found.value) + ("?" if doubt and not self.bars else "")
-            kinds.write(axes, text, found.value + found.half, y, self.name_size if self.bars else 7)
+            end = max(found.value + found.half, *beside, 0.0)
+            kinds.write(axes, text, end, y, self.name_size if self.bars else 7)
+
+
+RECALLED = "recalled"
+"""The source of a published value whose digits are only recalled."""
+
+
+def published_mark(level: Published) -> dict[str, Any]:
+    """Return the diamond of a published value, as properties of a line."""
+    face = "white" if level.source == RECALLED else "black"
+    return {"ls": "", "marker": "D", "ms": 5, "color": "black", "markerfacecolor": face}
+
+
+def published_keys(levels: Sequence[Published], panel: Panel) -> list[Line2D]:
+    """Return the legend of published values; those that are only recalled are hollow."""
+    found = []
+    for words in ("", f", {RECALLED}"):
+        of = [level for level in levels if (level.source == RECALLED) == bool(words)]
+        for key in style.published_key(of, panel):
+            key.set(label=f"{key.get_label()}{words}", **published_mark(of[0]))
+            found.append(key)
+    return found
