@@ -57,8 +57,8 @@ def test_htsim_gets_the_same_numbers_of_nodes_and_links(tmp_path: Path) -> None:
 def test_mininet_builds_the_topology(tmp_path: Path) -> None:
     pytest.importorskip("mininet")
     net = topos.build(*topos.parse("ft,4"))
-    (tmp_path / "net.py").write_text(writers.as_mininet(net, 10))
-    topo: Any = runpy.run_path(str(tmp_path / "net.py"))["topos"]["network"]()
+    (tmp_path / "written").write_text(writers.as_mininet(net, 10))
+    topo: Any = runpy.run_path(str(tmp_path / "written"))["topos"]["network"]()
     assert sorted(topo.hosts()) == sorted(net.host_names)
     assert len(topo.switches()) == len(net.switches) and len(topo.links()) == len(net.links)
     assert all(about["bw"] == 10 for _, _, about in topo.links(withInfo=True))
