@@ -11,13 +11,7 @@ import dataclasses
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from typing import Any
 
 from analysis import robustness
 from analysis.quantities import CPU_BUSY_PCT, CPU_S_PER_GB, GOODPUT_PCT_MEAN, JAIN
@@ -29,60 +23,42 @@ from model.result import Status
 from model.spec import RunSpec
 from model.transports import COMPARED, SCATTER, TCP
 from plots.data import TRANSPORT, Cell, Inputs, Panel, good, jain, panels
+from plots.kinds import ranks
 from plots.kinds.axis import Axis
+from plots.kinds.bars import sample
 from plots.kinds.curves import Curves, mean
-from plots.picture import Picture, Row, Series, alike
-from plots.shared import axis_labels, kinds, ranks, saving, style
-from plots.shared.sheet import Sheet
+from plots.kinds.ranks import Ranks
+from plots.kinds.samples import Samples
+from plots.picture import Page, Picture, Row, Series, alike
+from plots.shared import axis_labels, kinds, style
+from plots.shared.kinds import Look
 
-_BAR = 0.72
 _MARKERS = 8
 _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
 """The algorithms in the title, where they were measured."""
 OfPoint = Callable[[PointResult], float | None]
 
 
-@dataclass(frozen=True)
-class AlgorithmComparison:
-    """Everything measured in one setting with TCP and with one number of MPTCP subflows, by algorithm;
-    `suffix` is the end of its files' names."""
-
-    panel: Panel
-    subflows: int
-    cells: Mapping[str, Cell]
-    suffix: str = ""
-
-    @property
-    def points(self) -> tuple[PointResult, ...]:
-        return self.panel.points
-
-    @property
-    def several(self) -> bool:
-        return len(self.panel.seeds) > 1
-
-    @cached_property
-    def curves(self) -> Mapping[str, ranks.Ranks]:
-        """The goodput of every flow in %, of all good seeds; of suspect ones where none is good."""
-        return ranks.each_pooled(
-            {name: [p.flows_pct for p in cell.ok or cell.suspect] for name, cell in self.cells.items()}
-        )
-
-    @property
-    def absent(self) -> list[str]:
-        """Algorithms that belong here and were not run."""
-        return [name for name in COMPARED if name not in self.cells]
-
-
-def comparisons(points: Iterable[PointResult]) -> list[tuple[RunSpec, AlgorithmComparison]]:
-    """Return the comparisons with the settings that name their files: one per number of MPTCP subflows."""
+def comparisons(points: Iterable[PointResult]) -> list[tuple[RunSpec, Panel]]:
+    """Return the panels with the settings that name their files: TCP and one number of MPTCP subflows each,
+    with plain TCP once per seed, although it was run beside each coupled algorithm."""
     found = []
     for panel in _panels(points):
-        counts = sorted({point.subflows for point in panel.points} - {1}) or [1]
-        for count in counts:
-            made = _comparison(panel, count)
-            apart = f"-{count}subflows" if len(counts) > 1 else ""
-            found.append((panel.spec, dataclasses.replace(made, suffix=apart)))
+        for count in sorted({point.subflows for point in panel.points} - {1}) or [1]:
+            once: dict[tuple[str, int], PointResult] = {}
+            for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
+                if point.subflows in {1, count}:
+                    once.setdefault((point.algorithm, point.seed), point)
+            made = dataclasses.replace(panel, subflows=(count,), points=tuple(once.values()))
+            found.append((panel.spec, made))
     return found
+
+
+def by_algorithm(panel: Panel) -> dict[str, list[PointResult]]:
+    """Return the points of each algorithm: in the order of `COMPARED`, others after them."""
+    found = kinds.grouped(panel.points, lambda point: point.algorithm)
+    order = [*COMPARED, *sorted(found.keys() - {*COMPARED}, key=transports.rank)]
+    return {name: found[name] for name in order if name in found}
 
 
 def _panels(points: Iterable[PointResult]) -> list[Panel]:
@@ -101,179 +77,99 @@ def _panels(points: Iterable[PointResult]) -> list[Panel]:
     return [*made, *(panel for key, panel in alone.items() if key not in beside)]
 
 
-def _comparison(panel: Panel, subflows: int) -> AlgorithmComparison:
-    """Count plain TCP once per seed, although it was run beside each coupled algorithm."""
-    once: dict[tuple[str, int], PointResult] = {}
-    for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
-        if point.subflows in {1, subflows}:
-            once.setdefault((point.algorithm, point.seed), point)
-    names = sorted({name for name, _ in once}, key=_place)
-    cells = {name: Cell.of(p for (of, _), p in once.items() if of == name) for name in names}
-    shown = dataclasses.replace(panel, subflows=(subflows,), points=tuple(once.values()))
-    return AlgorithmComparison(shown, subflows, cells)
-
-
-def _place(name: str) -> tuple[int, int]:
-    """Return the position of an algorithm: in the order of `COMPARED`, others after them."""
-    return (COMPARED.index(name) if name in COMPARED else len(COMPARED)), transports.rank(name)
-
-
 def retransmitted_pct(point: PointResult) -> float | None:
     """Return retransmitted segments per 100 full ones delivered; None without flows or without data."""
     return robustness.retransmitted_pct(point.under_test)
 
 
-def cc_finding(comparison: AlgorithmComparison) -> str:
-    """Return the title: what the paper's own MPTCP and its baselines reach, as far as measured."""
-    means = {name: cell.mean_pct for name, cell in comparison.cells.items()}
-    known = {name: mean for name, mean in means.items() if mean is not None}
+def _by_control(panel: Panel, inputs: Inputs) -> Page:
+    cells = {name: Cell.of(points) for name, points in by_algorithm(panel).items()}
+    titles = {name: transports.title(name) for name in cells}
+    known = {name: cell.mean_pct for name, cell in cells.items() if cell.mean_pct is not None}
     chosen = [name for name in _TITLED if name in known] or list(known)[:3]
-    if not chosen:
-        return "No finding, no point is good"
-    first, *others = (f"{transports.title(name)} {known[name]:.0f} %" for name in chosen)
-    unit = "of optimal" if math.isclose(comparison.panel.optimum_pct, 100) else "of one flow alone"
-    return ", ".join([f"{first} {unit}", *others])
+    series = [
+        Series(
+            name, dataclasses.replace(kinds.look_of(name), width=2.0 if name == TCP else 1.4)
+            .doubted(not cell.ok), cell.ok or cell.suspect,
+        )
+        for name, cell in cells.items() if any(point.flows_pct for point in cell.ok or cell.suspect)
+    ]  # fmt: skip
+    levels, several, optimum = _levels(panel, inputs), len(panel.seeds) > 1, panel.optimum_pct
 
+    def rows(value: OfPoint, shown: str, **more: Any) -> Samples:
+        of = {
+            titles[name]: [sample(Look("", transports.look(name).colour), [*cell.ok, *cell.suspect], value)]
+            for name, cell in cells.items()
+        }
+        return Samples(of, shown=[shown], bars=not several, at_edge=True, **more)
 
-@saving.per_group(lambda inputs: comparisons(inputs.points), suffix=lambda comparison: comparison.suffix)
-def by_congestion_control(comparison: AlgorithmComparison, inputs: Inputs) -> Figure:
-    """Draw one chart per setting and number of MPTCP subflows, with published means."""
-    panel, cells, beside = comparison.panel, comparison.cells, _levels(comparison, inputs)
-    sheet = Sheet((0.27 * len(cells), 2), (2.5, 1))
-    (goodput, retransmitted), (rank,) = sheet.axes
-    for axes in (goodput, retransmitted):
-        kinds.rows(axes, list(map(transports.title, cells)), named=axes is goodput, size=9)
-    _goodput(goodput, comparison, beside)
-    tops = [
-        _marks(retransmitted, y, name, cell, comparison.several, retransmitted_pct, "{:.2g}")
-        for y, (name, cell) in enumerate(cells.items())
-    ]
-    retransmitted.set_xlim(0, max(*tops, 0.0) * 1.08 or 1)
-    retransmitted.xaxis.set_major_locator(MaxNLocator(4))
-    retransmitted.set_xlabel("retransmitted per 100")
-    curves = _ranks(rank, comparison)
-    lost = [f"{transports.title(n)} {len(c.lost)}" for n, c in cells.items() if c.lost and not c.gap]
-    bounds = [f"{transports.title(list(cells)[y])} {style.bound(level)}" for y, level in beside]
-    absent = ", ".join(map(transports.title, comparison.absent))
-    count = comparison.subflows
-    what = f"TCP, and MPTCP with {count} subflows by congestion control" if count > 1 else "TCP"
-    slowest = Line2D(
-        [], [], color=style.INK, marker="d", markerfacecolor="white", markersize=5, lw=0, label="slowest flow"
-    )
+    slowest = {titles[one.name]: min(pct for p in one.points for pct in p.flows_pct) for one in series}
+    ticks = [tick for tick in range(0, 1000, 25) if tick <= max([optimum, *known.values()])]
+    goodput = rows(
+        lambda point: point.mean_pct, "{:.1f}", spread=True, line=optimum, slowest=slowest,
+        x=Axis(GOODPUT_PCT_MEAN.short_axis, low=0, room=1.04, ticks=ticks),
+        levels={titles[name]: [level.value for level in of] for name, of in levels.items()},
+        gaps={titles[name]: cell.gap for name, cell in cells.items()},
+    )  # fmt: skip
+    x = Axis("retransmitted per 100", low=0, room=1.08, fit=lambda axes: axes.locator_params("x", nbins=4))
+    retransmitted = rows(retransmitted_pct, "{:.2g}", x=x)
+    each = [(name, level) for name, of in levels.items() for level in of]
+    bounds = [f"{titles[name]} {style.bound(level)}" for name, level in each]
+    lost = [f"{titles[name]} {len(cell.lost)}" for name, cell in cells.items() if cell.lost and not cell.gap]
+    absent, (count,) = ", ".join(transports.title(n) for n in COMPARED if n not in cells), panel.subflows
     doubtful = any(cell.suspect for cell in cells.values())
-    return sheet.finish(
-        cc_finding(comparison),
-        style.subtitle(panel, what),
-        style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
-        [
-            *style.doubts(panel.points),
-            *ranks.note(comparison.curves.values()),
+    goodputs = Ranks(ranks.flows_pct, ranks.percent(), optimum=optimum, series=series, marks=_MARKERS)
+    return Page(
+        rows=[
+            Row(0.27 * len(cells), [goodput, retransmitted]),
+            Row(2.5, [goodputs], axis_labels.FLOWS, axis_labels.relative_goodput(panel)),
+        ],
+        about=style.subtitle(
+            panel, f"TCP, and MPTCP with {count} subflows by congestion control" if count > 1 else "TCP"
+        ),
+        numbers={
+            "means": {titles[name]: known[name] for name in chosen},
+            "unit": "of optimal" if math.isclose(optimum, 100) else "of one flow alone",
+        },
+        points=panel.points, settings=style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
+        notes=[
+            *ranks.note(series, ranks.flows_pct),
             f"Published means: {', '.join(bounds)}." if bounds else "",
             f"Seeds without a number: {', '.join(lost)}." if lost else "",
             style.definition(panel),
-            "Dots: seeds; line: mean; whisker: 95 % interval." if comparison.several else "",
+            "Dots: seeds; line: mean; whisker: 95 % interval." if several else "",
         ],
-        curves,
-        [
-            slowest,
-            *style.published_key([level for _, level in beside], panel),
-            *kinds.doubt_key(doubtful, hatched=not comparison.several),
+        keys=[one.look.key(size=5.5) for one in series],
+        more_keys=[
+            Look("slowest flow", style.INK, "d", "").key(hollow=True),
+            *style.published_key([level for _, level in each], panel),
+            *kinds.doubt_key(doubtful, hatched=not several),
         ],
         gaps=f"not run: {absent}" if absent else "",
-    )
-
-
-def _goodput(axes: Axes, comparison: AlgorithmComparison, levels: Sequence[tuple[int, Published]]) -> None:
-    optimum = comparison.panel.optimum_pct
-    tops = [optimum]
-    for y, (name, cell) in enumerate(comparison.cells.items()):
-        tops.append(
-            _marks(axes, y, name, cell, comparison.several, lambda p: p.mean_pct, "{:.1f}", interval=True)
-        )
-        slowest = min((min(p.flows_pct) for p in cell.ok or cell.suspect if p.flows_pct), default=None)
-        if slowest is not None:
-            axes.plot(
-                slowest, y, marker="d", markersize=5, color=style.INK, markerfacecolor="white",
-                markeredgewidth=0.9, zorder=6,
-            )  # fmt: skip
-        if cell.gap:
-            axes.annotate(
-                cell.gap, (0, y), (4, 0), textcoords="offset points", va="center", color=style.FAINT
-            )
-    for y, level in levels:
-        kinds.published(axes, level.value, y, vertical=True)
-    axes.set_xlim(0, max(tops) * 1.04)
-    axes.set_xticks([tick for tick in range(0, 1000, 25) if tick <= max(tops)])
-    axes.axvline(optimum, color=style.FAINT, linewidth=0.8, zorder=1)
-    axes.set_xlabel(GOODPUT_PCT_MEAN.short_axis)
-
-
-def _marks(
-    axes: Axes,
-    y: int,
-    name: str,
-    cell: Cell,
-    several: bool,
-    value: OfPoint,
-    shown: str,
-    *,
-    interval: bool = False,
-) -> float:
-    """Draw a row's bar, or its seeds (hollow if suspect) with the mean of the good ones, which is written on
-    the right, with its `interval` if there is room; return how far the marks reach."""
-    colour = transports.look(name).colour
-    good, doubtful = ([v for p in of if (v := value(p)) is not None] for of in (cell.ok, cell.suspect))
-    mean = kinds.mean_of(good) or kinds.mean_of(doubtful)
-    if mean is None:
-        return 0.0
-    spread = f" \N{PLUS-MINUS SIGN} {shown.format(mean.half)}" if good and mean.half and interval else ""
-    axes.annotate(
-        shown.format(mean.value) + (spread if good else "?"), (1, y), (3, 0),
-        xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8,
-        color=style.INK if good else style.FAINT,
     )  # fmt: skip
-    values = [*good, *doubtful]
-    if not several:
-        kinds.bar(axes, y, values[0], _BAR, colour, not good, horizontal=True)
-        return values[0]
-    kinds.seeds(axes, y, good, doubtful, colour, horizontal=True)
-    return max(*values, mean.value + mean.half if good else 0.0)
 
 
-def _ranks(axes: Axes, comparison: AlgorithmComparison) -> list[Line2D]:
-    """Draw the goodput of every flow, slowest first, one curve per algorithm; return the legend's entries.
-
-    Markers of curves that are close together are drawn side by side."""
-    panel, curves = comparison.panel, comparison.curves
-    lines = []
-    for place, (name, curve) in enumerate(curves.items()):
-        look = kinds.look_of(name).doubted(not comparison.cells[name].ok)
-        count = len(curve.values)
-        lines += axes.plot(
-            curve.x_pct, curve.values, color=look.colour, lw=2.0 if name == TCP else 1.4, ls=look.dash,
-            marker=look.marker, markersize=5.5, markeredgecolor="white", markeredgewidth=0.4,
-            markevery=(int(place / len(curves) * count / _MARKERS), max(1, count // _MARKERS)),
-            label=look.label, zorder=3,
-        )  # fmt: skip
-    top = max((curve.values[-1] for curve in curves.values()), default=0.0)
-    style.percent_axis(axes, top, panel.optimum_pct)
-    ranks.axis(axes, axis_labels.FLOWS)
-    axes.set_ylabel(axis_labels.relative_goodput(panel))
-    return lines
+by_congestion_control = Picture(
+    groups=lambda inputs: comparisons(inputs.points), page=_by_control,
+    suffix=lambda panel: f"-{panel.subflows[0]}subflows",
+    finding="{% for name, pct in means.items() %}{{ ', ' if not loop.first }}{{ name }} {{ '%.0f' % pct }} %"
+    "{{ ' ' ~ unit if loop.first }}{% else %}No finding, no point is good{% endfor %}",
+)  # fmt: skip
 
 
-def _levels(comparison: AlgorithmComparison, inputs: Inputs) -> list[tuple[int, Published]]:
-    """Draw published means on the row of their algorithm; the paper's MPTCP is coupled."""
-    rows = {name: y for y, name in enumerate(comparison.cells)}
-    of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
-    return [
-        (rows[name], level)
-        for level in inputs.levels
-        if inputs.is_beside(level, comparison.panel)
-        and level.metric.quantity == GOODPUT_PCT_MEAN
-        and level.subflows in of
-        and (name := level.algorithm or of[level.subflows]) in rows
-    ]
+def _levels(panel: Panel, inputs: Inputs) -> dict[str, list[Published]]:
+    """Return published means by their algorithm; the paper's MPTCP is coupled."""
+    (count,), run = panel.subflows, by_algorithm(panel)
+    of, found = {1: TCP, count: COUPLED_DEFAULT}, dict[str, list[Published]]()
+    for level in inputs.levels:
+        about = level.metric.quantity == GOODPUT_PCT_MEAN and level.subflows in of
+        if (
+            about
+            and inputs.is_beside(level, panel)
+            and (name := level.algorithm or of[level.subflows]) in run
+        ):
+            found.setdefault(name, []).append(level)
+    return found
 
 
 _ALWAYS: Mapping[str, OfPoint] = {
@@ -308,7 +204,7 @@ def cost_numbers(panel: Panel) -> dict[str, object] | None:
     return {"pct": found} if found else None
 
 
-def _by_algorithm(panel: Panel) -> list[Series]:
+def _of_costs(panel: Panel) -> list[Series]:
     """Return a series for each algorithm, beginning at TCP."""
     of = cells_of(panel)
     return [
@@ -326,7 +222,7 @@ def _costs(panel: Panel) -> list[Row]:
     real = {words: of for words, of in _REAL.items() if any(of(point) is not None for point in points)}
     always = list(_ALWAYS.items())
     shown = [of for of in (always[:2], always[2:], list(real.items())) if of and points]
-    series = sorted(_by_algorithm(panel), key=lambda one: one.name == TCP)
+    series = sorted(_of_costs(panel), key=lambda one: one.name == TCP)
     x = Axis(f"{axis_labels.SUBFLOWS} (1: TCP)", at_values=True)
 
     def curves(words: str, of: OfPoint, x: Axis) -> Curves:
@@ -341,10 +237,10 @@ def _costs(panel: Panel) -> list[Row]:
 
 
 loss_and_cost = Picture(
-    groups=alike("transport.cc"), series=_by_algorithm, rows=_costs, key={"size": 6, "width": 1.4},
+    groups=alike("transport.cc"), series=_of_costs, rows=_costs, key={"size": 6, "width": 1.4},
     about=lambda panel: style.subtitle(panel, "what subflows cost, by congestion control"),
     settings=lambda panel: style.parameters(
-        panel, congestion=", ".join(transports.title(one.name) for one in _by_algorithm(panel))
+        panel, congestion=", ".join(transports.title(one.name) for one in _of_costs(panel))
     ),
     notes=lambda panel: [style.intervals(max(map(len, cells_of(panel).values())))],
     numbers=cost_numbers, finding="Retransmitted per 100 delivered: {{ pct | listed('{:.2g}') }}",

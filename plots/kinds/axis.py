@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,7 +57,8 @@ class Axis:
         low = low_now if self.low is None else self.low
         high = high_now if self.high is None else self.high
         if self.room is not None:
-            high = self.room * (axes.dataLim.x1 if name == "x" else axes.dataLim.y1) or 1.0
+            most = axes.dataLim.x1 if name == "x" else axes.dataLim.y1
+            high = self.room * most if most and math.isfinite(most) else 1.0
         if self.covers is not None:
             low, high = min(low, self.covers[0]), max(high, self.covers[1])
         if (low, high) != (low_now, high_now):

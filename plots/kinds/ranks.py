@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -44,6 +45,8 @@ class Ranks:
     levels: Sequence[tuple[Sequence[float], Sequence[float]]] = ()
     series: Sequence[Series] | None = None
     hatched: bool = False
+    marks: int = 0
+    """Of each curve, if not 0: large ones, beside those of the other curves."""
 
     def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
         del first
@@ -58,10 +61,17 @@ class Ranks:
             )
         for number, (curve, look) in enumerate(curves):
             shown = style.thinned(len(curve.values))
+            look_of_marks: dict[str, Any] = {
+                "ms": 3.6 if look.marker == "s" else 2.6,
+                "markevery": 1 if len(shown) <= style.FEW else (0.04, 0.115),
+            }
+            if self.marks:
+                first_mark = int(number / len(curves) * len(shown) / self.marks)
+                apart = first_mark, max(1, len(shown) // self.marks)
+                look_of_marks = {"ms": 5.5, "markevery": apart, "mec": "white", "mew": 0.4}
             axes.plot(
                 curve.x_pct[shown], curve.values[shown], color=look.colour, ls=look.dash, lw=look.width,
-                marker=look.marker, ms=3.6 if look.marker == "s" else 2.6,
-                markevery=1 if len(shown) <= style.FEW else (0.04, 0.115), zorder=3 + number / 100,
+                marker=look.marker, zorder=3 + number / 100, **look_of_marks,
             )  # fmt: skip
         for x, y in self.levels:
             axes.plot(x, y, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5)
@@ -72,7 +82,9 @@ class Ranks:
         if self.title:
             axes.set_title(self.title)
         if self.optimum is not None:
-            style.percent_axis(axes, max(curve.values[-1] for curve, _ in curves), self.optimum)
+            style.percent_axis(
+                axes, max([curve.values[-1] for curve, _ in curves], default=0.0), self.optimum
+            )
         self.x.apply(axes, "x")
         self.y.apply(axes, "y")
 

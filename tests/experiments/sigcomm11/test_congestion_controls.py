@@ -93,7 +93,7 @@ def test_one_baseline_one_chart_and_every_line_named(results: Path) -> None:
         assert re.search(rf"\[\d/8\] {re.escape(name)}: ", printed)
         assert f"\n {name} " in printed, "a row of the one table"
     charts = {path.name for path in (results / NAME / "charts").iterdir()}
-    assert charts == {"by_congestion_control-fat_tree-k4-one_to_one.svg"}
+    assert charts == {"by_congestion_control-fat_tree-k4-one_to_one-8subflows.svg"}
 
 
 def test_names_and_summary_tell_points_apart(results: Path) -> None:
