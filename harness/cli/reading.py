@@ -31,7 +31,7 @@ from harness.metrics.metrics import Metric
 from harness.options.fields import SUBFLOWS
 from harness.plan import session
 from harness.report import report as reporting
-from harness.streams import write_json
+from harness.streams import console_for, write_json
 
 
 @click.command(short_help="Write one HTML page of published and measured numbers.")
@@ -69,7 +69,7 @@ def report(
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
-    show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
+    show_claims(console_for(sys.stderr if as_json else sys.stdout), found, as_json)
     warn(found.store_readings())
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
@@ -138,24 +138,24 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
         )
     drawn = reporting.draw_charts(found, subflows or ())
     charts = [path for paths in drawn.values() for path in paths]
+    console = console_for(sys.stderr if as_json else sys.stdout)
     if not as_json:
         by_figure = [(shown.figure, shown.points) for shown in found.figures]
         own = OwnSettings(chosen.figures)
-        table.print_figures(sys.stdout, found.points, by_figure, own, metrics_of(chosen))
+        table.print_figures(console, found.points, by_figure, own, metrics_of(chosen))
     for shown in found.figures:
         if shown.claims:
             continue
         if as_json:
             emit_verdicts(shown.figure, shown.verdicts)
         else:
-            table.print_verdicts(sys.stdout, shown.figure, shown.verdicts)
-    human = sys.stderr if as_json else sys.stdout
-    show_claims(human, found, as_json)
+            table.print_verdicts(console, shown.figure, shown.verdicts)
+    show_claims(console, found, as_json)
     judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
     warn(found.store_readings())
-    table.print_details(human, found.points, judged)
+    table.print_details(console, found.points, judged)
     own, files = OwnSettings(chosen.figures), files_in(results / chosen.folder, drawn)
-    table.print_closing(human, found.points, own, judged, files)
+    table.print_closing(console, found.points, own, judged, files)
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
         return 1 if found.broken else 0

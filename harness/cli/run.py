@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
+from rich.console import Console
 
 from common import text
 from common.errors import RefabricError
@@ -53,7 +54,7 @@ from harness.report import report
 from harness.report import tables as claim_tables
 from harness.results import store
 from harness.results.point_results import PointResult
-from harness.streams import fitted, write_json
+from harness.streams import console_for, fitted, write_json
 from model.result import Status
 from model.spec import Settings
 
@@ -123,12 +124,9 @@ def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[SweepOut
     ready, outcome = carry_out(asked, progress)
     if outcome.interrupted:
         if all_finished(outcome):
-            table.print_results(
-                asked.human,
-                outcome.points,
-                OwnSettings(asked.experiment.figures),
-                metrics_of(asked.experiment),
-            )
+            own = OwnSettings(asked.experiment.figures)
+            console = console_for(asked.human)
+            table.print_results(console, outcome.points, own, metrics_of(asked.experiment))
         print(how_to_continue(outcome, ready.store.directory), file=asked.human)
         closing = {"summary": str(ready.store.directory / store.SUMMARY)}
     else:
@@ -138,10 +136,10 @@ def _carry_out_and_show(asked: RunOptions, progress: Progress) -> tuple[SweepOut
 
 def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
-    human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
+    console, directory, own = console_for(asked.human), ready.store.directory, metrics_of(asked.experiment)
     ours = [_of_figure(ready, figure, outcome.points) for figure in asked.experiment.figures]
     by_figure = zip(asked.experiment.figures, ours, strict=True)
-    table.print_figures(human, outcome.points, by_figure, OwnSettings(asked.experiment.figures), own)
+    table.print_figures(console, outcome.points, by_figure, OwnSettings(asked.experiment.figures), own)
     if own:
         summary_csv.write(ready.store, outcome.stored.points, own)
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
@@ -153,19 +151,19 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
         found = claims.verdicts(figure, claims.beside(shown.points, of_figure))
         if not shown.claims:
             judged += found
-            table.print_verdicts(human, figure, found)
+            table.print_verdicts(console, figure, found)
             if asked.as_json:
                 emit_verdicts(figure, found)
         subflows = dict.fromkeys(count for each in plans for count in each.options.subflows)
         wanted.append(dataclasses.replace(shown, expected=tuple(subflows)))
-    show_claims(human, stored, asked.as_json)
+    show_claims(console, stored, asked.as_json)
     before = {point.name: point.digest for point in ready.found.points}
     warn(stored.store_readings([p.name for p in stored.points if before.get(p.name) != p.digest]))
     charts, page = report.draw_and_report(asked.experiment, stored, wanted, asked.results)
     drawn = [path for paths in charts.values() for path in paths]
     settings = OwnSettings(asked.experiment.figures)
-    table.print_details(human, outcome.points, judged, ready.lacking)
-    table.print_closing(human, outcome.points, settings, judged, files_in(directory, charts), page)
+    table.print_details(console, outcome.points, judged, ready.lacking)
+    table.print_closing(console, outcome.points, settings, judged, files_in(directory, charts), page)
     summary = str(directory / store.SUMMARY)
     return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
 
@@ -209,10 +207,10 @@ def emit_verdicts(figure: Figure, found: Sequence[claims.Verdict]) -> None:
         write_json(sys.stdout, {"event": "verdict", **claims.verdict_fields(figure, verdict)})
 
 
-def show_claims(human: IO[str], stored: ExperimentResults, as_json: bool) -> None:
+def show_claims(console: Console, stored: ExperimentResults, as_json: bool) -> None:
     """Print every claim of a paper once; with `as_json` also write one object per claim on stdout."""
     found = once(claim for shown in stored.figures for claim in shown.claims)
-    table.print_claims(human, claim_tables.claim_rows(found), claim_tables.score_of(found))
+    table.print_claims(console, claim_tables.claim_rows(found), claim_tables.score_of(found))
     for claim in found if as_json else ():
         write_json(sys.stdout, {"event": "claim", **claims.claim_fields(claim)})
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import IO
 
 from rich import box
 from rich.console import Console
@@ -37,7 +36,7 @@ from harness.report.sentences import plus_minus
 from harness.report.tables import ClaimRow
 from harness.results import run_json
 from harness.results.point_results import PointResult
-from harness.streams import console_for, print_wrapped
+from harness.streams import print_wrapped
 from model.congestion import in_force
 from model.reasons import texts
 from model.result import Status
@@ -61,14 +60,13 @@ OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
 
 def print_results(
-    stream: IO[str],
+    console: Console,
     points: Sequence[PointResult],
     own: OwnSettings,
     metrics: tuple[Metric, ...] = (),
 ) -> None:
     """Print one table per network and workload of figures whose settings are `own`, with the reasons of
     suspect and failed points below it. `metrics` are columns of the user's."""
-    console = console_for(stream)
     groups: dict[str, list[PointResult]] = {}
     for judged in points:
         if not is_baseline(judged.spec):
@@ -86,7 +84,7 @@ def print_results(
 
 
 def print_figures(
-    stream: IO[str],
+    console: Console,
     points: Sequence[PointResult],
     figures: Iterable[tuple[Figure, Sequence[PointResult]]],
     own: OwnSettings,
@@ -96,9 +94,8 @@ def print_figures(
     arm and by the setting that has most values."""
     measured = [judged for judged in points if not is_baseline(judged.spec)]
     if len(measured) <= MANY_POINTS:
-        print_results(stream, points, own, metrics)
+        print_results(console, points, own, metrics)
         return
-    console = console_for(stream)
     groups = {
         figure.name: [judged for judged in of_figure if not is_baseline(judged.spec)]
         for figure, of_figure in figures
@@ -182,13 +179,12 @@ def _print_doubts(console: Console, measured: Sequence[PointResult]) -> None:
         print_wrapped(console, line, COLOURS[Status.SUSPECT])
 
 
-def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
+def print_verdicts(console: Console, figure: Figure, verdicts: Sequence[Verdict]) -> None:
     """Print published and measured values and whether they agree. print_details counts the statements
     about what was not run."""
     here = [verdict for verdict in verdicts if not verdict.elsewhere]
     if not here:
         return
-    console = console_for(stream)
     print_wrapped(console, f"{figure.name}: {figure.title}", "bold")
     console.print(_verdicts(here), highlight=False)
 
@@ -220,20 +216,19 @@ def _scores(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def print_details(
-    stream: IO[str], points: Sequence[PointResult], verdicts: Sequence[Verdict], more: Sequence[str] = ()
+    console: Console, points: Sequence[PointResult], verdicts: Sequence[Verdict], more: Sequence[str] = ()
 ) -> None:
     """Print what the results are based on, what the machine did, and what was not measured."""
     found = [*sentences.details(points), *_scores(verdicts), *filter(None, more)]
     if not found:
         return
-    console = console_for(stream)
     console.print(Text("In detail", style="bold"))
     for sentence in found:
         print_wrapped(console, f"  {sentence}", indent=4)
 
 
 def print_closing(
-    stream: IO[str],
+    console: Console,
     points: Sequence[PointResult],
     own: OwnSettings,
     verdicts: Sequence[Verdict],
@@ -242,7 +237,6 @@ def print_closing(
 ) -> None:
     """Print the last lines, for somebody who reads nothing else: what was found, what was published, and
     which page to open."""
-    console = console_for(stream)
     print_wrapped(console, files)
     console.print()
     for sentence in sentences.results(points, own) or _scores(verdicts)[:1]:
@@ -251,11 +245,10 @@ def print_closing(
         print_wrapped(console, f"Open {report}")
 
 
-def print_claims(stream: IO[str], found: Sequence[ClaimRow], scored: str) -> None:
+def print_claims(console: Console, found: Sequence[ClaimRow], scored: str) -> None:
     """Print every claim of a paper by section: the published, simulated and emulated values."""
     if not found:
         return
-    console = console_for(stream)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in ("claim", "published", "simulated", "emulated", "verdict"):
         table.add_column(head, ratio=None if head != "claim" else 1)

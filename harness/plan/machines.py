@@ -88,8 +88,19 @@ class ThisMachine:
         observer: Observer,
         highest_mbps: float = math.inf,
     ) -> RateChoice:
-        """Return the calibrated rate; calibrate now if no earlier calibration is valid."""
-        return choose_rate(topology, names, self.engine, observer, highest_mbps)
+        """Return the calibrated rate; calibrate now unless an earlier calibration is of the last day and had
+        similar noise. Raises HostUnfitError if calibration needs what this machine or user lacks."""
+        choice = known_rate(topology, names, highest_mbps)
+        if choice.rate_mbps is not None and choice.how != MEASURED:
+            return choice
+        from engines.emulation import calibrate  # noqa: PLC0415
+
+        why = calibrate.outdated(topology, highest_mbps)
+        if choice.rate_mbps is not None and not why:
+            return choice
+        again = f" again: {why}" if why else ""
+        observer.note(f"measuring which link rate this machine carries at {named(topology)}{again}")
+        return RateChoice(float(calibrate.calibrate(topology, observer, self.engine, highest_mbps)), MEASURED)
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
         """Check every point with its engine on this machine, and build the kernel that guests lack. Take the
@@ -145,28 +156,3 @@ def known_rate(
     if cached is None:
         return RateChoice(None, TO_BE_MEASURED)
     return RateChoice(float(cached), MEASURED)
-
-
-def choose_rate(
-    topology: TopologySpec,
-    engines: Collection[str],
-    engine: Engine,
-    observer: Observer,
-    highest_mbps: float = math.inf,
-) -> RateChoice:
-    """Return the rate that this machine carries for `topology`.
-
-    It is measured now, unless it was measured within the last day with similar noise. Raises HostUnfitError
-    if calibration needs what this machine or user lacks.
-    """
-    choice = known_rate(topology, engines, highest_mbps)
-    if choice.rate_mbps is not None and choice.how != MEASURED:
-        return choice
-    from engines.emulation import calibrate  # noqa: PLC0415
-
-    why = calibrate.outdated(topology, highest_mbps)
-    if choice.rate_mbps is not None and not why:
-        return choice
-    again = f" again: {why}" if why else ""
-    observer.note(f"measuring which link rate this machine carries at {named(topology)}{again}")
-    return RateChoice(float(calibrate.calibrate(topology, observer, engine, highest_mbps)), MEASURED)

@@ -21,6 +21,7 @@ from harness.report.tables import option_lists
 from harness.results import point_results
 from harness.results.point_results import PointResult
 from harness.results.store import row_metrics
+from harness.streams import console_for
 from model.reasons import KINDS, LATE, RTT, Reason
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, WorkloadSpec
@@ -72,7 +73,7 @@ def test_transfers_get_completion_times_and_no_percentages() -> None:
     assert "% of optimal" not in found
     assert progress.verdict(last(points), LAST).startswith("2 of 2 flows completed, in 20 ms")
     stream = StringIO()
-    table.print_results(stream, judged(points), OwnSettings([FIGURE]))
+    table.print_results(console_for(stream), judged(points), OwnSettings([FIGURE]))
     assert "mean FCT" in stream.getvalue()
     assert "Jain" not in stream.getvalue(), "a mean goodput of flows that come and go is no share of a link"
 
@@ -138,7 +139,7 @@ def test_a_caution_names_what_it_doubts_in_one_line_for_all_points() -> None:
     line = "RTT and completion times may be off at 2 points, for instance: queues ran 5 ms late."
     assert summary_of(points).count(line) == 1
     stream = StringIO()
-    table.print_results(stream, judged(points), OwnSettings([]))
+    table.print_results(console_for(stream), judged(points), OwnSettings([]))
     assert stream.getvalue().count(line) == 1
 
 
@@ -202,7 +203,7 @@ def test_many_points_are_one_table_of_means() -> None:
     points[0] = stored(specs[0], [], Status.FAILED)
     stream = StringIO()
     found = judged(points)
-    table.print_figures(stream, found, [(FIGURE, found), (FIGURE, found)], OwnSettings([FIGURE]))
+    table.print_figures(console_for(stream), found, [(FIGURE, found), (FIGURE, found)], OwnSettings([FIGURE]))
     lines = stream.getvalue().splitlines()
     (heads,) = (line.split() for line in lines if "i 1 " in line)
     assert heads == [word for i in range(1, 9) for word in ("i", str(i))]
