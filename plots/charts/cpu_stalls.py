@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from analysis import quantities
 from analysis.noise_effects import (
     TOLERANCES,
@@ -29,10 +26,12 @@ from harness.results.point_results import PointResult
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
 from plots.data import Inputs, Panel, interval_pct
-from plots.shared import kinds, saving, style
+from plots.kinds.axis import Axis
+from plots.kinds.curves import Curves
+from plots.picture import Page, Picture, Row
+from plots.shared import kinds, style
 from plots.shared.kinds import Look, Mean
 from plots.shared.naming import setting_order
-from plots.shared.sheet import Sheet
 
 _STALLS = {
     OF_FABRIC: Look("stalls of the fabric's CPU", "#0072b2", ""),
@@ -101,17 +100,17 @@ def half(values: Sequence[float]) -> float:
     return float("nan") if found is None else found
 
 
-def finding(found: Found) -> str:
-    """Return the title: how late packets may be before the first metric leaves its tolerance."""
+def numbers(found: Found) -> dict[str, object]:
+    """Return how late packets may be before the first metric leaves its tolerance; 0 if no lateness was shown
+    to do so."""
     everything = [change for series in found.values() for change in series]
     name = COMPLETION if all(change.metric == COMPLETION for change in everything) else GOODPUT
-    of = [change for change in everything if change.metric == name]
-    share = largest_share(binned(of, half), TOLERANCES[name].most)
-    most = f"{TOLERANCES[name].most:g} {'%' if TOLERANCES[name].relative else 'points'}"
-    words = "the completion time" if name == COMPLETION else "mean goodput"
-    if not share:
-        return f"No lateness was shown to leave {words} within {most}"
-    return f"Late by up to {share:.2g} of a queue's time, {words} stays within {most}"
+    tolerance = TOLERANCES[name]
+    of = binned([change for change in everything if change.metric == name], half)
+    return {
+        "what": "the completion time" if name == COMPLETION else "mean goodput", "most": tolerance.most,
+        "unit": "%" if tolerance.relative else "points", "share": largest_share(of, tolerance.most) or 0.0,
+    }  # fmt: skip
 
 
 def _groups(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
@@ -122,52 +121,52 @@ def _groups(inputs: Inputs) -> Iterable[tuple[RunSpec, Panel]]:
             yield of[0].spec, Panel(of[0].spec, tuple(sorted({p.subflows for p in of})), tuple(of))
 
 
-@saving.per_group(_groups)
-def noise(panel: Panel, _: Inputs) -> Figure:
+def _noise(panel: Panel, _: Inputs) -> Page:
     found = effects(panel.points)
     names = [n for n in TOLERANCES if any(c.metric == n for of in found.values() for c in of)]
-    rows = [names[i : i + 2] for i in range(0, len(names), 2)]
-    sheet = Sheet(*((1.25, len(row)) for row in rows))
     several = len({series.clock for series in found}) > 1
-    for axes, name in zip(kinds.every(sheet.axes), names, strict=True):
-        _metric(axes, name, found, several)
-    for axes in sheet.axes[-1]:
-        axes.set_xlabel("lateness / queue time")
+    rows = [
+        Row(1.25, [_changes(name, found, several, last=i + 2 >= len(names)) for name in names[i : i + 2]])
+        for i in range(0, len(names), 2)
+    ]
     shown = {series.where for series in found}
     marks = [Look(style.transport(n), style.INK, "s" if n == 1 else "o", "") for n in panel.subflows]
     hollow = Look("strict clock", style.INK, dash="").key(size=4, hollow=True)
     rates = "/".join(f"{rate:g}" for rate in sorted({p.rate_mbps for p in panel.points}))
     queues = "/".join(f"{pkts}" for pkts in sorted({p.spec.link.queue_pkts for p in panel.points}))
-    return sheet.finish(
-        finding(found),
-        style.network(panel.spec),
-        [
-            *style.unlike(panel.points),
-            f"links of {rates} Mb/s",
-            f"queues of {queues} packets",
+    return Page(
+        rows=rows, about=style.network(panel.spec), numbers=numbers(found), points=panel.points,
+        settings=[
+            *style.unlike(panel.points), f"links of {rates} Mb/s", f"queues of {queues} packets",
             f"n = {len(panel.seeds)}",
             "simulated" if panel.spec.engine in SIMULATED_HOSTS else "real hosts",
         ],
-        [
-            *style.doubts(panel.points),
+        notes=[
             "Grey: the tolerance. Whiskers: 95 % interval.",
             "Filled: the fabric's clock stands still during stalls." if several else "",
         ],
-        [look.key(width=2.4) for where, look in _STALLS.items() if where in shown],
-        [*(look.key(size=4) for look in marks), *([hollow] if several else [])],
-    )
+        keys=[look.key(width=2.4) for where, look in _STALLS.items() if where in shown],
+        more_keys=[*(look.key(size=4) for look in marks), *([hollow] if several else [])],
+    )  # fmt: skip
 
 
-def _metric(axes: Axes, name: str, found: Found, several: bool) -> None:
-    """Draw the changes of a metric; hollow for the strict clock, where `several` clocks are shown."""
-    tolerance = TOLERANCES[name].most
-    axes.axhspan(-tolerance, tolerance, color=style.GRID, alpha=0.6, lw=0, zorder=0)
-    axes.axhline(0, color=style.FAINT, lw=0.8, zorder=1)
+noise = Picture(
+    groups=_groups, page=_noise,
+    finding="{% if share %}Late by up to {{ '%.2g' % share }} of a queue's time, {{ what }} stays"
+    "{% else %}No lateness was shown to leave {{ what }}{% endif %} within {{ '%g' % most }} {{ unit }}",
+)  # fmt: skip
+
+
+def _changes(name: str, found: Found, several: bool, *, last: bool) -> Curves:
+    """Return a plot of the changes of a metric; hollow for the strict clock, where `several` clocks are
+    shown."""
+    means = []
     for i, (series, of) in enumerate(sorted(found.items())):
         apart = _APART ** (i - (len(found) - 1) / 2)
         hollow = several and series.clock != ELASTIC
         bins = binned([change for change in of if change.metric == name], half)
         at = {b.share * apart: Mean(b.mean, 0.0 if b.half != b.half else b.half, hollow) for b in bins}
-        kinds.curve(axes, at, series.look, 3.4)
-    style.plain_log(axes.xaxis)
-    axes.set_ylabel(_LABELS[name], fontsize=8.5)
+        means.append((series.look, at))
+    x = Axis("lateness / queue time" if last else "", log=True)
+    return Curves(means=means, x=x, y=Axis(_LABELS[name], size=8.5), line=0, within=TOLERANCES[name].most,
+                  size=3.4)  # fmt: skip

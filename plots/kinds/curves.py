@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -28,16 +28,21 @@ class Curves:
     """One curve per series: `number` of its points at each place of the horizontal axis, `over`.
 
     `series` are drawn instead of those of the chart, `alike` draws all marks of a series with one look.
-    A series in `levels` is the same everywhere and becomes a dashed line. `line` is a value to compare with.
+    `means` are, too: looks with their means by place. A series that `is_level` is the same everywhere and
+    becomes a dashed line. `line` is a value to compare with, `published` are levels; `within` is half the
+    height of a grey band around 0.
     """
 
-    number: Number
-    over: Callable[[PointResult], float]
+    number: Number = lambda _: None
+    over: Callable[[PointResult], float] = lambda _: 0.0
     x: Axis = PLAIN
     y: Axis = PLAIN
     title: str = ""
     line: float | None = None
     size: float = 4.5
+    published: Sequence[float] = ()
+    within: float | None = None
+    means: Sequence[tuple[Look, Mapping[float, Mean | None]]] = ()
     series: Sequence[Series] | None = None
     is_level: Callable[[Series], bool] = lambda _: False
     level_width: float = 1.2
@@ -54,6 +59,12 @@ class Curves:
                 self._level(axes, next(filter(None, at.values()), None), one.look)
             else:
                 kinds.curve(axes, at, one.look, self.size, zorder=3 + above / 100)
+        for above, (look, by_place) in enumerate(self.means):
+            kinds.curve(axes, by_place, look, self.size, zorder=3 + above / 100)
+        if self.within is not None:
+            axes.axhspan(-self.within, self.within, color=style.GRID, alpha=0.6, lw=0, zorder=0)
+        for value in self.published:
+            style.published_line(axes, value)
         if self.line is not None:
             axes.axhline(self.line, color=style.FAINT, lw=0.8, zorder=1)
         if self.title:
