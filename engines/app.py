@@ -1,6 +1,6 @@
 """A kind of workload: the user's own programs, with flows beside them (workloads/app.py).
 
-Real hosts run it as they run flows (engines/emulation/app.py starts and ends the programs, inside). Here is
+Real hosts run it as they run flows (engines/emulation/app.py has the programs, inside). Here is
 what engines ask of a spec, what became of programs, and the verdict.
 """
 
@@ -46,6 +46,13 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         **_WHO,
         "name": "name of the number",
         "value": "the number",
+    },
+    "connections": {
+        "program": "the group that listens",
+        "protocol": "tcp or mptcp, as the kernel says",
+        "cc": "congestion control in force at the client",
+        "connections": "number of connections that were seen; the kernel is read once a second",
+        "subflows": "their mean number of subflows",
     },
 }
 WAITED_PCT = 5.0

@@ -117,8 +117,8 @@ class EmulatedPoint:
                 programs = stack.enter_context(on_interfaces(wanted, hosts, self._topology))
                 traffic = stack.enter_context(self._traffic(hosts, programs))
                 started_s, up_s = self._connect(traffic, watcher)
-                sampler, pinger = self._samplers(stack, hosts, traffic, congestion)
             own = self._programs(stack, hosts)
+            sampler, pinger = self._samplers(stack, hosts, traffic, congestion, own)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
             links = LinkEvents(self._dataplane.changes(self._spec)) if self._spec.events else nullcontext()
@@ -224,13 +224,14 @@ class EmulatedPoint:
         hosts: dict[str, HostRef],
         traffic: TrafficDriver,
         congestion: Registered | BuiltIn | Agents,
+        own: AppRun | None,
     ) -> tuple[Sampler, PathPinger | None]:
         """Start everything that samples."""
         refs = list(hosts.values())
         table = stack.enter_context(SocketTable(refs, self._flows))
         sampling = self._spec.sampling
         sockets_s = sampling.sockets_ms / 1000
-        sampler = Sampler(traffic, self._dataplane, refs, table, congestion.counts, sockets_s)
+        sampler = Sampler(traffic, self._dataplane, refs, table, congestion.counts, sockets_s, own)
         if not (sampling.pings_ms and self._dataplane.foretells_paths):
             return sampler, None
         probes = probes_for(self._spec, self._topology, self._flows, table.read())
@@ -283,11 +284,11 @@ class EmulatedPoint:
                 the same in both cases."""
                 self._report({"instant": sampler.instant(opens_s).to_json()})
 
-            sampler.observe_for(self._spec.warmup_s, follow, own.check if own else bool)
+            sampler.observe_for(self._spec.warmup_s, follow)
             self._check_warm(sampler)
             follow()
         with self._phase("measure", self._spec.seconds, "measure_s"):
-            totals = sampler.measure(self._spec.seconds, follow, own.done if own else bool)
+            totals = sampler.measure(self._spec.seconds, follow)
             follow()
         window = sampler.samples[sampler.opened_at :]
         silent = self._silent(window, window[-1].t_s - window[0].t_s)

@@ -26,9 +26,11 @@ from harness.metrics.metrics import (
     CALLS_OFFERED_PER_S,
     GOODPUT_MBPS_MEAN,
     GOODPUT_PCT_MEAN,
+    OF_PROGRAMS,
     TABLES,
     Metric,
     ShownIn,
+    measured_by_programs,
     shown_in,
 )
 from harness.report import sentences
@@ -42,6 +44,7 @@ from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec
 from model.words import words_at
+from workloads import matrices
 
 COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
 CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
@@ -77,6 +80,8 @@ def print_results(
         apart = f", {group[0].spec.warmup_s:g} s warm-up" if titles.count(title) > 1 else ""
         print_wrapped(console, f"{title}{apart}", "bold")
         console.print(_results(group, own, metrics), highlight=False)
+        if measured := measured_by_programs(group):
+            console.print(_programs(group, measured), highlight=False)
         _print_notes(console, group, own)
     baselines = (_baseline_line(judged) for judged in points if is_baseline(judged.spec))
     for line in dict.fromkeys(baselines):
@@ -152,7 +157,9 @@ def _places(specs: Sequence[RunSpec]) -> list[tuple[str, str]]:
 def _settings(specs: Sequence[RunSpec]) -> tuple[list[list[str]], list[list[str]]]:
     """Return the words of each spec for each setting in which they differ; apart from them the times, which
     often follow from another setting."""
-    parameters = dict.fromkeys(name for spec in specs for name in spec.workload.params)
+    parameters = dict.fromkeys(
+        name for spec in specs for name in matrices.shown(spec.workload.matrix, spec.workload.params)
+    )
     axes = labels.shared(specs).axes
     found = [
         *([_parameter(spec, name) for spec in specs] for name in parameters),
@@ -318,6 +325,23 @@ def _results(group: Sequence[PointResult], own: OwnSettings, metrics: tuple[Metr
         status = Text(judged.status.value, style=COLOURS[judged.status])
         beside = [Text(row.short() if row else "")] if any(rows) else []
         table.add_row(Text(name), *seed, *numbers, status, *beside)
+    return table
+
+
+def _programs(group: Sequence[PointResult], measured: Sequence[str]) -> Table:
+    """Return a table of what programs measured: a row for each of its names at each point."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    names = labels.names([judged.spec for judged in group])
+    seeded = len({judged.spec.seed for judged in group}) > 1
+    for head in ("transport", *(["seed"] if seeded else []), "programs measured"):
+        table.add_column(head, no_wrap=True)
+    for head in OF_PROGRAMS:
+        table.add_column(head.replace("per_s", "per s"), justify="right", no_wrap=True)
+    for judged, name in zip(group, names, strict=True):
+        for each in measured:
+            if (f"{each}_count") in judged.metrics:
+                values = (three_digits(judged.metrics[f"{each}_{what}"]) for what in OF_PROGRAMS)
+                table.add_row(name, *([str(judged.spec.seed)] if seeded else []), each, *values)
     return table
 
 

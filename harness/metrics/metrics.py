@@ -29,6 +29,7 @@ from harness.metrics.measures import (
 )
 from harness.results.point_results import PointResult, alike
 from model.spec import RunSpec
+from workloads import app
 
 
 class ShownIn(enum.Flag):
@@ -265,6 +266,31 @@ TABLES = (
     SCSCF_FILL_PCT,
 )  # fmt: skip
 """In the order in which tables show them (summary.csv: harness/metrics/summary_csv.py)."""
+
+OF_PROGRAMS = ("count", "mean", "p50", "p99", "max", "per_s")
+"""Statistics of what programs measured (engines/app.py), in the order of tables."""
+
+
+def measured_by_programs(points: Iterable[PointResult]) -> list[str]:
+    """Return what programs measured at any of the points: `client_latency_ms`."""
+    found: dict[str, None] = {}
+    for point in points:
+        if point.spec.workload.matrix == app.NAME:
+            groups = app.parsed(str(point.spec.workload.params["programs"])).programs
+            beginnings = tuple(f"{group.name}_" for group in groups if group.measure)
+            counted = (name for name in point.metrics if beginnings and name.startswith(beginnings))
+            found |= dict.fromkeys(name.removesuffix("_count") for name in counted if name.endswith("_count"))
+    return list(found)
+
+
+def of_programs(points: Iterable[PointResult], statistics: Sequence[str] = OF_PROGRAMS) -> tuple[Metric, ...]:
+    """Return a column for each of these statistics of what the programs of the points measured."""
+    return tuple(
+        _recorded(Quantity(f"{name}_{each}", "", f"{each} of {name}, by programs"), head=f"{name} {each}")
+        for name in measured_by_programs(points)
+        for each in statistics
+    )
+
 
 LINK_PCT_MEAN = Metric(quantities.LINK_PCT_MEAN, measures.goodput_of_link_pct)
 JAIN_OVER_TCP = Metric(

@@ -8,7 +8,7 @@ import topos
 from common import files
 from common.text import one_line
 from harness.labels import digest, settings
-from harness.metrics.metrics import TABLES, Metric, ShownIn, shown_in
+from harness.metrics.metrics import TABLES, Metric, ShownIn, of_programs, shown_in
 from harness.results.point_results import PointResult, judge
 from harness.results.store import SUMMARY, Store
 from harness.results.tables import Cell, csv_bytes
@@ -137,7 +137,8 @@ def cells(experiment: str, judged: PointResult, own: Sequence[Metric] = ()) -> d
 def write(store: Store, points: Sequence[PointResult], own: Sequence[Metric] = ()) -> None:
     """Rewrite the experiment's summary.csv atomically. Raises StoreError, and UsageError for a metric of the
     user's that fails."""
-    found = [cells(store.directory.name, judged, own) for judged in judge(points)]
+    more = (*of_programs(points), *own)
+    found = [cells(store.directory.name, judged, more) for judged in judge(points)]
     heads = list(found[0]) if found else COLUMNS
     text = csv_bytes(heads, [list(row.values()) for row in found])
     files.replace_file(store.directory / SUMMARY, text, store.tag)

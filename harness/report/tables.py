@@ -29,7 +29,15 @@ from harness.claims.own_settings import OwnSettings, asked_k
 from harness.experiment import Figure
 from harness.labels import network, point_label, queue_label, workload_label
 from harness.load import FigureResults
-from harness.metrics.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES, Metric, ShownIn, shown_in
+from harness.metrics.metrics import (
+    GOODPUT_PCT_MEAN,
+    JAIN,
+    TABLES,
+    Metric,
+    ShownIn,
+    of_programs,
+    shown_in,
+)
 from harness.options.fields import SPEC_FIELDS, exact
 from harness.options.options import ENGINE
 from harness.plan.sweeps import fat_trees
@@ -128,7 +136,8 @@ def _table(
     named = zip(group, labels.names(specs), strict=True)
     again = any(len(judged.attempts) > 1 for judged in group)
     shown = OF_TRANSFERS if all(judged.all_sized for judged in group) else METRICS
-    metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *more)
+    known = (each for each in shown if any(each.at(judged) is not None for judged in group))
+    metrics = (*known, *of_programs(group, ("mean", "p99")), *more)
     return PointTable(
         labels.setting_title(specs, own.together(specs), axes),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),

@@ -28,6 +28,7 @@ while True:
     peer, _ = own.accept()
     with peer:
         peer.sendall(b"x" * int(peer.recv(64)))
+        peer.recv(1)  # one that is closed takes no further subflows
 """
 CLIENT = """
 import json, socket, sys, time
@@ -36,8 +37,8 @@ for _ in range(5):
     with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5) as own:
         own.sendall(b"25000")
         got = 0
-        while data := own.recv(65536):
-            got += len(data)
+        while got < 25000:
+            got += len(own.recv(65536))
     print(json.dumps({"ms": 1000 * (time.monotonic() - began), "bytes": got}))
 """
 FILES = {"server.py": SERVER, "client.py": CLIENT}
@@ -55,7 +56,7 @@ def spec_of(*groups: dict[str, Any], files: dict[str, str] | None = None, **more
     subflows, background = more.pop("subflows", 1), more.pop("background", "")
     programs = json.dumps({"programs": groups, "files": files or FILES, "background": background})
     return RunSpec(
-        LinkSpec(20.0), TopologySpec("star", {"n": 4}), TransportSpec(subflows),
+        LinkSpec(20.0), TopologySpec("star", {"n": 4}), TransportSpec(subflows, cc="lia"),
         WorkloadSpec("app", {"name": "a.toml", "programs": programs}), traffic="native",
         warmup_s=more.pop("warmup_s", 0.0), seconds=more.pop("seconds", 8.0), **more,
     )  # fmt: skip
@@ -122,6 +123,14 @@ def test_programs_over_mptcp_use_it(engine: MininetEngine, tmp_path: Path) -> No
     counters = point.provenance["kernel_counters"]
     assert counters["MPTcpExt.MPCapableSYNACKRX"] == 15, counters
     assert counters.get("MPTcpExt.MPCapableFallbackACK", 0) == 0
+
+
+def test_the_kernel_says_what_connections_used(engine: MininetEngine, tmp_path: Path) -> None:
+    slow = CLIENT.replace("25000", "4000000").replace("range(5)", "range(1)")
+    point = ran(engine, spec_of(SERVERS, CLIENTS, files={**FILES, "client.py": slow}, subflows=2), tmp_path)
+    assert point.status is not Status.FAILED, point.reasons
+    ((program, protocol, cc, count, subflows),) = point.sample("connections").rows()
+    assert (program, protocol, cc, count, subflows) == ("server", "mptcp", "lia", 3, 2)
 
 
 CONFINED = """

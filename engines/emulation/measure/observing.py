@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from engines.emulation.app import AppRun
 from engines.emulation.congestion.registration import CongestionCounts
 from engines.emulation.dataplanes.dataplane import MeasuredDataPlane, PlaneReading, QueueSamples
 from engines.emulation.kernel import proc
@@ -128,6 +129,7 @@ class Sampler:
         table: SocketTable,
         congestion: Callable[[], CongestionCounts],
         sockets_s: float,
+        programs: AppRun | None = None,
     ) -> None:
         """`congestion` returns the counters of congestion controls; every `sockets_s` sockets are read."""
         self.samples: list[Sample] = []
@@ -139,6 +141,7 @@ class Sampler:
         self._table = table
         self._congestion = congestion
         self._sockets_s = sockets_s
+        self._programs = programs
         self._cpu = CpuSampler()
 
     def sample(self) -> None:
@@ -177,8 +180,8 @@ class Sampler:
             windows,
         )
 
-    def measure(self, seconds: float, follow: Callable[[], None], done: Callable[[], bool] = bool) -> Totals:
-        """Observe a window of `seconds`, or until `done`, between two readings of all counters.
+    def measure(self, seconds: float, follow: Callable[[], None]) -> Totals:
+        """Observe a window of `seconds` between two readings of all counters.
 
         The data plane is read last before and first after the window: its counters cover exactly that. The
         first sample of the window replaces a very recent one.
@@ -194,7 +197,9 @@ class Sampler:
         else:
             self.sample()
         self.opened_at = len(self.samples) - 1
-        self.observe_for(seconds, follow, done)
+        if self._programs:
+            self._programs.opened(self.samples[-1].t_s)
+        self.observe_for(seconds, follow)
         closed, closed_s = self._dataplane.reading(), time.monotonic()
         others_pct = proc.others_pct(users, proc.read_user_ticks())
         backlog = proc.softnet_dropped() - backlog
@@ -213,13 +218,12 @@ class Sampler:
             others_pct=others_pct,
         )
 
-    def observe_for(
-        self, seconds: float, follow: Callable[[], None], done: Callable[[], bool] = bool
-    ) -> None:
-        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now, or earlier if what happens
-        is `done`. Call `follow` after each but the last, after which the caller reads what must not be late.
+    def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now, or when the programs that
+        end the run have ended. Call `follow` after each but the last, after which the caller reads what must
+        not be late.
 
-        Raises RunError if a flow's source or the data plane has ended.
+        Raises RunError if a flow's source or the data plane has ended, or a program has failed.
         """
         start = time.monotonic()
         steps = max(MIN_STEPS, round(seconds / SAMPLE_S))
@@ -228,7 +232,7 @@ class Sampler:
             self.sample()
             self._dataplane.check()
             self._traffic.check()
-            if done() and step >= MIN_STEPS:
+            if self._programs and self._programs.done() and step >= MIN_STEPS:
                 return
             if step < steps:
                 follow()

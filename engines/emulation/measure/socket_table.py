@@ -11,7 +11,7 @@ import ipaddress
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -24,6 +24,7 @@ from engines.emulation.kernel import mptcp_genl, netlink, sock_diag
 from engines.emulation.kernel.namespaces import HostRef, map_in_netns
 from engines.emulation.kernel.proc import reserve_fds
 from fabric._core import SocketDump
+from model.congestion import name_of
 from model.flows import STRIDE, PlannedFlow
 from model.spec import MAX_SUBFLOWS
 
@@ -252,6 +253,45 @@ class SubflowIndex:
             self._odd[who] = number
         taken.add(number)
         return number
+
+
+class ConnectionTable:
+    """Follows the connections to programs that listen: `servers` has names by address and port.
+
+    `look` reads all sockets of the hosts, so connections that live between two looks are not seen. Raises
+    RunError that names the host if the kernel refuses.
+    """
+
+    def __init__(self, hosts: Sequence[HostRef], servers: Mapping[tuple[str, int], str]) -> None:
+        self._names = {
+            int(ipaddress.IPv4Address(ip)) << 16 | port: name for (ip, port), name in servers.items()
+        }
+        self._dump = _open(hosts, sock_diag.request(socket.IPPROTO_TCP, sock_diag.ESTABLISHED))
+        self._seen: dict[tuple[int, ...], tuple[str, str, str, int]] = {}
+
+    def look(self) -> None:
+        """Read the clients' ends of connections now."""
+        found, cc_names = self._dump.read(), self._dump.cc_names
+        at = _column(found, "raddr") << 16 | _column(found, "rport")
+        ours = np.flatnonzero(np.isin(at, list(self._names)))
+        subflows: dict[tuple[int, ...], int] = {}
+        for sock, server, is_mptcp in zip(
+            found[ours], at[ours].tolist(), _is_mptcp(found[ours]), strict=True
+        ):
+            own = (int(sock["token"]),) if is_mptcp else (int(sock["lport"]), server)
+            who = (int(sock["host"]), *own)
+            subflows[who] = subflows.get(who, 0) + 1
+            most = max(subflows[who], self._seen[who][3] if who in self._seen else 0)
+            protocol = "mptcp" if is_mptcp else "tcp"
+            self._seen[who] = (self._names[server], protocol, name_of(cc_names[int(sock["cc"])]), most)
+
+    def rows(self) -> list[tuple[str, str, str, int, float]]:
+        """Return name, protocol and congestion control with the number of connections that were seen, and
+        their mean number of subflows."""
+        groups: dict[tuple[str, str, str], list[int]] = {}
+        for *what, most in self._seen.values():
+            groups.setdefault((what[0], what[1], what[2]), []).append(most)
+        return [(*what, len(each), sum(each) / len(each)) for what, each in sorted(groups.items())]
 
 
 def senders_request(first_port: int, last_port: int, fixed_ports: bool) -> bytes:
