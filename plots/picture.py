@@ -194,14 +194,15 @@ class Picture:
     gaps: Callable[[Panel], str] = lambda _: ""
     key: Mapping[str, Any] = field(default_factory=lambda: {"size": 4.5})
     """Size and width of the marks in the legend."""
-    named: PartOf = place
+    named: PartOf | None = place
     suffix: Callable[[Panel], str] = lambda _: ""
 
     def __call__(self, inputs: Inputs) -> list[Path]:
         """Draw all groups; return the files written. Raises StoreError when the folder cannot be written."""
         by_name: dict[str, list[tuple[RunSpec, Panel]]] = {}
         for spec, panel in self.groups(inputs):
-            by_name.setdefault("" if self.named is place else self.named(spec), []).append((spec, panel))
+            name = "" if self.named is None or self.named is place else self.named(spec)
+            by_name.setdefault(name, []).append((spec, panel))
         each = (saving.draw_groups(inputs, of, self.draw, self.named, self.suffix) for of in by_name.values())
         return [path for paths in each for path in paths]
 

@@ -16,18 +16,20 @@ from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.quantities import CPU_BUSY_PCT
 from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, panels
-from plots.shared import axis_labels, kinds, saving, style
-from plots.shared.kinds import Floats, Look
+from plots.data import Inputs, Panel, common, panels
+from plots.kinds.axis import Axis
+from plots.kinds.curves import Curves
+from plots.kinds.lines import Band, Level, Lines
+from plots.picture import Kind, Page, Picture, Row, Subject
+from plots.shared import axis_labels, kinds, style
+from plots.shared.kinds import Floats, Look, Mean
 from plots.shared.naming import setting_names
-from plots.shared.sheet import Sheet
 
 _LOW_IN, _MAX_BARS, _COLUMNS = 1.2, 12, 3
 _PARTS = {"user": "#cfdfee", "system": "#86a9cb", "softirq": "#2f5d8c", "steal": "#D55E00"}
@@ -71,86 +73,74 @@ def use(point: PointResult, name: str) -> Use | None:
     return Use(point, name, busy, table["t_s"].astype(float), parts)
 
 
-def finding(points: Sequence[PointResult]) -> str:
-    """Return the title: the least and the most that any point kept the machine busy."""
-    busy = [value for point in points if (value := _busy(point)) is not None]
-    low, high = min(busy), max(busy)
-    return f"CPUs are {high:.0f} % busy" if high - low < 1 else f"CPUs are {low:.0f} to {high:.0f} % busy"
-
-
-def _all(inputs: Inputs) -> list[tuple[RunSpec, list[Panel]]]:
+def _all(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
     """Return all settings with points whose CPU use is known, as one group."""
     of = panels(inputs.points, inputs.expected)
     known = [panel for panel in of if any(_busy(p) is not None for p in panel.points)]
-    return [(known[0].spec, known)] if known else []
+    return [(known[0].spec, common(known))] if known else []
 
 
-@saving.per_group(_all, named=None)
-def cpu(of: Sequence[Panel], inputs: Inputs) -> Figure:
+_Y = Axis(low=0, high=104, ticks=(0, 50, 100))
+
+
+def _cpu(every: Panel, inputs: Inputs) -> Page:
     """Draw all points into one chart, with published levels."""
+    of = panels(every.points, every.subflows)
     names = _names(of)
     bars = _bars(of, names)
-    sampled = [one for one in bars if one.parts]
-    several = len(of) > 1
-    small = [(_LOW_IN, _COLUMNS)] * (-(-len(of) // _COLUMNS)) if several else []
-    sheet = Sheet(*small, (_LOW_IN if several else 2.2, 1), *([(_LOW_IN, 1)] if sampled else []))
-    found = _multiples(sheet.axes[: len(small)], of, names, inputs)
-    split, *over_time = (row[0] for row in sheet.axes[len(small) :])
-    _split(split, bars, several)
-    for axes in over_time:
-        _over_time(axes, max(sampled, key=lambda one: one.busy_pct))
-    for row in sheet.axes:
-        row[0].set_ylabel(CPU_BUSY_PCT.short_axis)
-        for axes in row:
-            axes.set_ylim(0, 104)
-            axes.set_yticks(range(0, 101, 50))
-            axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
+    sampled, several, found = [one for one in bars if one.parts], len(of) > 1, list[Published]()
+    multiples: list[Kind] = []
+    for panel, name in zip(of, names, strict=True) if several else ():
+        beside = [lv for lv in inputs.beside(panel, CPU_BUSY_PCT) if lv.k == panel.spec.topology.k]
+        means: dict[float, Mean | None] = {
+            x: kinds.mean_of(map(_busy, panel.best(n)), hollow=panel.dubious(n))
+            for x, n in enumerate(panel.subflows)
+        }
+        words = dict(zip(means, style.short_names(panel.subflows), strict=True))
+        x = Axis(low=-0.4, high=len(means) - 0.6, ticks=list(means), words=words)
+        multiples.append(Curves(means=[(Look("", "#0072B2"), means)], x=x, y=_Y, title=name, size=4, line=100,
+                                published=[level.value for level in beside]))  # fmt: skip
+        found += beside
+    small = [multiples[i : i + _COLUMNS] for i in range(0, len(multiples), _COLUMNS)]
+    small[-1:] = [[*row, *[_Nothing()] * (_COLUMNS - len(row))] for row in small[-1:]]
     points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
+    busy = [value for point in points if (value := _busy(point)) is not None]
     parts = [Patch(color=colour, label=part) for part, colour in _PARTS.items()] if sampled else []
-    parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
     published = style.published_key(found[:1], of[-1])
     for key in published:
         key.set_label(f"published, {found[0].paper}: {style.bound(found[0])}")
     networks = dict.fromkeys(f"{style.network(panel.spec)}, {panel.hosts} hosts" for panel in of)
     workloads = dict.fromkeys(style.workload(panel.spec) for panel in of)
-    return sheet.finish(
-        finding(points),
-        f"{' / '.join(networks)}, {', '.join(workloads)}: all CPUs of the machine",
-        style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
-        [
-            *style.doubts(points),
-            "Mean over the good seeds." if any(len(panel.seeds) > 1 for panel in of) else "",
+    y = CPU_BUSY_PCT.short_axis
+    return Page(
+        rows=[
+            *(Row(_LOW_IN, row, axis_labels.SUBFLOWS if row is small[-1] else "", y) for row in small),
+            Row(_LOW_IN if several else 2.2, [_Split(bars, several)],
+                "" if several else axis_labels.TRANSPORTS, y),
+            *([Row(_LOW_IN, [_over_time(max(sampled, key=lambda one: one.busy_pct))],
+                   axis_labels.SECONDS_OF_WINDOW, y)] if sampled else []),
         ],
-        parts,
-        published,
-        gaps=_gaps(of, names),
-    )
+        about=f"{' / '.join(networks)}, {', '.join(workloads)}: all CPUs of the machine",
+        numbers={"low": min(busy), "high": max(busy)} if busy else None, points=points,
+        settings=style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
+        notes=["Mean over the good seeds." if any(len(panel.seeds) > 1 for panel in of) else ""],
+        keys=[*parts, *([Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else [])],
+        more_keys=published, gaps=_gaps(of, names),
+    )  # fmt: skip
 
 
-def _multiples(
-    rows: Sequence[Sequence[Axes]], of: Sequence[Panel], names: Sequence[str], inputs: Inputs
-) -> list[Published]:
-    """Draw one small chart for each setting of several; return the published levels drawn."""
-    every = kinds.every(rows)
-    found = []
-    for axes, panel, name in zip(every, of, names, strict=False):
-        beside = [lv for lv in inputs.beside(panel, CPU_BUSY_PCT) if lv.k == panel.spec.topology.k]
-        means = {
-            x: kinds.mean_of(map(_busy, panel.best(n)), hollow=panel.dubious(n))
-            for x, n in enumerate(panel.subflows)
-        }
-        for level in beside:
-            style.published_line(axes, level.value)
-        kinds.curve(axes, means, Look("", "#0072B2"), 4, zorder=4)
-        axes.set_xticks(range(len(means)), style.short_names(panel.subflows))
-        axes.set_xlim(-0.4, len(means) - 0.6)
-        axes.set_title(name)
-        found += beside
-    for axes in every[len(of) :]:
+cpu = Picture(
+    groups=_all, named=None, page=_cpu,
+    finding="CPUs are {% if high - low >= 1 %}{{ '%.0f' % low }} to {% endif %}{{ '%.0f' % high }} % busy",
+)  # fmt: skip
+
+
+class _Nothing:
+    """An empty place."""
+
+    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+        del subject, first
         axes.set_visible(False)
-    for axes in rows[-1] if rows else ():
-        axes.set_xlabel(axis_labels.SUBFLOWS)
-    return found
 
 
 def _names(of: Sequence[Panel]) -> list[str]:
@@ -190,37 +180,45 @@ def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
     return bars[:_MAX_BARS]
 
 
-def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
-    """Draw a stack of parts for each point, labelled by transport, and by setting where there are several."""
-    for x, one in enumerate(bars):
-        foot = 0.0
-        for part, colour in (_PARTS if one.parts else {}).items():
-            axes.bar(x, one.means[part], 0.74, bottom=foot, color=colour)
-            foot += one.means[part]
-        if foot < one.busy_pct:
-            axes.bar(x, one.busy_pct - foot, 0.74, bottom=foot, color=_OTHER)
-        if one.point.suspect:
-            axes.bar(x, one.busy_pct, 0.74, fill=False, edgecolor=style.INK, hatch=style.HATCH, linewidth=0.8)
-    axes.set_xlim(-0.6, len(bars) - 0.4)
-    axes.set_xticks(range(len(bars)), style.short_names(one.point.subflows for one in bars))
-    axes.tick_params(axis="x", length=0)
-    if not several:
-        axes.set_xlabel(axis_labels.TRANSPORTS)
-        return
-    axes.set_title("CPU time by kind")
-    for name in dict.fromkeys(one.name for one in bars):
-        places = [x for x, one in enumerate(bars) if one.name == name]
-        axes.annotate(
-            name.split(": ")[0].replace(", ", "\n"), (statistics.fmean(places), 0), xytext=(0, -16),
-            textcoords="offset points", ha="center", va="top", fontsize=8.5,
-        )  # fmt: skip
+@dataclass(frozen=True)
+class _Split:
+    """A stack of parts for each point, labelled by transport, and by setting where there are several."""
+
+    bars: Sequence[Use]
+    several: bool
+
+    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+        del subject, first
+        for x, one in enumerate(self.bars):
+            foot = 0.0
+            for part, colour in (_PARTS if one.parts else {}).items():
+                axes.bar(x, one.means[part], 0.74, bottom=foot, color=colour)
+                foot += one.means[part]
+            if foot < one.busy_pct:
+                axes.bar(x, one.busy_pct - foot, 0.74, bottom=foot, color=_OTHER)
+            if one.point.suspect:
+                axes.bar(x, one.busy_pct, 0.74, fill=False, edgecolor=style.INK, hatch=style.HATCH, lw=0.8)
+        axes.set_xlim(-0.6, len(self.bars) - 0.4)
+        axes.set_xticks(range(len(self.bars)), style.short_names(one.point.subflows for one in self.bars))
+        axes.tick_params(axis="x", length=0)
+        axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
+        _Y.apply(axes, "y")
+        axes.set_title("CPU time by kind" if self.several else "")
+        for name in dict.fromkeys(one.name for one in self.bars) if self.several else ():
+            places = [x for x, one in enumerate(self.bars) if one.name == name]
+            axes.annotate(
+                name.split(": ")[0].replace(", ", "\n"), (statistics.fmean(places), 0), xytext=(0, -16),
+                textcoords="offset points", ha="center", va="top", fontsize=8.5,
+            )  # fmt: skip
 
 
-def _over_time(axes: Axes, one: Use) -> None:
-    """Draw the use second by second; the warm-up is before 0."""
-    axes.stackplot(one.t_s, [one.parts[name] for name in _PARTS], colors=list(_PARTS.values()), linewidth=0)
-    if one.point.suspect:
-        style.hatch(axes)
-    axes.set_xlim(one.t_s[0], max(one.t_s[-1], one.t_s[0] + 1e-3))
-    axes.set_xlabel(axis_labels.SECONDS_OF_WINDOW)
-    axes.set_title(f"The busiest, second by second: {style.network(one.point.spec)}, {style.name(one.point)}")
+def _over_time(one: Use) -> Lines:
+    """Return a plot of the use second by second; the warm-up is before 0."""
+    tops = np.cumsum([np.zeros(len(one.t_s)), *(one.parts[name] for name in _PARTS)], axis=0)
+    bands = [
+        Band(one.t_s, low, high, colour)
+        for low, high, colour in zip(tops, tops[1:], _PARTS.values(), strict=False)
+    ]
+    x = Axis(low=one.t_s[0], high=max(one.t_s[-1], one.t_s[0] + 1e-3))
+    title = f"The busiest, second by second: {style.network(one.point.spec)}, {style.name(one.point)}"
+    return Lines([], x, _Y, title, bands, [Level(100)], hatched=one.point.suspect)
