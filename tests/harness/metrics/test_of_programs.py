@@ -14,7 +14,7 @@ from model.spec import LinkSpec, RunSpec, WorkloadSpec
 def point(metrics: dict[str, float], **group: Any) -> PointResult:
     programs = json.dumps({"programs": [{"name": "client", "run": ["x"], **group}]})
     spec = RunSpec(LinkSpec(1.0), workload=WorkloadSpec("app", {"name": "a", "programs": programs}))
-    return cast(PointResult, SimpleNamespace(spec=spec, metrics=metrics))
+    return cast(PointResult, SimpleNamespace(spec=spec, metrics=metrics, metric=metrics.get))
 
 
 def flows(metrics: dict[str, float]) -> PointResult:
