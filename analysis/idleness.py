@@ -19,8 +19,8 @@ Ints = npt.NDArray[np.int64]
 COLUMNS = ("flow", "subflow", "seconds", "idle_pct", "starved_pct", "starved_max_s", "mbps", "idle_mbps")
 
 
-def idleness(sockets: Table, from_s: float = 0.0) -> Table:
-    """Return one row per subflow with at least two samples in `sockets` from `from_s` on.
+def idleness(sockets: Table) -> Table:
+    """Return one row per subflow with at least two samples in the measured window of `sockets`.
 
     Rows are ordered by (flow, subflow). `seconds` is the time between the first and the last sample;
     `idle_pct` and `starved_pct` are shares of it. `starved_max_s` is the longest time over which all samples
@@ -28,7 +28,7 @@ def idleness(sockets: Table, from_s: float = 0.0) -> Table:
     have added in its idle time at the rate of its busy time.
     """
     order = np.lexsort((sockets["t_s"], sockets["subflow"], sockets["flow"]))
-    rows = order[sockets["t_s"][order] >= from_s]
+    rows = order[sockets["t_s"][order] >= 0]
     flow, subflow = sockets["flow"][rows], sockets["subflow"][rows]
     starts = np.flatnonzero((np.diff(flow) != 0) | (np.diff(subflow) != 0)) + 1
     starved = _starved(sockets)

@@ -85,9 +85,9 @@ class Sawtooth:
     mean_pct: float
 
 
-def sawteeth(sockets: Table, flow: int = 0) -> list[Sawtooth]:
-    """Return the complete sawteeth of a flow's first subflow in the measured window."""
-    mine = (sockets["flow"] == flow) & (sockets["subflow"] == 0) & (sockets["t_s"] >= 0)
+def sawteeth(sockets: Table) -> list[Sawtooth]:
+    """Return the complete sawteeth of the first flow's first subflow in the measured window."""
+    mine = (sockets["flow"] == 0) & (sockets["subflow"] == 0) & (sockets["t_s"] >= 0)
     t_s, window = sockets["t_s"][mine], sockets["cwnd_pkts"][mine]
     if len(t_s) < 2:
         return []

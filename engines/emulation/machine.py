@@ -233,12 +233,12 @@ RANKS_OLDEST = (6, 6)
 """First Linux with links to an interface's packets (TCX)."""
 
 
-def ranks_unsupported(release: str | None = None) -> str:
+def ranks_unsupported() -> str:
     """Return why the programs do not work here, with what helps; empty if they do. Needs root."""
     for name in (STAMP, HIDE_SACKS):
         if missing := files_missing(name=name):
             return missing.text
-    release = platform.release() if release is None else release
+    release = platform.release()
     if _is_older(release, RANKS_OLDEST):
         return f"Linux {release} is too old: programs at interfaces need 6.6; boot a newer kernel"
     for name in (STAMP, HIDE_SACKS):

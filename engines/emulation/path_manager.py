@@ -468,6 +468,8 @@ def _other_port(port: int) -> int:
 
 
 MAX_EXTRA_SUBFLOWS = 8
+FIRST_PORT = 9001
+"""The first port at which servers of additional subflows listen."""
 
 
 def signal_path_manager(
@@ -475,13 +477,12 @@ def signal_path_manager(
     subflows: int,
     accept: Accept,
     servers: Mapping[HostRef, str],
-    first_port: int = 9001,
 ) -> MptcpWatcher:
     """Let the kernel join subflows, and return the watcher of connections: where `support()` returns
     IN_KERNEL there is no PathManager.
 
-    `servers` maps hosts that accept connections to their IPv4 address. Ports `first_port` ..
-    `first_port + subflows - 2` must be free there. A host that is client and server also announces on the
+    `servers` maps hosts that accept connections to their IPv4 address. Ports FIRST_PORT ..
+    FIRST_PORT + subflows - 2 must be free there. A host that is client and server also announces on the
     connections it opened, and its servers join to it. `limits` then stop both sides at N-1, but a race may
     leave a connection with fewer.
 
@@ -500,7 +501,7 @@ def signal_path_manager(
         raise HostUnfitError(mptcp_genl.support().advice or "this kernel has no mptcp_pm netlink family")
     watcher = MptcpWatcher(hosts, subflows, accept)
     try:
-        configure_signal(family, hosts, servers, range(first_port, first_port + extra))
+        configure_signal(family, hosts, servers, range(FIRST_PORT, FIRST_PORT + extra))
     except BaseException:
         watcher.close()
         raise

@@ -272,10 +272,10 @@ def parse_family(name: str, payload: bytes) -> GenlFamily:
     return GenlFamily(name, kind, groups, commands)
 
 
-def resolve_family(name: str, timeout_s: float = 5.0) -> GenlFamily | None:
+def resolve_family(name: str) -> GenlFamily | None:
     """Look up a family by name; None if this kernel does not have it."""
     query = genl_message(CTRL_CMD_GETFAMILY, 1, attr(CTRL_ATTR_FAMILY_NAME, name.encode() + b"\0"))
-    with NetlinkSocket(NETLINK_GENERIC, timeout_s) as sock:
+    with NetlinkSocket(NETLINK_GENERIC, 5.0) as sock:
         try:
             answer = sock.request(GENL_ID_CTRL, query)
         except OSError as error:

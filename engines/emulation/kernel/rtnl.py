@@ -55,9 +55,9 @@ class Veth:
     """Maximum number of segments in a GSO packet of either end; 0 keeps the kernel's default."""
 
 
-def route_socket(timeout_s: float = 20.0) -> NetlinkSocket:
+def route_socket() -> NetlinkSocket:
     """Return a socket in the calling thread's namespace; the RTNL lock may be busy for seconds at k=16."""
-    return NetlinkSocket(NETLINK_ROUTE, timeout_s)
+    return NetlinkSocket(NETLINK_ROUTE, timeout_s=20.0)
 
 
 def add_veth(sock: NetlinkSocket, veth: Veth) -> None:

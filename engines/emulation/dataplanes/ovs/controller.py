@@ -28,7 +28,7 @@ from common.lines import LineReader
 from common.privileges import ROOT
 from engines.emulation.dataplanes.dataplane import OVS
 from engines.emulation.dataplanes.ovs import relay
-from engines.emulation.dataplanes.ovs.daemons import SOCKET, disconnected, last_words
+from engines.emulation.dataplanes.ovs.daemons import disconnected, last_words
 from engines.emulation.sandbox.inside import Caller
 from model.spec import COMMAND, RunSpec, remote_port
 
@@ -188,7 +188,7 @@ class OwnController(ControllerProcess):
         """Wait until every switch is connected. Raises RunError, DeadlineError."""
 
         def missing() -> str:
-            left = disconnected(SOCKET)
+            left = disconnected()
             return f"{left} switches are not connected" if left else ""
 
         self._wait(missing, deadline_s)

@@ -28,6 +28,8 @@ from engines.emulation.kernel.proc import is_zombie
 
 RUN = Path("/run/openvswitch")
 SOCKET = RUN / "db.sock"
+ANSWER_S = 20.0
+"""How long ovsdb-server may take to answer."""
 """The socket of ovsdb-server, and the default of ovs-vsctl."""
 SWITCH = "ovs-vswitchd"
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -119,11 +121,11 @@ class Daemons:
         command("ovsdb-tool", "create", str(RUN / "conf.db"), str(SCHEMA))
         self._spawn("ovsdb-server", str(RUN / "conf.db"), f"--remote=punix:{SOCKET}")
         self._await(lambda: listens(SOCKET), START_S, f"ovsdb-server did not listen at {SOCKET}")
-        transact(SOCKET, configuration(self._bridges, self._datapath, self._controller, options))
+        transact(configuration(self._bridges, self._datapath, self._controller, options))
         self._spawn(SWITCH, f"unix:{SOCKET}")
         deadline_s = START_S + START_S_A_BRIDGE * len(self._bridges)
-        self._await(lambda: configured(SOCKET), deadline_s, "ovs-vswitchd did not make its bridges")
-        wrong = interface_errors(SOCKET)
+        self._await(configured, deadline_s, "ovs-vswitchd did not make its bridges")
+        wrong = interface_errors()
         if wrong:
             raise RunError(f"Open vSwitch could not open {len(wrong)} interfaces; the first: {wrong[0]}")
 
@@ -250,13 +252,13 @@ def listens(path: Path) -> bool:
     return True
 
 
-def transact(path: Path, operations: Sequence[Row], deadline_s: float = 20.0) -> list[Row]:
-    """Execute `operations` as one transaction through ovsdb-server's socket; return their results.
+def transact(operations: Sequence[Row]) -> list[Row]:
+    """Execute `operations` as one transaction through ovsdb-server's SOCKET; return their results.
 
     Raises RunError with the database's error if it refuses, DeadlineError if it does not answer.
     """
     request = {"method": "transact", "params": [DATABASE, *operations], "id": 0}
-    results: list[Row] = _ask(path, request, deadline_s)
+    results: list[Row] = _ask(request)
     for result in results:
         if result and "error" in result:
             reason = f"{result['error']}: {result.get('details', '')}"
@@ -264,38 +266,38 @@ def transact(path: Path, operations: Sequence[Row], deadline_s: float = 20.0) ->
     return results
 
 
-def configured(path: Path) -> bool:
+def configured() -> bool:
     """Return whether ovs-vswitchd has carried out the configuration."""
     select = {"op": "select", "table": DATABASE, "where": [], "columns": ["cur_cfg"]}
-    carried_out: int = transact(path, [select])[0]["rows"][0]["cur_cfg"]
+    carried_out: int = transact([select])[0]["rows"][0]["cur_cfg"]
     return carried_out >= _CONFIGURED
 
 
-def interface_errors(path: Path) -> list[str]:
+def interface_errors() -> list[str]:
     """Return ovs-vswitchd's errors for interfaces that it could not open, one line each."""
     wrong = {"op": "select", "table": "Interface", "columns": ["name", "error"],
              "where": [["error", "!=", ["set", []]]]}  # fmt: skip
-    return [f"{row['name']}: {row['error']}" for row in transact(path, [wrong])[0]["rows"]]
+    return [f"{row['name']}: {row['error']}" for row in transact([wrong])[0]["rows"]]
 
 
-def disconnected(path: Path) -> int:
+def disconnected() -> int:
     """Return how many bridges have no connection to their controller."""
     wrong = {"op": "select", "table": "Controller", "columns": ["target"],
              "where": [["is_connected", "==", False]]}  # fmt: skip
-    return len(transact(path, [wrong])[0]["rows"])
+    return len(transact([wrong])[0]["rows"])
 
 
-def _ask(path: Path, request: Row, deadline_s: float) -> Any:
+def _ask(request: Row) -> Any:
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(deadline_s)
-            connection.connect(str(path))
+            connection.settimeout(ANSWER_S)
+            connection.connect(str(SOCKET))
             connection.sendall(json.dumps(request).encode())
             return _answer(connection)
     except TimeoutError as error:
-        raise DeadlineError(f"ovsdb-server did not answer within {deadline_s:g} s") from error
+        raise DeadlineError(f"ovsdb-server did not answer within {ANSWER_S:g} s") from error
     except OSError as error:
-        raise _unreachable(path, error) from error
+        raise _unreachable(SOCKET, error) from error
 
 
 def _unreachable(path: Path, error: OSError) -> RunError:
