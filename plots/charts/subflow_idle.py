@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from collections.abc import Iterable, Mapping, Sequence
 
 from analysis.idleness import idleness
 from analysis.quantities import SUBFLOW_IDLE_PCT
@@ -19,17 +16,17 @@ from harness.results.point_results import PointResult
 from model.spec import RunSpec
 from model.tuning import UNTOUCHED, words_of
 from plots.data import Inputs, Panel, panels
-from plots.shared import axis_labels, kinds, saving, style
+from plots.kinds.axis import Axis
+from plots.kinds.bars import sample
+from plots.kinds.samples import Samples
+from plots.picture import Page, Picture, Row
+from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Look
-from plots.shared.sheet import Sheet
 
 TUNING = ("transport.sysctls", "transport.write_bytes", "stack.send_buffer", "stack.receive_buffer")
 """The fields of a spec that `model.tuning.words_of` describes."""
 GOODPUT, SLOWEST = Look("mean goodput", style.INK, dash=""), Look("slowest flow", style.FAINT, "d", "")
 IDLE, STARVED = Look("idle", "#d55e00", dash=""), Look("starved", "#0072b2", "s", "")
-
-
-ValueOf = Callable[[PointResult], float | None]
 
 
 def slowest_pct(point: PointResult) -> float | None:
@@ -64,60 +61,51 @@ def _rows(points: Sequence[PointResult]) -> dict[str, list[PointResult]]:
     return dict(sorted(tunings.items(), key=lambda of: statistics.fmean(idle_pct(p) or 0.0 for p in of[1])))
 
 
-def finding(rows: Mapping[str, Sequence[PointResult]]) -> str:
-    """Return the title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
-    ends = dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]])
-    parts = []
-    for name in ends:
+def numbers(rows: Mapping[str, Sequence[PointResult]]) -> dict[str, object]:
+    """Return the least idle tuning beside the untouched kernel, or else beside the most idle."""
+    found = []
+    for name in dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]]):
         sure = [point for point in rows[name] if not point.suspect]
-        idle = kinds.mean_of(map(idle_pct, sure))
-        goodput = kinds.mean_of(point.mean_pct for point in sure)
+        idle, goodput = kinds.mean_of(map(idle_pct, sure)), kinds.mean_of(point.mean_pct for point in sure)
         if idle:
-            reached = f", goodput {goodput.value:.0f} %" if goodput else ""
-            parts.append(f"{name.partition(',')[0]}: subflows idle {idle.value:.1f} %{reached}")
-    return "; ".join(parts) or "No finding, all points are suspect"
+            found.append((name.partition(",")[0], idle.value, goodput.value if goodput else None))
+    return {"tunings": found}
 
 
-@saving.per_group(_by_count, suffix=lambda panel: f"-{panel.subflows[0]}subflows")
-def subflow_idle(panel: Panel, _: Inputs) -> Figure:
+def _page(panel: Panel, _: Inputs) -> Page:
     rows = _rows(panel.points)
-    sheet = Sheet((0.34 * len(rows) + 0.2, 2))
-    left, right = sheet.axes[0]
-    for axes in (left, right):
-        kinds.rows(axes, [name.replace(", ", "\n") for name in rows], named=axes is left, size=9)
-    for y, of in enumerate(rows.values()):
-        _marks(left, y, of, slowest_pct, SLOWEST)
-        _marks(left, y, of, lambda point: point.mean_pct, GOODPUT, "{:.1f}")
-        _marks(right, y, of, starved_pct, STARVED)
-        _marks(right, y, of, idle_pct, IDLE, "{:.1f}")
-    both = (value for point in panel.points for value in (point.mean_pct, slowest_pct(point)))
-    values = [value for value in both if value is not None]
-    left.set_xlim(min(values, default=0.0) - 4, max(values, default=100.0) + 6)
-    left.set_xlabel(axis_labels.relative_goodput(panel))
-    right.set_xlim(left=0)
-    right.set_xlim(right=max(1.0, 1.12 * right.get_xlim()[1]))
-    right.set_xlabel("share of the time (%)")
-    return sheet.finish(
-        finding(rows),
-        style.subtitle(panel, f"MPTCP {panel.subflows[0]} by the tuning of its hosts"),
-        style.parameters(panel),
-        [*style.doubts(panel.points), "One mark per seed; line: their mean.", style.definition(panel)],
-        [look.key(size=4) for look in (GOODPUT, SLOWEST)],
-        [look.key(size=4) for look in (IDLE, STARVED)],
-    )
+    both = [v for point in panel.points for v in (point.mean_pct, slowest_pct(point)) if v is not None]
+    columns = {
+        (SLOWEST, slowest_pct, GOODPUT, lambda point: point.mean_pct): Axis(
+            axis_labels.relative_goodput(panel), low=min(both, default=0) - 4, high=max(both, default=100) + 6
+        ),
+        (STARVED, starved_pct, IDLE, idle_pct): Axis(
+            "share of the time (%)", low=0, room=1.12, covers=(0, 1)
+        ),
+    }
+    plots = [
+        Samples(
+            {
+                name.replace(", ", "\n"): [sample(upper, of, upper_value), sample(lower, of, lower_value)]
+                for name, of in rows.items()
+            },
+            x, ("", "{:.1f}"),
+        )
+        for (upper, upper_value, lower, lower_value), x in columns.items()
+    ]  # fmt: skip
+    return Page(
+        rows=[Row(0.34 * len(rows) + 0.2, plots)], points=panel.points, numbers=numbers(rows),
+        about=style.subtitle(panel, f"MPTCP {panel.subflows[0]} by the tuning of its hosts"),
+        settings=style.parameters(panel),
+        notes=["One mark per seed; line: their mean.", style.definition(panel)],
+        keys=[look.key(size=4) for look in (GOODPUT, SLOWEST)],
+        more_keys=[look.key(size=4) for look in (IDLE, STARVED)],
+    )  # fmt: skip
 
 
-def _marks(
-    axes: Axes, y: int, points: Sequence[PointResult], value_of: ValueOf, look: Look, words: str = ""
-) -> None:
-    """Draw one mark per seed, hollow if suspect, and the mean of the good ones as a line, with its value in
-    the format `words`."""
-    known = [(value, p.suspect) for p in points if (value := value_of(p)) is not None]
-    good, doubtful = ([value for value, doubt in known if doubt is which] for which in (False, True))
-    kinds.seeds(axes, y, good, doubtful, look.colour, look.marker, horizontal=True)
-    if good and words:
-        mean = statistics.fmean(good)
-        axes.annotate(
-            words.format(mean), (mean, y - 0.34), ha="center", va="bottom", fontsize=7, color=look.colour,
-            zorder=6, path_effects=style.halo(),
-        )  # fmt: skip
+subflow_idle = Picture(
+    groups=_by_count, page=_page, suffix=lambda panel: f"-{panel.subflows[0]}subflows",
+    finding="{% for name, idle, goodput in tunings %}{{ '; ' if not loop.first }}{{ name }}: subflows idle "
+    "{{ '%.1f' % idle }} %{% if goodput is not none %}, goodput {{ '%.0f' % goodput }} %{% endif %}"
+    "{% else %}No finding, all points are suspect{% endfor %}",
+)  # fmt: skip

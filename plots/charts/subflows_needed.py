@@ -5,10 +5,7 @@ hosts.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from collections.abc import Mapping, Sequence
 
 from analysis.quantities import GOODPUT_PCT_MEAN
 from engines.registry import FLOW_LEVEL, SIMULATOR
@@ -16,9 +13,12 @@ from harness.results.point_results import PointResult
 from model.congestion import UNKNOWN_LOOK
 from model.spec import RunSpec
 from plots.data import Inputs, Panel, good
-from plots.shared import kinds, saving, style
-from plots.shared.kinds import Look
-from plots.shared.sheet import Sheet
+from plots.kinds.axis import Axis
+from plots.kinds.curves import Curves
+from plots.kinds.lines import Level, Lines
+from plots.picture import Overlay, Page, Picture, Row, Series
+from plots.shared import kinds, style
+from plots.shared.kinds import Look, Mean
 from topos import TOPOLOGIES
 
 ENOUGH = 0.9
@@ -36,90 +36,82 @@ def needed(means: Means, by_plateau: bool) -> int | None:
     return next((count for count in sorted(means) if means[count] >= ENOUGH * optimum), None)
 
 
-def curves(points: Iterable[PointResult]) -> dict[str, dict[int, int | None]]:
-    """Return the subflows needed by kind of network and hosts; means are over all flows and seeds of good
-    points, or of suspect ones where none is good."""
-    networks = kinds.grouped(points, lambda point: (point.spec.topology.kind, point.hosts))
-    found: dict[str, dict[int, int | None]] = {}
-    for (kind, hosts), of in sorted(networks.items(), key=_place):
-        by_count = kinds.grouped(of, lambda point: point.subflows)
-        means = {
-            n: statistics.fmean(v for p in good(each) for v in p.flows_pct) for n, each in by_count.items()
-        }
-        found.setdefault(kind, {})[hosts] = needed(means, kind in BY_PLATEAU)
-    return found
+def network(point: PointResult) -> str:
+    return point.spec.topology.kind
 
 
-def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
-    """Return the sort key: kinds in the order of `LOOKS`, unknown ones last; then size."""
-    (kind, hosts), _ = item
-    return list(LOOKS).index(kind) if kind in LOOKS else len(LOOKS), hosts
+def number(points: Sequence[PointResult]) -> Mean | None:
+    """Return the subflows needed by one network; means are over all flows and seeds of good points, or of
+    suspect ones where none is good."""
+    by_count = kinds.grouped(points, lambda point: point.subflows)
+    means = {n: statistics.fmean(v for p in good(of) for v in p.flows_pct) for n, of in by_count.items()}
+    count = needed(means, network(points[0]) in BY_PLATEAU)
+    return None if count is None else Mean(count, hollow=points[0].spec.engine == SIMULATOR)
 
 
-def _all(inputs: Inputs) -> list[tuple[RunSpec, Sequence[PointResult]]]:
+def series(panel: Panel) -> list[Series]:
+    """Return a series for each kind of network, at packet level below those at flow level."""
+    made = []
+    for engine, dash in ((SIMULATOR, ""), (FLOW_LEVEL, "-")):
+        found = kinds.grouped([p for p in panel.points if p.spec.engine == engine], network)
+        for kind in [kind for kind in (*LOOKS, *found.keys() - LOOKS.keys()) if kind in found]:
+            look = Look(TOPOLOGIES[kind].title, *LOOKS.get(kind, UNKNOWN_LOOK), dash)
+            made.append(Series(kind, look, found[kind]))
+    return made
+
+
+def _all(inputs: Inputs) -> list[tuple[RunSpec, Panel]]:
     """Return all points with goodput as one group."""
     usable = [p for p in inputs.points if not p.is_baseline and not p.failed and p.flows_pct]
     usable = [p for p in usable if p.spec.engine in {FLOW_LEVEL, SIMULATOR}]
-    return [(usable[0].spec, usable)] if usable else []
+    return [(usable[0].spec, Panel(usable[0].spec, (), tuple(usable)))] if usable else []
 
 
-@saving.per_group(_all, named=None)
-def subflows_needed(points: Sequence[PointResult], inputs: Inputs) -> Figure:
+def _page(panel: Panel, inputs: Inputs) -> Page:
     """Draw all networks into one chart."""
-    model, packets = (curves(p for p in points if p.spec.engine == each) for each in (FLOW_LEVEL, SIMULATOR))
-    sheet = Sheet((2.9, 1))
-    axes = sheet.axes[0][0]
-    looks = {
-        kind: Look(TOPOLOGIES[kind].title, *LOOKS.get(kind, UNKNOWN_LOOK)) for kind in [*model, *packets]
-    }
-    for of in (model, packets):
-        for kind, by_hosts in of.items():
-            known = {hosts: count for hosts, count in by_hosts.items() if count is not None}
-            axes.plot(
-                list(known), list(known.values()), color=looks[kind].colour, marker=looks[kind].marker,
-                lw=1.5 if of is model else 0, ms=5.5 if of is model else 10, zorder=3, clip_on=False,
-                markerfacecolor=looks[kind].colour if of is model else "none",
-            )  # fmt: skip
-    about = [lv for lv in inputs.levels if all(inputs.applies(lv, point.spec) for point in points)]
-    bound = [lv for lv in about if lv.topology == "fat_tree" and lv.metric.quantity == GOODPUT_PCT_MEAN]
-    if bound:
-        axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
-    hosts = [point.hosts for point in points]
+    of, points = series(panel), panel.points
+    packets, model = ([one for one in of if bool(one.look.dash) is flows] for flows in (False, True))
     counts = {
-        (kind, n): count for of in (model, packets) for kind, by in of.items() for n, count in by.items()
-    }
-    axes.set_xscale("log")
-    axes.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
-    axes.set_xticks([], minor=True)
-    axes.set_xlim(min(*hosts, 100) * 0.9, max(*hosts, 10_000) * 1.1)
-    axes.set_ylim(0, max(10, *(count or 0 for count in counts.values())) + 1)
-    axes.set_yticks(range(0, 12, 2))
-    axes.set_xlabel("hosts")
-    axes.set_ylabel("subflows needed for 90 %")
-    largest = ", ".join(f"{looks[k].label} {of[max(of)] or 'more'}" for k, of in (model or packets).items())
-    short = ", ".join(f"{looks[k].label} of {n} hosts" for (k, n), count in counts.items() if count is None)
-    circle = Line2D(
-        [], [], color=style.FAINT, marker="o", ms=9, lw=0, markerfacecolor="none", label="packet level"
-    )
-    panel, spec = Panel(points[0].spec, (), tuple(points)), points[0].spec
-    return sheet.finish(
-        f"Subflows that the largest need: {largest}",
-        f"random permutation, {points[0].cc.upper()}, {min(hosts)} to {max(hosts)} hosts",
-        [
-            *style.unlike(points),
-            f"links of {spec.link.rate_mbps:g} Mb/s",
-            f"n = {len(panel.seeds)}",
+        (one.look, hosts): number(each)
+        for one in of for hosts, each in sorted(kinds.grouped(one.points, lambda p: p.hosts).items())
+    }  # fmt: skip
+    about = [lv for lv in inputs.levels if all(inputs.applies(lv, point.spec) for point in points)]
+    bound = [lv for lv in about if lv.topology == "fat_tree" and lv.metric.quantity == GOODPUT_PCT_MEAN][:1]
+    ends = min(point.hosts for point in points), max(point.hosts for point in points)
+    x = Axis("hosts", log=True, low=0.9 * min(ends[0], 100), high=1.1 * max(ends[1], 10_000), ticks=_TICKS)
+    most = max(10.0, *(mean.value for mean in counts.values() if mean), 0)
+    y = Axis("subflows needed for 90 %", low=0, high=most + 1, ticks=range(0, 12, 2))
+    plots = [
+        Curves(number, lambda point: point.hosts, size=size, series=each)
+        for each, size in ((packets, 10), (model, 5.5))
+    ]
+    largest = {one.look.label: counts[one.look, max(p.hosts for p in one.points)] for one in model or packets}
+    short = [f"{look.label} of {hosts} hosts" for (look, hosts), mean in counts.items() if mean is None]
+    dashed = [Level(lv.subflows, style.PUBLISHED_DASH, "black", 1.3, counts=True) for lv in bound]
+    levels = Lines((), x, y, levels=dashed)
+    circle = Look("packet level", style.FAINT, "o", "").key(hollow=True, size=9)
+    return Page(
+        rows=[Row(2.9, [Overlay([*plots, levels])])],
+        about=f"random permutation, {points[0].cc.upper()}, {ends[0]} to {ends[1]} hosts", points=points,
+        numbers={"largest": [(name, f"{of.value:g}" if of else "more") for name, of in largest.items()]},
+        settings=[
+            *style.unlike(points), f"links of {panel.spec.link.rate_mbps:g} Mb/s", f"n = {len(panel.seeds)}",
             "curves: flow level",
         ],
-        [
-            *style.doubts(points),
-            f"Not reached with the subflows tried: {short}." if short else "",
-            f"Dashed: {bound[0].paper} ({bound[0].source}), up to 8192 hosts." if bound else "",
+        notes=[
+            f"Not reached with the subflows tried: {', '.join(short)}." if short else "",
+            *(f"Dashed: {lv.paper} ({lv.source}), up to 8192 hosts." for lv in bound),
             "BCube: 90 % of what the most subflows reach.",
         ],
-        [
-            *(look.key(size=5.5) for look in looks.values()),
+        keys=[
+            *(one.look.key(size=5.5) for one in {one.name: one for one in of}.values()),
             *([circle] if packets else []),
-            *([kinds.dashed_key(f"published, {bound[0].paper}: at most, FatTree")] if bound else []),
+            *(kinds.dashed_key(f"published, {lv.paper}: at most, FatTree") for lv in bound),
         ],
-    )
+    )  # fmt: skip
+
+
+subflows_needed = Picture(
+    groups=_all, page=_page, named=None,
+    finding="Subflows that the largest need: {{ largest | listed('{}') }}",
+)  # fmt: skip
