@@ -241,12 +241,13 @@ def print_closing(
     verdicts: Sequence[Verdict],
     files: str,
     report: Path | None = None,
+    headlines: Sequence[str] = (),
 ) -> None:
-    """Print the last lines, for somebody who reads nothing else: what was found, what was published, and
-    which page to open."""
+    """Print the last lines, for somebody who reads nothing else: what was found, by the first of the charts'
+    `headlines` where sentences would be too many, what was published, and which page to open."""
     print_wrapped(console, files)
     console.print()
-    for sentence in sentences.results(points, own) or _scores(verdicts)[:1]:
+    for sentence in sentences.results(points, own) or (*headlines[:1], *_scores(verdicts)[:1]):
         print_wrapped(console, sentence)
     if report is not None:
         print_wrapped(console, f"Open {report}")

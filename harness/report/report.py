@@ -178,7 +178,12 @@ def page(
     return _template().render(
         experiment=experiment,
         parts=shown_parts,
-        summary=[*([tables.score_of(claims)] if contents else []), *sentences.summary(loaded)],
+        headline=[
+            *([tables.score_of(claims)] if contents else []),
+            *(sentences.found_in(loaded) or headlines(charts)[:1]),
+        ],
+        first=next((chart for part in shown_parts for chart in part.charts), None),
+        basis=sentences.basis(loaded),
         findings=[] if contents else sentences.findings(loaded),
         contents=contents,
         some_judged=any(part.of(judged=True) for part in shown_parts),
@@ -215,6 +220,12 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     return environment.get_template("report.html")
+
+
+def headlines(charts: Charts) -> list[str]:
+    """Return the findings of charts, in their order. Raises StoreError for a chart that cannot be read."""
+    drawn = (path for paths in charts.values() for path in paths if path.suffix == ".svg")
+    return [found for path in drawn if (found := finding(_svg(path)))]
 
 
 def _parts(loaded: ExperimentResults, charts: Charts) -> list[Part]:
@@ -258,12 +269,15 @@ def _part(shown: FigureResults, charts: Sequence[Path], same_as: str) -> Part:
 
 
 def _drawn(path: Path, chart: Chart) -> tuple[Markup, str]:
+    return picture(_svg(path), chart.title, chart.reading), chart.reading
+
+
+def _svg(path: Path) -> str:
     try:
-        svg = files.read_bytes(path, MAX_BYTES).decode()
+        return files.read_bytes(path, MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StoreError(f"reading {path}: {what}; draw it again with `refabric plot`") from error
-    return picture(svg, chart.title, chart.reading), chart.reading
 
 
 _FONT, _FONTS = "'DejaVu Sans'", "'DejaVu Sans', Verdana, Arial, sans-serif"

@@ -396,11 +396,15 @@ def retried(points: Iterable[PointResult]) -> list[str]:
     ]
 
 
-def summary(loaded: ExperimentResults) -> list[str]:
-    """Return plain sentences on all figures together; claims have sentences of their own."""
+def found_in(loaded: ExperimentResults) -> list[str]:
+    """Return what all figures together have found; nothing if there are too many settings for sentences."""
+    return results(loaded.points, OwnSettings(shown.figure for shown in loaded.figures))
+
+
+def basis(loaded: ExperimentResults) -> list[str]:
+    """Return what the results of all figures rest on; claims have sentences of their own."""
     verdicts = list(dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts))
-    own = OwnSettings(shown.figure for shown in loaded.figures)
-    found = [*results(loaded.points, own), *details(loaded.points)]
+    found = details(loaded.points)
     if not any(shown.claims for shown in loaded.figures):
         found += score(verdicts, "the table below")
     empty = [shown.figure.name for shown in loaded.figures if not shown.points]

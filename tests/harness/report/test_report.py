@@ -112,7 +112,7 @@ def test_every_id_is_one_and_every_reference_has_one(written: str) -> None:
 
 
 def test_charts_are_in_it_with_their_reading(written: str) -> None:
-    assert Page(written).tags.count("img") == 4, "throughput and rank of two figures"
+    assert Page(written).tags.count("img") == 1 + 4, "the first one, then throughput and rank of two figures"
     assert written.count("<figcaption>") == 4
     assert all(value for name, value in Page(written).attributes if name == "alt")
 
@@ -209,7 +209,7 @@ def test_nothing_stored_can_become_markup() -> None:
 
 def test_a_summary_claims_what_verdicts_say() -> None:
     at_8 = [stored(spec_of(n, k=8), [level * BASELINE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))]
-    text = " ".join(sentences.summary(loaded(at_8)))
+    text = " ".join((*sentences.found_in(loaded(at_8)), *sentences.basis(loaded(at_8))))
     assert "5 published statements measured here: 1 agree, 4 differ." in text
     assert "one seed" in text
     findings = sentences.findings(loaded(at_8))
