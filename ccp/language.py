@@ -30,8 +30,11 @@ PRIMITIVES = (
     "Ack.now", "Ack.packets_acked", "Ack.packets_misordered", "Flow.bytes_in_flight", "Flow.bytes_pending",
     "Flow.packets_in_flight", "Flow.rate_incoming", "Flow.rate_outgoing", "Flow.rtt_sample_us",
     "Flow.was_timeout", "Flow.report_us",
+    "Hop.queue_bytes", "Hop.rate", "Hop.link_rate", "Hop.interval_ns",
 )  # fmt: skip
-"""In the order of their registers. All but the last are libccp's."""
+"""In the order of their registers. The first 15 are libccp's."""
+OF_SWITCHES = frozenset(range(PRIMITIVE + PRIMITIVES.index("Hop.queue_bytes"), PRIMITIVE + len(PRIMITIVES)))
+"""Registers of what switches measure, which only the simulator has."""
 _HEAD = struct.Struct("<4I")
 _INSTRUCTION = struct.Struct("<4B2I")
 SIZE = _HEAD.size + MAX_INSTRUCTIONS * _INSTRUCTION.size
@@ -82,6 +85,12 @@ class Program:
     def length(self) -> int:
         """The number of all instructions; the datapath has room for MAX_INSTRUCTIONS."""
         return len(self.initial) + len(self.reset) + len(self.main)
+
+    @property
+    def reads_switches(self) -> bool:
+        """Whether it reads what switches write into packets."""
+        operands = (operand for each in self.main for operand in (each.left, each.right))
+        return any(not each.immediate and each.value in OF_SWITCHES for each in operands)
 
     def packed(self) -> bytes:
         """Return the binary form, always `SIZE` bytes."""

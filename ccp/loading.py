@@ -60,6 +60,11 @@ def load(cc: str, text: str = "") -> tuple[Algorithm, Programs]:
             raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {_shown(error)}") from error
 
 
+def reads_switches(cc: str, text: str = "") -> bool:
+    """Return whether a program of `cc` reads what switches write into packets. Raises UsageError."""
+    return any(program.reads_switches for program in load(cc, text)[1].programs)
+
+
 def _programs_of(kind: type[Algorithm]) -> Programs:
     """Return the compiled programs of a class, whose attributes may be anything in a user's file.
 

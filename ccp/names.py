@@ -12,6 +12,7 @@ SHIPPED: dict[str, str] = {
     "vegas": "Vegas in an agent: keeps a few packets in the queue",
     "swift": "Swift (Kumar et al., SIGCOMM 2020) in an agent: holds the delay at a target",
     "timely": "TIMELY (Mittal et al., SIGCOMM 2015) in an agent: follows the delay's gradient",
+    "hpcc": "HPCC (Li et al., SIGCOMM 2019) in an agent: keeps queues empty by what switches measure",
     "aggregate": "one Reno window for all flows to a destination, in an agent",
 }
 """Titles by name; each is ccp/algorithms/<name>.py."""

@@ -43,6 +43,7 @@ from fabric._core import (
     Simulation,
     TransportOptions,
     congestion_controls,
+    disciplines,
     flow_hash,
 )
 from fabric._core import Flow as CoreFlow
@@ -50,13 +51,14 @@ from fabric.plan import PS_PER_US, NetworkPlan
 from fabric.readings import AgentEventTuple
 from model.congestion import BASELINE, CONGESTION_CONTROLS, core_name
 from model.flows import AddressPair, PlannedFlow, planned_flows, subflow_pairs
-from model.network_plan import network_plan, ports_along
+from model.network_plan import is_measured, network_plan, ports_along
 from model.noise import noisy
 from model.reasons import AGENT, Reason
 from model.result import NO_VALUE
 from model.schedulers import opens_subflows
 from model.spec import (
     ELASTIC,
+    IN_ORDER,
     MAX_RTO_MS,
     NO_SCHEDULER,
     OF_ALL,
@@ -110,6 +112,11 @@ def check_spec(spec: RunSpec) -> None:
         raise UsageError(
             "stack acks=at_once with ECN: marks would return before the queue that they describe has "
             "changed; choose acks=routed"
+        )
+    if spec.stack.acks == "at_once" and is_measured(spec):
+        raise UsageError(
+            f"stack acks=at_once: no packet brings back what switches measure for --cc {spec.transport.cc}; "
+            "choose acks=routed"
         )
     check_marks(spec)
     check_trimming(spec)
@@ -521,6 +528,7 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
 
     In front of such a queue senders take turns, or the one with the least to send is next, so it is a FIFO,
     unless pause frames may stop it.
+    Where packets are measured, FIFOs of switches are known when a packet leaves, not on its arrival.
     Where hosts forward packets, their queues keep their limit: senders compete with forwarded packets.
     Every part of a divided network has as many descriptors as the whole has undivided.
     """
@@ -531,6 +539,10 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
         queue_pkts[plan.nic_uplink] = 0
         if not spec.link.lossless:
             discipline[plan.nic_uplink] = 0
+    if is_measured(spec):
+        measured = discipline == 0
+        measured[plan.nic_uplink[plan.nic_uplink < len(measured)]] = False
+        discipline[measured] = disciplines().index(IN_ORDER)
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
     most = max(plan.max_packets, MIN_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     parts = parts_of(topology, spec.parts) if spec.parts > 1 else ()

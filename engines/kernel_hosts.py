@@ -15,7 +15,7 @@ from model import tuning
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, check_ports, planned_flows
 from model.links import check_events
-from model.network_plan import by_rank, check_trace
+from model.network_plan import by_rank, check_trace, is_measured
 from model.schedulers import check_scheduler, scheduled, scheduler_words
 from model.spec import PORT, RunSpec, StackSpec, check_tcp
 from model.words import stack_words
@@ -69,6 +69,11 @@ def check_spec(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) 
     _check_flows(spec, flows)
     _check_ranks(spec, flows)
     _check_joins(spec)
+    if is_measured(spec):
+        raise UsageError(
+            f"--cc {spec.transport.cc}: it reads what switches write into packets (Hop.*), and a kernel's "
+            "TCP does not return that: choose --engine simulator"
+        )
     for cc in {flow.cc for flow in flows}:
         if cc in CONGESTION_CONTROLS and not CONGESTION_CONTROLS[cc].emulated:
             raise UsageError(f"congestion control {cc}: no kernel has it; choose --engine simulator")

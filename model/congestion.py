@@ -91,7 +91,8 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
             ("reno", "Reno", "#1F5FA8", "8"), ("cubic", "CUBIC", "#B8860B", "1"),
             ("bbr", "BBR", "#3D3D3D", "2"), ("copa", "Copa", "#117733", "3"),
             ("vegas", "Vegas", "#DD7733", "4"), ("swift", "Swift", "#2A9D8F", "$S$"),
-            ("timely", "TIMELY", "#8C564B", "$T$"), ("aggregate", "aggregate", "#AA3377", "+"),
+            ("timely", "TIMELY", "#8C564B", "$T$"), ("hpcc", "HPCC", "#5F7A1F", "$H$"),
+            ("aggregate", "aggregate", "#AA3377", "+"),
         )
     },
 }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ccp.names import is_agents
 from common.errors import UsageError
 from controllers.groups import EcmpTables, leftmost, rightmost
 from controllers.routing import DIGITS, POLICIES, hashed, parse, tables_of
@@ -51,6 +52,15 @@ def _traced(topology: Topology) -> npt.NDArray[np.intp]:
 def by_rank(discipline: str) -> bool:
     """Return whether the discipline sorts packets by the rank that senders give them."""
     return QUEUES[discipline.partition(":")[0]].by_rank
+
+
+def is_measured(spec: RunSpec) -> bool:
+    """Return whether switches write their readings into packets of the point, as its agent asks for them."""
+    if not is_agents(spec.transport.cc):
+        return False
+    from ccp.loading import reads_switches  # noqa: PLC0415 -- with its compilers, which few points need
+
+    return reads_switches(spec.transport.cc, spec.transport.algorithm_text)
 
 
 def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:

@@ -51,7 +51,7 @@ from model.congestion import COUPLED_DEFAULT, DATAPATH, core_name
 from model.flows import PlannedFlow, congestion_controls, drawn_flows, planned_flows, subflow_counts
 from model.links import changes_in_window, check_events, longest_queue_pkts, lossy
 from model.machine import demand
-from model.network_plan import check_trace, port_names, port_rates_bps
+from model.network_plan import check_trace, is_measured, port_names, port_rates_bps
 from model.noise import noisy
 from model.reasons import GOODPUT
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
@@ -224,8 +224,8 @@ _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
 _MIN_WINDOW, _FILLED_IN_SLOW_START = 4, 3
 _PART = 5 * MB
 """Each further part of a network adds 2 to 5 MB, from 128 to 8192 hosts."""
-_FLOWLETS, _STEERING = MB, 20
-"""Of a switch whose flowlets have all been in use, and of a packet that switches steer
+_FLOWLETS, _STEERING, _TELEMETRY = MB, 20, 328
+"""Of a switch whose flowlets have all been in use, and of a packet that switches steer or measure
 (fabric/core/balancing/flowlets.hpp, fabric/core/packet.hpp)."""
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
@@ -251,6 +251,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[Flow]) -> fl
     subflows = sum(counts)
     name, parameters = parse(spec.routing)
     packet = _PACKET + (_BLOCKS if spec.stack.sack else 0) + (_STEERING if name in IN_SWITCHES else 0)
+    packet += _TELEMETRY if is_measured(spec) else 0
     held = (
         _PROGRAM
         + _PART * (spec.parts - 1)

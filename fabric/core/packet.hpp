@@ -52,6 +52,16 @@ struct Steering {
   Overlay overlay;
 };
 
+// In-band network telemetry (HPCC, SIGCOMM 2019, section 3.1): what the port of a switch writes into a packet that wants
+// it, when it begins to send it.
+struct HopReading {
+  PortId port = kNone;
+  std::uint32_t queue_bytes = 0;  // that wait behind the packet
+  std::uint64_t sent_bytes = 0;   // since the beginning, with the packet
+  std::int64_t rate_bps = 0;
+  Time at = 0;
+};
+
 // The ECN field of an IP header (RFC 3168, section 5). A sender that understands marks sets one of the ECT codepoints,
 // which a queue may change to "congestion experienced".
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
@@ -78,6 +88,17 @@ struct Path {
 };
 
 inline constexpr std::uint8_t kDscpBits = 63;
+
+// What it carries of that, along its path: a table of its own, as for Precedence. Readings take no bytes on the wire.
+struct Telemetry {
+  bool wanted = false;
+  std::uint8_t hops = 0;
+  std::array<HopReading, Path::kMostHops> readings{};
+
+  void add(const HopReading& reading) {
+    if (hops < readings.size()) readings[hops++] = reading;
+  }
+};
 
 struct alignas(64) Packet {
   Time due = 0;  // when it arrives at the far end of the port it is in; or when an alarm rings
@@ -173,6 +194,13 @@ class PacketPool {
   }
   Steering& steering(PacketId id) { return (*shared_->steerings)[id]; }
 
+  // The same of a Telemetry.
+  void measure_packets() {
+    if (!shared_->telemetries) shared_->telemetries.emplace(capacity());
+  }
+  [[nodiscard]] bool measures_packets() const { return shared_->telemetries.has_value(); }
+  Telemetry& telemetry(PacketId id) { return (*shared_->telemetries)[id]; }
+
   // Of several parts, the sum of what each returns is that of the whole.
   [[nodiscard]] std::ptrdiff_t in_use() const {
     return static_cast<std::ptrdiff_t>(used_ - first_) - static_cast<std::ptrdiff_t>(free_.size());
@@ -187,6 +215,7 @@ class PacketPool {
     VirtualArray<Packet> packets;
     std::optional<VirtualArray<Precedence>> precedences;
     std::optional<VirtualArray<Steering>> steerings;
+    std::optional<VirtualArray<Telemetry>> telemetries;
   };
 
   std::shared_ptr<Shared> shared_;

@@ -144,10 +144,22 @@ class ScheduledPort {
     if (sending_ == kNone) return;
     Packet& packet = pool[sending_];
     port.waiting_bytes_ -= packet.size_bytes;
+    if (pool.measures_packets() && packet.hop != 0) [[unlikely]] measure(pool, port, packet, when);
     port.busy_until_ = opportunities_ ? opportunities_->departure(when, packet.size_bytes)
                                       : when + port.transmission_time(packet.size_bytes);
     packet.due = port.busy_until_;
     schedule(sending_);
+  }
+
+  // Writes into the packet what a switch that begins to send it measures.
+  void measure(PacketPool& pool, const Port& port, const Packet& packet, Time now) {
+    Telemetry& telemetry = pool.telemetry(sending_);
+    if (!telemetry.wanted) return;
+    telemetry.add({.port = packet.port(),
+                   .queue_bytes = static_cast<std::uint32_t>(port.waiting_bytes_),
+                   .sent_bytes = port.tx_bytes_ + packet.size_bytes,
+                   .rate_bps = port.config_.rate_bps,
+                   .at = now});
   }
 
   [[nodiscard]] static bool has_room(const Port& port, const Packet& packet) {

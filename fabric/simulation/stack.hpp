@@ -83,6 +83,7 @@ struct PacketHeader {
   Ecn ecn = Ecn::not_ect;
   std::uint8_t dscp = 0;
   std::uint32_t rank = Precedence::kFirst;  // read where queues are by rank
+  bool measured = false;                    // switches write their readings into it
 };
 
 struct Stack {
@@ -113,6 +114,12 @@ struct Stack {
     if (network.pool().ranks_packets()) [[unlikely]] {
       const bool datagram = segments[id].carries == Carries::datagram;
       network.pool().precedence(id) = {header.rank, datagram ? ~header.owner : header.owner};
+    }
+    if (network.pool().measures_packets()) [[unlikely]] {
+      // An answer in the same packet brings the readings back.
+      Telemetry& telemetry = network.pool().telemetry(id);
+      telemetry.wanted = header.measured;
+      if (header.measured) telemetry.hops = 0;
     }
     if (network.routes_each_packet()) [[unlikely]] {
       const std::uint32_t flow = segments[id].carries == Carries::datagram ? ~header.owner : header.owner;

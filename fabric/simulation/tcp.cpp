@@ -243,7 +243,7 @@ class Tcp::Endpoint {
     const bool marked = stack_.network.pool()[id].ecn == Ecn::ce;
     // When marks change, the withheld acknowledgement goes first, so that the sender can tell which were marked.
     if (receiver_.unanswered != 0 && marked != receiver_.last_marked) {
-      acknowledge(stack_.network.pool().acquire_or_throw(), receiver_.first_unanswered, receiver_.last_marked, now);
+      acknowledge(packet_of_its_own(), receiver_.first_unanswered, receiver_.last_marked, now);
     }
     const bool is_next = segment.seq == receiver_.arrivals.next();
     const bool in_order = is_next && receiver_.arrivals.held() == 0;
@@ -275,7 +275,7 @@ class Tcp::Endpoint {
 
   void delayed_ack_expired(Time now) {
     if (receiver_.unanswered == 0) return;
-    acknowledge(stack_.network.pool().acquire_or_throw(), receiver_.first_unanswered, receiver_.last_marked, now);
+    acknowledge(packet_of_its_own(), receiver_.first_unanswered, receiver_.last_marked, now);
   }
 
   // ---- What the socket reports.
@@ -336,7 +336,8 @@ class Tcp::Endpoint {
     const Ecn ecn = markable ? Ecn::ect0 : Ecn::not_ect;
     if (sender_.retransmission.at == kNever) restart_timer(now);
     if (!sender_.busy) update_clocks(now);
-    stack_.send(id, {number_, size_bytes, ecn, connection_.dscp, rank()}, subflow_.forward, subflow_.source,
+    const bool measured = connection_.control->by_agent && tcp_.agents_->read.has_hops();
+    stack_.send(id, {number_, size_bytes, ecn, connection_.dscp, rank(), measured}, subflow_.forward, subflow_.source,
                 subflow_.destination, now);
   }
 
@@ -608,6 +609,14 @@ class Tcp::Endpoint {
     }
   }
 
+  // For an acknowledgement that was withheld: the packet that it answers is gone.
+  [[nodiscard]] PacketId packet_of_its_own() {
+    PacketPool& pool = stack_.network.pool();
+    const PacketId id = pool.acquire_or_throw();
+    if (pool.measures_packets()) pool.telemetry(id).hops = 0;
+    return id;
+  }
+
   // Sends the acknowledgement of this segment in the given packet.
   void acknowledge(PacketId id, Answered of, bool marked, Time now) {
     Segment& ack = stack_.segments[id];
@@ -795,6 +804,7 @@ Tcp::Tcp(Stack& stack, TcpTables& tables, std::optional<AgentConfig>&& agent)
   if (agent) agents_ = std::make_unique<Agents>(std::move(*agent), subflows_.size());
   const bool needed = std::ranges::any_of(connections_, [](const Connection& each) { return each.control->by_agent; });
   if (needed && !agents_) throw std::invalid_argument("flows are under an agent, but there is none");
+  if (agents_ && agents_->read.has_hops()) stack_.network.pool().measure_packets();
 }
 
 void Tcp::received(PacketId id, Time now) {
@@ -804,6 +814,7 @@ void Tcp::received(PacketId id, Time now) {
   if (carries == Carries::probe) return Endpoint(*this, owner).probed(id, now);
   if (carries == Carries::syn) return Endpoint(*this, owner).answer_syn(id, now);
   const Acknowledgement segment = acknowledgement(id);
+  if (agents_ && agents_->read.has_hops()) Endpoint(*this, owner).datapath().read_hops(id, now);
   stack_.network.pool().release(id);
   if (carries == Carries::syn_acknowledgement) return Endpoint(*this, owner).established(segment.sent, now);
   Endpoint(*this, owner).acknowledged(segment, now);

@@ -18,6 +18,7 @@ from ccp.language import (
     LOCAL,
     MICROS,
     PRIMITIVE,
+    PRIMITIVES,
     RATE,
     REPORT,
     SHOULD_REPORT,
@@ -42,7 +43,7 @@ TARGETS = (
     *(REPORT, REPORT + 1, REPORT + 2, CONTROL, FLAG, FLAG, FALLTHROUGH, SHOULD_REPORT, MICROS, CWND, RATE),
     *(TEMPORARY, TEMPORARY + 1, TEMPORARY + 2, LOCAL, LOCAL + 1, 38, PRIMITIVE),
 )
-SOURCES = (*TARGETS, *range(PRIMITIVE, PRIMITIVE + 16))
+SOURCES = (*TARGETS, *range(PRIMITIVE, PRIMITIVE + len(PRIMITIVES)))
 NUMBERS = (0, 1, 2, 3, 8, 10, 11, 1448, 2**31, INFINITE - 1, INFINITE)
 STOP = Instruction(Op.STOP, 0, NOTHING, NOTHING)
 PROGRAMS = 200
@@ -92,7 +93,7 @@ class Drawn(random.Random):
         return Program(("a", "b"), ("c",), initial, initial[:1], main)
 
     def acknowledgement(self) -> list[int]:
-        values = self.choices((0, 1, 3, 1448, 5000, 2**32, LARGEST), k=16)
+        values = self.choices((0, 1, 3, 1448, 5000, 2**32, LARGEST), k=len(PRIMITIVES))
         if self.random() < 0.5:
             return values
         return [0 if number in USUALLY_ZERO else value for number, value in enumerate(values)]

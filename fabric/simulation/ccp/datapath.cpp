@@ -13,6 +13,39 @@ ccp_u64 per_second(std::uint64_t bytes, Time interval) {
 
 }  // namespace
 
+BusiestHop busiest_hop(const Telemetry& before, const Telemetry& now, Time rtt) {
+  BusiestHop out;
+  double most = -1;
+  if (before.hops != now.hops) return out;
+  for (std::uint8_t i = 0; i < now.hops; ++i) {
+    const HopReading& was = before.readings[i];
+    const HopReading& is = now.readings[i];
+    const Time interval = is.at - was.at;
+    if (is.port != was.port || interval <= 0) return {};
+    const double seconds = static_cast<double>(interval) / static_cast<double>(kSecond);
+    const double rate = static_cast<double>(is.sent_bytes - was.sent_bytes) / seconds;
+    const double link_rate = static_cast<double>(is.rate_bps) / 8;
+    const std::uint32_t queue_bytes = std::min(is.queue_bytes, was.queue_bytes);
+    const double in_flight = link_rate * static_cast<double>(rtt) / static_cast<double>(kSecond);
+    const double load = queue_bytes / in_flight + rate / link_rate;
+    if (load <= most) continue;
+    most = load;
+    out = {queue_bytes, rate, link_rate, interval};
+  }
+  return out;
+}
+
+// An acknowledgement that another has overtaken tells nothing new.
+void Datapath::read_hops(PacketId id, Time now) {
+  const Telemetry& telemetry = stack_.network.pool().telemetry(id);
+  agents_.hop = {};
+  if (!connection_.control->by_agent || telemetry.hops == 0) return;
+  rest_.lowest_rtt = std::min(rest_.lowest_rtt, std::max<Time>(stack_.clock.reading(now) - stack_.segments[id].sent, 1));
+  if (rest_.telemetry.hops != 0 && telemetry.readings[0].at < rest_.telemetry.readings[0].at) return;
+  agents_.hop = busiest_hop(rest_.telemetry, telemetry, rest_.lowest_rtt);
+  rest_.telemetry = telemetry;
+}
+
 void Datapath::acknowledged(const Segment& ack, Time now) {
   agents_.load(number_);
   if (!state_.begun) begin(now);
@@ -37,6 +70,7 @@ void Datapath::measure(const Segment& ack, Time now) {
   of[CCP_BYTES_ACKED] = std::uint64_t{fresh} * mss();
   of[CCP_LOST_PACKETS] = take_losses();
   if (agents_.read.has_flight()) measure_flight();
+  if (agents_.read.has_hops()) measure_hop();
   const Time rtt = stack_.clock.reading(now) - ack.sent;
   of[CCP_RTT_SAMPLE] = std::max<ccp_u64>(1, static_cast<ccp_u64>(rtt / kMicrosecond));
   of[CCP_WAS_TIMEOUT] = 0;
@@ -65,6 +99,15 @@ void Datapath::measure_flight() {
   of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
   if (!agents_.read.has(CCP_BYTES_PENDING)) return;
   of[CCP_BYTES_PENDING] = unsent_bytes(connection_, sender_, stack_.options.send_buffer) + std::uint64_t{board.outstanding()} * mss();
+}
+
+void Datapath::measure_hop() {
+  const BusiestHop& hop = agents_.hop;
+  ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
+  of[kHopQueueBytes] = hop.queue_bytes;
+  of[kHopRate] = static_cast<ccp_u64>(hop.rate);
+  of[kHopLinkRate] = static_cast<ccp_u64>(hop.link_rate);
+  of[kHopIntervalNs] = static_cast<ccp_u64>(hop.interval / kNanosecond);
 }
 
 void Datapath::measure_rates(const DeliverySample& sample) {
@@ -139,7 +182,7 @@ void Datapath::timed_out(Time now) {
   ccp_timed_out(&unit_.flow, mss());
   rest_.ssthresh = unit_.flow.ssthresh;
   ccp_u64* const of = &unit_.flow.registers[CCP_PRIMITIVE];
-  std::fill(of, of + CCP_FIELDS, 0);
+  std::fill(of, of + kPrimitives, 0);
   of[CCP_RTT_SAMPLE] = CCP_NO_RTT;
   of[CCP_WAS_TIMEOUT] = 1;
   fold(now);

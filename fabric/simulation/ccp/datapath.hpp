@@ -32,8 +32,11 @@ class PrimitivesRead {
     }
   }
 
-  [[nodiscard]] bool has(std::uint32_t primitive) const { return (mask_ >> primitive & 1U) != 0; }
+  [[nodiscard]] bool has(std::size_t primitive) const { return (mask_ >> primitive & 1U) != 0; }
   [[nodiscard]] bool has_rates() const { return has(CCP_RATE_INCOMING) || has(CCP_RATE_OUTGOING); }
+  [[nodiscard]] bool has_hops() const {
+    return has(kHopQueueBytes) || has(kHopRate) || has(kHopLinkRate) || has(kHopIntervalNs);
+  }
   [[nodiscard]] bool has_flight() const {
     return has(CCP_BYTES_IN_FLIGHT) || has(CCP_PACKETS_IN_FLIGHT) || has(CCP_BYTES_PENDING);
   }
@@ -46,7 +49,7 @@ class PrimitivesRead {
  private:
   void read(std::uint32_t of) {
     const std::uint32_t number = of & (CCP_REGISTERS - 1);  // as ccp_step reads it
-    if (number >= CCP_PRIMITIVE && number < CCP_PRIMITIVE + 16) mask_ |= 1U << (number - CCP_PRIMITIVE);
+    if (number >= CCP_PRIMITIVE && number < CCP_PRIMITIVE + kPrimitives) mask_ |= 1U << (number - CCP_PRIMITIVE);
   }
 
   std::uint32_t mask_ = 0;
@@ -128,7 +131,20 @@ struct SubflowRest {
   Time next_send = 0;  // of a paced sender
   LazyAlarm pacing;
   DeliveryRate delivery;
+  Telemetry telemetry;        // of the latest acknowledgement that brought one
+  Time lowest_rtt = kNever;  // of those
 };
+
+// Of the hops of a path, the one that limits it (HPCC, SIGCOMM 2019, algorithm 1, lines 2 to 7).
+struct BusiestHop {
+  std::uint32_t queue_bytes = 0;  // the smaller of two readings
+  double rate = 0;                // bytes per second
+  double link_rate = 0;           // bytes per second
+  Time interval = 0;              // between the readings; 0: there are no two of the same path
+};
+
+// `rtt` is the path's round-trip time without queues.
+BusiestHop busiest_hop(const Telemetry& before, const Telemetry& now, Time rtt);
 
 struct AgentCounters {
   std::uint64_t acknowledgements = 0;
@@ -209,6 +225,7 @@ class Agents {
   std::uint64_t report_us;
   std::vector<SubflowDatapath, HugePages<SubflowDatapath>> datapaths;  // of each subflow
   AgentCounters counters;
+  BusiestHop hop;  // of the acknowledgement that is being taken
   std::vector<SubflowRest> rest;  // of each subflow
   FoldUnit unit;
   AgentLink link;
@@ -226,6 +243,8 @@ class Datapath {
            PathState& path)
       : stack_(stack), agents_(agents), number_(number), connection_(connection), sender_(sender), path_(path) {}
 
+  // What switches have written into the packet that this acknowledgement answers.
+  void read_hops(PacketId id, Time now);
   // After loss recovery has seen the acknowledgement.
   void acknowledged(const Segment& ack, Time now);
   void timed_out(Time now);
@@ -246,6 +265,7 @@ class Datapath {
   void measure(const Segment& ack, Time now);
   void measure_arrivals(const Segment& ack, std::uint32_t fresh, Time now);
   void measure_flight();
+  void measure_hop();
   void measure_rates(const DeliverySample& sample);
   [[nodiscard]] std::uint32_t take_losses();
   void tell(AgentEventKind kind, Time now);

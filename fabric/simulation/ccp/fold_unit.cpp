@@ -31,7 +31,7 @@ RegisterSet read_at_reports(const ccp_program& program) {
 // What each acknowledgement sets before a program runs.
 bool is_set_before(std::size_t number) {
   const bool implicit = number >= CCP_FLAG && number <= CCP_RATE;
-  return implicit || (number >= CCP_PRIMITIVE && number - CCP_PRIMITIVE <= CCP_REPORT_US);
+  return implicit || (number >= CCP_PRIMITIVE && number < CCP_PRIMITIVE + kPrimitives);
 }
 
 // By ccp_acknowledged, and by its fallback.
@@ -69,7 +69,7 @@ class Constants {
   [[nodiscard]] const std::map<ccp_u64, std::uint8_t>& registers() const { return registers_; }
 
  private:
-  static constexpr std::size_t kFirst = CCP_PRIMITIVE + 16;  // the datapath itself uses those below
+  static constexpr std::size_t kFirst = CCP_PRIMITIVE + kPrimitives;  // the datapath itself uses those below
 
   RegisterSet named_;
   std::map<ccp_u64, std::uint8_t> registers_;

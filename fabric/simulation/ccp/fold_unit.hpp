@@ -17,6 +17,14 @@
 
 namespace fabric {
 
+// Primitives beside those of ccp/datapath.h, which real hosts do not have: of the busiest hop of the path, between the
+// acknowledged segment and the one before. A flow that was not measured has 0 in all of them.
+inline constexpr std::size_t kHopQueueBytes = CCP_REPORT_US + 1;
+inline constexpr std::size_t kHopRate = kHopQueueBytes + 1;    // bytes per second that it sent
+inline constexpr std::size_t kHopLinkRate = kHopRate + 1;      // bytes per second
+inline constexpr std::size_t kHopIntervalNs = kHopLinkRate + 1;
+inline constexpr std::size_t kPrimitives = kHopIntervalNs + 1;
+
 // Beside the operations of ccp/datapath.h.
 enum : std::uint8_t { kUnlessGreater = 16, kUnlessEqual = 17, kEnd = 18, kFail = 19 };
 

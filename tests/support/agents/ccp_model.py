@@ -41,7 +41,7 @@ int t_ack(struct ccp_flow *f, const struct ccp_program *table, const ccp_u64 *in
     const struct ccp_program *p = &table[f->program];
     if (is_new) ccp_change(f, p, now);
     ccp_take_controls(f);
-    for (int i = 0; i < 16; i++) f->registers[CCP_PRIMITIVE + i] = in[i];
+    for (int i = 0; i < PRIMITIVES; i++) f->registers[CCP_PRIMITIVE + i] = in[i];
     int report = ccp_acknowledged(f, p, mss, now, srtt, silent);
     for (int i = 0; i < 16; i++) fields[i] = f->registers[CCP_REPORT + i];
     if (report) ccp_reported(f, p);
@@ -74,7 +74,7 @@ class Model:
 
     def acknowledge(self, primitives: Sequence[int], now_us: int) -> list[int] | None:
         """Return the report's fields, None without a report."""
-        self.registers[PRIMITIVE : PRIMITIVE + 16] = primitives
+        self.registers[PRIMITIVE : PRIMITIVE + len(PRIMITIVES)] = primitives
         for register in (FLAG, FALLTHROUGH, SHOULD_REPORT):
             self.registers[register] = 0
         micros = self.registers[MICROS] = now_us - self.zero_us
@@ -162,7 +162,7 @@ class CompiledFlow:
         silent: bool = False,
     ) -> list[int] | None:
         """Return all 16 fields, None without a report."""
-        given, fields = (ctypes.c_uint64 * 16)(*primitives), (ctypes.c_uint64 * 16)()
+        given, fields = (ctypes.c_uint64 * len(PRIMITIVES))(*primitives), (ctypes.c_uint64 * 16)()
         done = self._library.t_ack(*self._places, given, mss, now_us, srtt_us, int(silent), fields)
         return list(fields) if done else None
 
@@ -208,7 +208,8 @@ class Native(CompiledFlow):
 @functools.cache
 def library() -> ctypes.CDLL:
     """Compile the header. Skips the test where there is no compiler."""
-    loaded = compiled.loaded(_WRAPPER, ".c", "-O2", "-Werror", f"-I{HEADER.parent}")
+    defined = f"-DPRIMITIVES={len(PRIMITIVES)}"
+    loaded = compiled.loaded(_WRAPPER, ".c", "-O2", "-Werror", defined, f"-I{HEADER.parent}")
     u64, pointer = ctypes.c_uint64, ctypes.c_void_p
     for of_u64 in (loaded.t_size, loaded.t_window, loaded.t_errors, loaded.t_rate):
         of_u64.restype = u64

@@ -37,11 +37,12 @@ void t_begin(FoldUnit* of, ccp_u64* kept, ccp_u64 window, ccp_u64 now) {
 }
 int t_ack(FoldUnit* of, ccp_u64* kept, const ccp_u64* in, ccp_u64 mss, ccp_u64 now, ccp_u64 srtt, int silent,
           ccp_u64* fields) {
-  std::fill_n(of->flow.registers, CCP_PRIMITIVE + 16, 0x5bad5bad5bad5badULL);  // by another flow
+  // By another flow.
+  std::fill_n(of->flow.registers, CCP_PRIMITIVE + fabric::kPrimitives, 0x5bad5bad5bad5badULL);
   load(*of, kept);
   if (ccp_take_program(&of->flow) != 0) ccp_change(&of->flow, &of->program(), now);
   ccp_take_controls(&of->flow);
-  std::copy(in, in + 16, of->flow.registers + CCP_PRIMITIVE);
+  std::copy(in, in + fabric::kPrimitives, of->flow.registers + CCP_PRIMITIVE);
   const int reports = ccp_acknowledged(&of->flow, &of->program(), mss, now, srtt, silent);
   std::copy(of->flow.registers, of->flow.registers + 16, fields);
   if (reports != 0) ccp_reported(&of->flow, &of->program());
