@@ -137,7 +137,7 @@ def check_transport(spec: RunSpec, topology: Topology, flows: Iterable[Flow]) ->
         raise UsageError(
             f"--transport {name}: hosts of {topology.kind} forward packets: choose another topology"
         )
-    if parse(spec.routing)[0] not in AT_SOURCE and not per_packet(spec.routing):
+    if TRANSPORTS[name].sprays and parse(spec.routing)[0] not in AT_SOURCE and not per_packet(spec.routing):
         raise UsageError(
             f"--transport {name}: its senders use all paths in turn, so --routing {spec.routing} has no "
             f"effect: leave it out"

@@ -91,7 +91,7 @@ QUEUES = {kind.name: kind for kind in queue_kinds() if kind.name != IN_ORDER}
 """The core's queues (fabric/core/disciplines/registry.hpp): their settings, and what hosts need for them."""
 TCP = "tcp"
 TRANSPORTS = {kind.name: kind for kind in transport_kinds()}
-"""The core's transports (fabric/simulation/transports.hpp) and their settings. Real hosts have TCP alone."""
+"""The core's transports (fabric/simulation/transport.hpp) and their settings. Real hosts have TCP alone."""
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9

@@ -10,23 +10,21 @@ from collections.abc import Mapping
 
 from model.congestion import BASELINE, CONGESTION_CONTROLS, CongestionControl, in_force
 
-TCP, SCATTER, NDP = "tcp", "scatter", "ndp"
-"""Names of algorithms beside those of congestion controls; the second is also a routing policy. Transports
-other than TCP have their own name."""
+TCP, SCATTER = "tcp", "scatter"
+"""Names of algorithms beside those of congestion controls; the second is also a routing policy."""
 USUAL_ROUTING = "hashed"
 
+
+TRANSPORTS = {
+    "ndp": CongestionControl("NDP (Handley et al., SIGCOMM 2017)", "NDP", "#0B7A75", "$N$", emulated=False),
+}
+"""Transports other than TCP, by their names in the core: title, label, colour and marker."""
 
 ALGORITHMS: Mapping[str, CongestionControl] = {
     TCP: CongestionControl("plain TCP", "TCP", "#D55E00", "s"),
     SCATTER: CongestionControl("plain TCP, each packet on its own path", "PacketScatter", "#E69F00", "D"),
     **CONGESTION_CONTROLS,
-    NDP: CongestionControl(
-        "NDP (Handley et al., SIGCOMM 2017): the receiver asks for each packet",
-        "NDP",
-        "#0B7A75",
-        "$N$",
-        emulated=False,
-    ),
+    **TRANSPORTS,
 }
 """In the order in which charts and tables show them."""
 
@@ -60,7 +58,7 @@ def rank(name: str) -> int:
 def transport(cc: str, subflows: int, routing: str = USUAL_ROUTING) -> str:
     """Return `TCP`, `PacketScatter`, `TCP DCTCP`, `MPTCP 8 LIA`, `MPTCP 8 LIA, ecmp routing`."""
     name = algorithm(cc, subflows, routing)
-    if name in {TCP, SCATTER, NDP}:
+    if name in {TCP, SCATTER, *TRANSPORTS}:
         words = title(name)
     else:
         words = f"{'TCP' if subflows == 1 else f'MPTCP {subflows}'} {title(name)}"

@@ -184,9 +184,13 @@ class PacketPool {
   // Keeps a Precedence for every packet from now on. Without it there is none to read or to write.
   void rank_packets() {
     if (!shared_->precedences) shared_->precedences.emplace(capacity());
+    annotates_ = true;
   }
-  [[nodiscard]] bool ranks_packets() const { return shared_->precedences.has_value(); }
+  [[nodiscard]] bool ranks_packets() const { return annotates_ && shared_->precedences.has_value(); }
   Precedence& precedence(PacketId id) { return (*shared_->precedences)[id]; }
+
+  // Whether there is a Precedence or a Telemetry: one test for most packets, which have neither.
+  [[nodiscard]] bool annotates() const { return annotates_; }
 
   // The same of a Steering.
   void steer_packets() {
@@ -197,8 +201,9 @@ class PacketPool {
   // The same of a Telemetry.
   void measure_packets() {
     if (!shared_->telemetries) shared_->telemetries.emplace(capacity());
+    annotates_ = true;
   }
-  [[nodiscard]] bool measures_packets() const { return shared_->telemetries.has_value(); }
+  [[nodiscard]] bool measures_packets() const { return annotates_ && shared_->telemetries.has_value(); }
   Telemetry& telemetry(PacketId id) { return (*shared_->telemetries)[id]; }
 
   // Of several parts, the sum of what each returns is that of the whole.
@@ -225,6 +230,7 @@ class PacketPool {
   std::size_t first_ = 0;
   std::size_t end_;
   std::size_t own_ = 0;  // of several parts: the length of each
+  bool annotates_ = false;
 };
 
 }  // namespace fabric

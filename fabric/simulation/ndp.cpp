@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "simulation/transports.hpp"
-
 namespace fabric {
 
 namespace {
@@ -27,16 +25,13 @@ std::unique_ptr<TransportState> make_ndp(const TransportOptions& options, Networ
 
 }  // namespace
 
-const TransportKind kNdp{"ndp", kNdpSettings, true, make_ndp};
+const TransportKind kNdp{"ndp", kNdpSettings, make_ndp, true, true};
 
 // ---- The state.
 
-NdpState::NdpState(const TransportOptions& options, Network& network, const std::vector<FlowConfig>& flows)
-    : options_(options), random_(options.processing_seed, kNone), hosts_(network.router().nics().size()),
-      nic_of_(network.ports().size(), kNone) {
-  const QueueSettings settings = settings_of("the transport ndp", kNdp.settings, options.transport_settings);
-  window_ = settings.count("window_pkts");
-  if (network.partitions().several()) throw std::invalid_argument("NDP needs an undivided network");
+NdpState::NdpState(const TransportOptions& wanted, Network& network, const std::vector<FlowConfig>& flows)
+    : WholeFlows(wanted, network, flows), window_(settings.count("window_pkts")), random_(wanted.processing_seed, kNone),
+      hosts_(network.router().nics().size()), nic_of_(network.ports().size(), kNone) {
   Router& router = network.router();
   const bool sprays = router.policy() == Policy::hashed || network.routes_each_packet();
   if (!sprays) throw std::invalid_argument("NDP needs routing by packet or over all shortest paths");
@@ -47,47 +42,25 @@ NdpState::NdpState(const TransportOptions& options, Network& network, const std:
     const Time full = network.port(link).transmission_time(options.payload_bytes + options.header_bytes);
     hosts_[nic].interval = static_cast<Time>(static_cast<double>(full) * 100 / settings["pull_pct"]);
   }
-  for (const FlowConfig& wanted : flows) {
-    if (wanted.subflows.size() != 1) throw std::invalid_argument("a flow of NDP has no subflows");
-    const SubflowConfig& ends = wanted.subflows.front();
-    NdpFlow& flow = flows_.emplace_back();
-    flow.route = {ends.source, ends.destination, router.path(ends.source, ends.destination, ends.hash),
-                  router.path(ends.destination, ends.source, ends.back_hash)};
-    if (flow.route.forward.empty() || flow.route.back.empty()) throw std::invalid_argument("no path joins the ends of a flow");
-    flow.size_bytes = wanted.size_bytes;
-    flow.dscp = checked_dscp(wanted.dscp);
-    if (wanted.size_bytes != 0) {
-      const std::uint64_t segments = (wanted.size_bytes + options.payload_bytes - 1) / options.payload_bytes;
-      if (segments >= kNone / 2) throw std::invalid_argument("a flow has more than 2^31 segments");
-      flow.segments = static_cast<Seq>(segments);
-    }
-    flow.ranks.resize(router.paths(ends.source, ends.destination));
+  for (NdpFlow& flow : all) {
+    flow.ranks.resize(router.paths(flow.route.source, flow.route.destination));
     std::iota(flow.ranks.begin(), flow.ranks.end(), 0U);
   }
 }
 
-std::unique_ptr<Transport> NdpState::of_partition(Stack& stack, std::optional<AgentConfig>&& agent) {
-  if (agent) throw std::invalid_argument("flows of NDP are under no agent");
-  return std::make_unique<Ndp>(stack, *this);
-}
-
-FlowProgress NdpState::flow(std::uint32_t number) const {
-  const NdpFlow& of = flows_[number];
-  const std::uint64_t whole = std::uint64_t{of.arrivals.next()} * options_.payload_bytes;
-  return {of.size_bytes == 0 ? whole : std::min(whole, of.size_bytes), of.started, of.completed};
-}
+std::unique_ptr<Transport> NdpState::protocol(Stack& stack) { return std::make_unique<Ndp>(stack, *this); }
 
 SubflowReading NdpState::subflow(std::uint32_t number, Time now) const {
-  const NdpFlow& of = flows_[number];
+  const NdpFlow& of = all[number];
   const std::uint32_t acked = of.acknowledged.next() + of.acknowledged.held();
-  const std::uint64_t sent = std::uint64_t{of.next} * options_.payload_bytes;
+  const std::uint64_t sent = std::uint64_t{of.next} * options.payload_bytes;
   return {.window_pkts = static_cast<double>(of.in_network.size()),
           .srtt = of.rtt.srtt,
           .rtt_variance = of.rtt.variance,
           .retransmits = of.retransmits,
           .timeouts = of.timeouts,
           .acked_pkts = acked,
-          .acked_bytes = std::uint64_t{acked} * options_.payload_bytes,
+          .acked_bytes = std::uint64_t{acked} * options.payload_bytes,
           .unacked_pkts = of.next - acked,
           .unsent_bytes = of.size_bytes > sent ? of.size_bytes - sent : 0,
           .busy = of.started == kNever ? 0 : std::min(now, of.ended) - of.started,
@@ -98,7 +71,7 @@ SubflowReading NdpState::subflow(std::uint32_t number, Time now) const {
 // ---- Events.
 
 void Ndp::start(std::uint32_t number, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   flow.started = now;
   flow.credit = state_.window_;
   restart_timer(number, now);
@@ -119,7 +92,7 @@ void Ndp::may_send(PortId port, Time now) {
   NdpHost& host = state_.hosts_[state_.nic_of_[port]];
   while (!host.senders.empty()) {
     const std::uint32_t number = host.senders.front();
-    NdpFlow& flow = state_.flows_[number];
+    NdpFlow& flow = state_.all[number];
     if (host_is_full(flow, now)) return stack_.await_departure(port);
     host.senders.pop_front();
     flow.waits = false;
@@ -133,14 +106,14 @@ void Ndp::may_send(PortId port, Time now) {
 
 void Ndp::expired(Alarm what, std::uint32_t owner, PacketId id, Time now) {
   if (what == Alarm::pacing) return pull(owner, now);
-  if (stack_.timers.expires(state_.flows_[owner].retransmission, what, id, owner, now)) timed_out(owner, now);
+  if (stack_.timers.expires(state_.all[owner].retransmission, what, id, owner, now)) timed_out(owner, now);
 }
 
 // ---- The sender.
 
 // Sends until the credit is used, there is no data left, or the host's queue is full.
 void Ndp::send_all(std::uint32_t number, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   while (!flow.waits && flow.credit != 0 && has_data(flow)) {
     NdpHost& host = state_.hosts_[flow.route.source];
     if (!host.senders.empty() || host_is_full(flow, now)) {
@@ -163,7 +136,7 @@ bool Ndp::host_is_full(const NdpFlow& flow, Time now) {
 }
 
 void Ndp::transmit(std::uint32_t number, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   const bool again = !flow.rejected.empty();
   const Seq seq = again ? flow.rejected.front() : flow.next++;
   if (again) {
@@ -181,7 +154,7 @@ void Ndp::transmit(std::uint32_t number, Time now) {
 
 // An acknowledgement, a rejection or a PULL has come.
 void Ndp::answered(std::uint32_t number, const Segment& segment, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   if (flow.ended != kNever) return;
   flow.backoff = 0;
   if (segment.carries == Carries::pull) {
@@ -213,7 +186,7 @@ void Ndp::answered(std::uint32_t number, const Segment& segment, Time now) {
 
 // Nothing was heard for long: all that was sent counts as lost.
 void Ndp::timed_out(std::uint32_t number, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   ++flow.timeouts;
   flow.backoff = std::min<std::uint8_t>(static_cast<std::uint8_t>(flow.backoff + 1), kMaxDoublings);
   for (const Seq seq : flow.in_network) flow.rejected.push(seq);
@@ -224,7 +197,7 @@ void Ndp::timed_out(std::uint32_t number, Time now) {
 }
 
 void Ndp::restart_timer(std::uint32_t number, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   const Time wait = std::min(stack_.options.min_rto_ps << flow.backoff, stack_.options.max_rto_ps);
   stack_.timers.set(flow.retransmission, Alarm::retransmission, number, stack_.clock.after(now, wait));
 }
@@ -244,7 +217,7 @@ Path Ndp::next_path(NdpFlow& flow) {
 }
 
 void Ndp::rerouted(std::uint32_t number, const Path& there, const Path& back) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   flow.route.forward = there;
   flow.route.back = back;
   flow.ranks.resize(stack_.network.router().paths(flow.route.source, flow.route.destination));
@@ -258,7 +231,7 @@ void Ndp::rerouted(std::uint32_t number, const Path& there, const Path& back) {
 void Ndp::arrived(PacketId id, Time now) {
   const Packet& packet = stack_.network.pool()[id];
   const std::uint32_t number = packet.owner;
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   const Seq seq = stack_.segments[id].seq;
   const bool whole = packet.size_bytes == state_.packet_bytes(flow, seq);
   const bool needless = flow.arrivals.contains(seq);
@@ -277,7 +250,7 @@ void Ndp::arrived(PacketId id, Time now) {
 // Each packet that has come makes room for one more, unless the sender has been asked for all: what is left after its
 // first window, and what was trimmed.
 void Ndp::owe_pull(std::uint32_t number, Time now) {
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   if (flow.completed != kNever) return;
   if (flow.segments != kNone) {
     const std::uint64_t unasked = std::min(state_.window_, flow.segments);
@@ -294,14 +267,14 @@ void Ndp::owe_pull(std::uint32_t number, Time now) {
 // Sends the next PULL of a host, if one waits.
 void Ndp::pull(NicId nic, Time now) {
   NdpHost& host = state_.hosts_[nic];
-  while (!host.to_pull.empty() && state_.flows_[host.to_pull.front()].owed == 0) host.to_pull.pop_front();
+  while (!host.to_pull.empty() && state_.all[host.to_pull.front()].owed == 0) host.to_pull.pop_front();
   if (host.to_pull.empty()) {
     host.paced = false;
     return;
   }
   const std::uint32_t number = host.to_pull.front();
   host.to_pull.pop_front();
-  NdpFlow& flow = state_.flows_[number];
+  NdpFlow& flow = state_.all[number];
   if (--flow.owed != 0) host.to_pull.push_back(number);
   host.next_pull = now + host.interval;
   stack_.timers.schedule(Alarm::pacing, nic, host.next_pull);
@@ -312,7 +285,7 @@ void Ndp::pull(NicId nic, Time now) {
 
 // Sends this packet back to the sender, along any path.
 void Ndp::answer(PacketId id, std::uint32_t number, Carries carries, Time now) {
-  const NdpFlow& flow = state_.flows_[number];
+  const NdpFlow& flow = state_.all[number];
   stack_.segments[id].carries = carries;
   Path path = flow.route.back;
   if (!stack_.network.routes_each_packet()) {

@@ -22,18 +22,12 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "simulation/arrivals.hpp"
 #include "simulation/connection.hpp"
-#include "simulation/transport.hpp"
+#include "simulation/whole_flows.hpp"
 
 namespace fabric {
 
-struct NdpFlow {
-  SubflowRoute route;  // of a probe; data and answers take all paths
-  std::uint64_t size_bytes = 0;  // 0: no end
-  Seq segments = kNone;          // kNone: no end
-  std::uint8_t dscp = 0;
-  Time started = kNever;
+struct NdpFlow : WholeFlow {
   // Of the sender.
   Seq next = 0;                // the first segment never sent
   SeqQueue rejected;           // to be sent again
@@ -47,15 +41,10 @@ struct NdpFlow {
   LazyAlarm retransmission;
   std::uint8_t backoff = 0;
   RttEstimate rtt;
-  std::uint32_t retransmits = 0;
-  std::uint32_t timeouts = 0;
-  Time ended = kNever;
   // Of the receiver.
-  Arrivals arrivals;
   std::uint32_t trimmed = 0;  // packets that it has rejected
   std::uint32_t asked = 0;    // PULLs sent
   std::uint32_t owed = 0;     // PULLs that wait in its host
-  Time completed = kNever;
 };
 
 // What a host shares among its flows.
@@ -67,34 +56,19 @@ struct NdpHost {
   std::deque<std::uint32_t> senders;  // flows that wait for its queue, in turn
 };
 
-class NdpState final : public TransportState {
+class NdpState final : public WholeFlows<NdpFlow> {
  public:
   // Throws std::invalid_argument for flows and networks that NDP does not have.
   NdpState(const TransportOptions& options, Network& network, const std::vector<FlowConfig>& flows);
 
-  [[nodiscard]] std::unique_ptr<Transport> of_partition(Stack& stack, std::optional<AgentConfig>&& agent) override;
-  [[nodiscard]] std::uint32_t flows() const override { return static_cast<std::uint32_t>(flows_.size()); }
-  [[nodiscard]] std::uint32_t subflows() const override { return flows(); }
-  [[nodiscard]] FlowProgress flow(std::uint32_t number) const override;
+  [[nodiscard]] std::unique_ptr<Transport> protocol(Stack& stack) override;
   [[nodiscard]] SubflowReading subflow(std::uint32_t number, Time now) const override;
-  [[nodiscard]] SubflowRoute route(std::uint32_t subflow) const override { return flows_[subflow].route; }
-  [[nodiscard]] std::uint32_t fewest_bytes() const override { return options_.ack_bytes; }
 
  private:
   friend class Ndp;
 
-  [[nodiscard]] std::uint16_t payload_of(const NdpFlow& flow, Seq seq) const {
-    if (flow.size_bytes == 0 || seq + 1 != flow.segments) return options_.payload_bytes;
-    return static_cast<std::uint16_t>(flow.size_bytes - std::uint64_t{seq} * options_.payload_bytes);
-  }
-  [[nodiscard]] std::uint16_t packet_bytes(const NdpFlow& flow, Seq seq) const {
-    return static_cast<std::uint16_t>(options_.header_bytes + payload_of(flow, seq));
-  }
-
-  const TransportOptions& options_;
   std::uint32_t window_;  // packets that a flow sends unasked
   Random random_;
-  std::vector<NdpFlow> flows_;
   std::vector<NdpHost> hosts_;  // of each NIC
   std::vector<NicId> nic_of_;   // of each port that is a host's queue
 };

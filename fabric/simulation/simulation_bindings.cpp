@@ -12,7 +12,6 @@
 #include "simulation/congestion/registry.hpp"
 #include "simulation/schedulers.hpp"
 #include "simulation/simulation.hpp"
-#include "simulation/transports.hpp"
 
 namespace fabric {
 
@@ -122,7 +121,7 @@ void bind_options(nb::module_& module) {
       &Options::subflow_buffer>(bound);
   bound.def_prop_rw(
       "transport", [](const Options& self) { return self.transport->name; },
-      [](Options& self, std::string_view name) { self.transport = &transport_kind(name); });
+      [](Options& self, std::string_view name) { self.transport = &TransportKind::named(name); });
   bound.def_prop_rw(
       "scheduler", [](const Options& self) { return self.scheduler->name; },
       [](Options& self, std::string_view name) { self.scheduler = &scheduler(name); });
@@ -288,12 +287,11 @@ void bind_simulation(nb::module_& module) {
       .def_prop_ro("settings", [](const TransportKind& self) {
         return std::vector<QueueSetting>(self.settings.begin(), self.settings.end());
       })
-      .def_ro("trims", &TransportKind::trims);
+      .def_ro("trims", &TransportKind::trims)
+      .def_ro("sprays", &TransportKind::sprays);
   module.def("transport_kinds", [] {
-    std::vector<TransportKind> kinds;
-    for (const TransportKind* each : kTransports) kinds.push_back(*each);
-    return kinds;
-  });
+    return TransportKind::all();
+  }, nb::rv_policy::reference);
   bind_options(module);
   bind_configuration(module);
   nb::class_<Simulation>(module, "Simulation")

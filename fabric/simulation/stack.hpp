@@ -111,16 +111,7 @@ struct Stack {
     packet.size_bytes = header.size_bytes;
     packet.ecn = header.ecn;
     packet.dscp = header.dscp & kDscpBits;
-    if (network.pool().ranks_packets()) [[unlikely]] {
-      const bool datagram = segments[id].carries == Carries::datagram;
-      network.pool().precedence(id) = {header.rank, datagram ? ~header.owner : header.owner};
-    }
-    if (network.pool().measures_packets()) [[unlikely]] {
-      // An answer in the same packet brings the readings back.
-      Telemetry& telemetry = network.pool().telemetry(id);
-      telemetry.wanted = header.measured;
-      if (header.measured) telemetry.hops = 0;
-    }
+    if (network.pool().annotates()) [[unlikely]] annotate(id, header);
     if (network.routes_each_packet()) [[unlikely]] {
       const std::uint32_t flow = segments[id].carries == Carries::datagram ? ~header.owner : header.owner;
       network.route(id, from, to, switch_seed(flow, from));  // the other direction is another flow
@@ -182,6 +173,18 @@ struct Stack {
   std::vector<std::uint32_t> lost_datagrams;  // of each source, in this partition of the network
 
  private:
+  void annotate(PacketId id, const PacketHeader& header) {
+    PacketPool& pool = network.pool();
+    if (pool.ranks_packets()) {
+      const bool datagram = segments[id].carries == Carries::datagram;
+      pool.precedence(id) = {header.rank, datagram ? ~header.owner : header.owner};
+    }
+    if (!pool.measures_packets()) return;
+    // An answer in the same packet brings the readings back.
+    pool.telemetry(id).wanted = header.measured;
+    if (header.measured) pool.telemetry(id).hops = 0;
+  }
+
   // When the host has processed the packet. Its queue takes packets in the order in which they are sent, whatever these
   // times, and is brought forward to each: what it holds then does not depend on when it was read last.
   [[nodiscard]] Time processed(const Packet& packet, Time now) {

@@ -336,8 +336,7 @@ class Tcp::Endpoint {
     const Ecn ecn = markable ? Ecn::ect0 : Ecn::not_ect;
     if (sender_.retransmission.at == kNever) restart_timer(now);
     if (!sender_.busy) update_clocks(now);
-    const bool measured = connection_.control->by_agent && tcp_.agents_->read.has_hops();
-    stack_.send(id, {number_, size_bytes, ecn, connection_.dscp, rank(), measured}, subflow_.forward, subflow_.source,
+    stack_.send(id, annotated({number_, size_bytes, ecn, connection_.dscp}), subflow_.forward, subflow_.source,
                 subflow_.destination, now);
   }
 
@@ -349,13 +348,16 @@ class Tcp::Endpoint {
     segment.order = sender_.transmissions;
     segment.carries = Carries::probe;
     const auto size_bytes = static_cast<std::uint16_t>(options().header_bytes + 1);
-    stack_.send(id, {number_, size_bytes, Ecn::not_ect, connection_.dscp, rank()}, subflow_.forward, subflow_.source,
+    stack_.send(id, annotated({number_, size_bytes, Ecn::not_ect, connection_.dscp}), subflow_.forward, subflow_.source,
                 subflow_.destination, now);
   }
 
-  [[nodiscard]] std::uint32_t rank() const {
-    if (!stack_.network.pool().ranks_packets()) return Precedence::kFirst;
-    return connection_.rank(options().rank == Rank::sent);
+  // With what queues and switches read of a sender's packets.
+  [[nodiscard]] PacketHeader annotated(PacketHeader header) const {
+    if (!stack_.network.pool().annotates()) [[likely]] return header;
+    header.rank = connection_.rank(options().rank == Rank::sent);
+    header.measured = connection_.control->by_agent && tcp_.agents_->read.has_hops();
+    return header;
   }
 
   // Returns whether data was acknowledged or the receiver's window grew.
@@ -794,7 +796,7 @@ std::unique_ptr<TransportState> make_tcp(const TransportOptions& options, Networ
 
 }  // namespace
 
-const TransportKind kTcp{"tcp", {}, false, make_tcp};
+const TransportKind kTcp{"tcp", {}, make_tcp};
 
 // ---- Events.
 
@@ -814,7 +816,7 @@ void Tcp::received(PacketId id, Time now) {
   if (carries == Carries::probe) return Endpoint(*this, owner).probed(id, now);
   if (carries == Carries::syn) return Endpoint(*this, owner).answer_syn(id, now);
   const Acknowledgement segment = acknowledgement(id);
-  if (agents_ && agents_->read.has_hops()) Endpoint(*this, owner).datapath().read_hops(id, now);
+  if (stack_.network.pool().measures_packets()) [[unlikely]] Endpoint(*this, owner).datapath().read_hops(id, now);
   stack_.network.pool().release(id);
   if (carries == Carries::syn_acknowledgement) return Endpoint(*this, owner).established(segment.sent, now);
   Endpoint(*this, owner).acknowledged(segment, now);

@@ -6,9 +6,11 @@
 //     may_send(port)          the queue of a host has room; the transport asked for it by Stack::await_departure
 //     expired(alarm, owner)   a timer of its own is due
 // What they send goes through Stack::send; the content of their packets is a Segment, whose fields mean what the
-// transport writes into them. A flow that has ended calls Stack::ended. tcp.hpp is TCP and MPTCP, ndp.hpp is NDP.
+// transport writes into them. A flow that has ended calls Stack::ended. tcp.hpp is TCP and MPTCP, ndp.hpp is NDP;
+// whole_flows.hpp has what all transports need whose flows have no subflows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/disciplines/queue.hpp"
@@ -118,13 +121,50 @@ class TransportState {
   [[nodiscard]] virtual std::uint32_t fewest_bytes() const = 0;
 };
 
+// A record is in the list of all transports from the beginning: defining one in a source file is all that it takes.
 struct TransportKind {
+  // Throws std::invalid_argument for flows and networks that the transport does not have. The options must outlive it.
+  using Make = std::unique_ptr<TransportState> (*)(const TransportOptions& options, Network& network,
+                                                   const std::vector<FlowConfig>& flows);
+
+  TransportKind(std::string_view given, std::span<const QueueSetting> declared, Make function, bool can_trim = false,
+                bool all_paths = false)
+      : name(given), settings(declared), make(function), trims(can_trim), sprays(all_paths),
+        next_(std::exchange(last(), this)) {}
+  TransportKind(const TransportKind&) = delete;
+  TransportKind& operator=(const TransportKind&) = delete;
+  TransportKind(TransportKind&&) = delete;
+  TransportKind& operator=(TransportKind&&) = delete;
+  ~TransportKind() = default;
+
+  // All transports, by name.
+  [[nodiscard]] static std::vector<const TransportKind*> all() {
+    std::vector<const TransportKind*> out;
+    for (const TransportKind* each = last(); each != nullptr; each = each->next_) out.push_back(each);
+    std::ranges::sort(out, {}, &TransportKind::name);
+    return out;
+  }
+  // Throws std::invalid_argument for an unknown name.
+  [[nodiscard]] static const TransportKind& named(std::string_view name) {
+    for (const TransportKind* each : all()) {
+      if (each->name == name) return *each;
+    }
+    throw std::invalid_argument("there is no transport '" + std::string(name) + "'");
+  }
+
   std::string_view name;
   std::span<const QueueSetting> settings;
-  bool trims;  // receivers can tell a packet that a switch has trimmed to its header
-  // Throws std::invalid_argument for flows and networks that the transport does not have. The options must outlive it.
-  std::unique_ptr<TransportState> (*make)(const TransportOptions& options, Network& network,
-                                          const std::vector<FlowConfig>& flows);
+  Make make;
+  bool trims;   // receivers can tell a packet that a switch has trimmed to its header
+  bool sprays;  // senders use all paths in turn
+
+ private:
+  static const TransportKind*& last() {
+    static const TransportKind* defined_last = nullptr;
+    return defined_last;
+  }
+
+  const TransportKind* next_;
 };
 
 }  // namespace fabric

@@ -1,7 +1,7 @@
 """An sdist builds a wheel that installs in a fresh environment, runs the simulator and leaks no names.
 
-It is built from a copy of the tree with the congestion control and the queue discipline that docs/adding.md
-adds, and they run: so the core is built once for both.
+It is built from a copy of the tree with the congestion control, the queue discipline and the transport that
+docs/adding.md adds, and they run: so the core is built once for all.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def run(
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a wheel built from an sdist of the changed copy by the tools here."""
     folder = tmp_path_factory.mktemp("wheel")
-    tree = changed_checkout(tmp_path_factory.mktemp("tree"), "A congestion control", "A queue discipline")
+    tree = changed_checkout(
+        tmp_path_factory.mktemp("tree"), "A congestion control", "A queue discipline", "A transport"
+    )
     program = f"from scikit_build_core import build; build.build_sdist({str(folder)!r})"
     run([sys.executable, "-c", program], tree)
     (sdist,) = folder.glob("*.tar.gz")
@@ -167,6 +169,29 @@ def test_an_added_discipline_drops_early_and_is_named(
     assert longest_queue(plain) == LIMIT_PKTS
     assert 5 < longest_queue(early) < 40, "forty need thirty packets in a row that enter with chance 1/2"
     assert "early:pkts=5 queues" in (early / "report.html").read_text()
+
+
+def test_an_added_transport_delivers_recovers_and_is_named(environment: Path, tmp_path: Path) -> None:
+    """A window of 20 packets fills the links; one of 1 has a packet in a round trip, which is known."""
+    refabric = str(environment / "bin" / "refabric")
+    for window, more in (("20", ()), ("1", ()), ("20", ("--queue", "5"))):
+        folder = f"w{window}{len(more)}"
+        argv = [refabric, "run", STUDY, *POINT, "--transport", f"fixed:window_pkts={window}", *more]
+        on_one_cpu([*argv, "--results", folder], tmp_path)
+    flows = {folder: rows(tmp_path / folder / STUDY) for folder in ("w200", "w10", "w202")}
+    assert {row["transport"] for row in flows["w200"]} == {"fixed"}
+    goodput = {folder: means(tmp_path / folder / STUDY)["fixed"] for folder in flows}
+    assert 1 < goodput["w10"] < 3 < goodput["w200"] < 9.6
+    assert sum(int(row["retransmits"]) for row in flows["w200"]) == 0, "queues hold all windows"
+    assert sum(int(row["retransmits"]) for row in flows["w202"]) > 0
+    assert "fixed window" in (tmp_path / "w200" / STUDY / "report.html").read_text()
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    """Return the flows of the point under test."""
+    (point,) = [path for path in folder.glob("*/flows.csv") if "reference" not in path.parent.name]
+    with point.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_a_module_of_the_same_name_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
