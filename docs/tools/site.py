@@ -93,6 +93,7 @@ def stage(folder: Path = STAGED) -> Path:
     """Write every page and picture below `folder`, which is replaced."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS / "images", folder / "images")
+    shutil.copytree(DOCS / "guide/programs", folder / "guide/programs")
     architecture.draw(folder / "images" / "architecture.svg")
     for name, text in pages().items():
         path = folder / name

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from common.errors import UsageError
+from common.privileges import ROOT
 from harness.options.parsers import named_workloads
 from topos import build as built
 from workloads import app, matrices
@@ -164,3 +166,24 @@ def test_a_damaged_text_and_other_kinds_beside_programs_are_refused(tmp_path: Pa
     params = {"name": "w", "programs": text_of(tmp_path, WEB.replace("stride:2", "sip"))}
     with pytest.raises(UsageError, match="give a workload of flows"):
         matrices.build("app", built("star", {"n": 6}), params, 5, Traffic(2.0, 100.0))
+
+
+@pytest.mark.parametrize("name", ["web.toml", "redis.toml"])
+def test_the_examples_of_the_guide_are_apps(name: str) -> None:
+    path = ROOT / "docs/guide/programs" / name
+    found = app.parsed(app.read(name, path))
+    server, *clients = app.placed(found, HOSTS, 1)
+    assert server.host == "n0" and all(client.group.measure and client.group.ends_run for client in clients)
+    assert 10 <= len(path.read_text().splitlines()) <= 30
+
+
+def test_the_guide_shows_its_example() -> None:
+    (shown,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/guide/programs.md").read_text(), re.DOTALL)
+    assert (ROOT / "docs/guide/programs/web.toml").read_text().partition("\n")[2] == shown
+
+
+def test_the_guide_has_every_key() -> None:
+    page = (ROOT / "docs/guide/programs.md").read_text()
+    keys = {*app.Group.__struct_fields__, *app.App.__struct_fields__} - {"name", "programs"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page and f"`{key} =" not in page] == []
+    assert [place for place in app.PLACES if f"`{{{place}}}`" not in page] == []
