@@ -135,7 +135,8 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
             _curves(
                 axes, [row for row in rows if name != "run_cpu_s" or row["engine"] == FLOW_LEVEL], name, unit
             )
-            style.log_axes(axes, "{:,g}")
+            style.plain_log(axes.xaxis, "{:,g}")
+            style.plain_log(axes.yaxis, "{:,g}")
             axes.set_ylabel(label)
             axes.set_xlim(min(row["hosts"] for row in rows) / 1.3, max(row["hosts"] for row in rows) * 1.3)
         sheet.axes[0][0].set(yscale="linear", ylim=(0, None))

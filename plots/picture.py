@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 
 from harness.results.point_results import PointResult
 from model.spec import RunSpec
-from plots.data import Inputs, Panel, panels
+from plots.data import Inputs, Panel, overrides_of, panels
 from plots.shared import saving, style
 from plots.shared.kinds import Look, Mean
-from plots.shared.naming import PartOf, place
+from plots.shared.naming import PartOf, file_stems, place
 from plots.shared.sheet import Sheet
 
 
@@ -195,6 +195,7 @@ class Picture:
     key: Mapping[str, Any] = field(default_factory=lambda: {"size": 4.5})
     """Size and width of the marks in the legend."""
     named: PartOf | None = place
+    """Returns the first part of files' names; without it the only file has the chart's name."""
     suffix: Callable[[Panel], str] = lambda _: ""
 
     def __call__(self, inputs: Inputs) -> list[Path]:
@@ -203,8 +204,17 @@ class Picture:
         for spec, panel in self.groups(inputs):
             name = "" if self.named is None or self.named is place else self.named(spec)
             by_name.setdefault(name, []).append((spec, panel))
-        each = (saving.draw_groups(inputs, of, self.draw, self.named, self.suffix) for of in by_name.values())
-        return [path for paths in each for path in paths]
+        paths: list[Path] = []
+        for of in by_name.values():
+            stems = [inputs.chart] * len(of)
+            if self.named is not None:
+                overrides = [overrides_of(panel.points) for _, panel in of]
+                stems = file_stems(inputs.chart, [spec for spec, _ in of], self.named, overrides)
+            for (_, panel), stem in zip(of, stems, strict=True):
+                with style.look():
+                    figure = self.draw(panel, inputs)
+                    paths += saving.save(figure, inputs.out, stem + self.suffix(panel)) if figure else []
+        return paths
 
     def draw(self, panel: Panel, inputs: Inputs) -> Figure | None:
         """Draw one group."""

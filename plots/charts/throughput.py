@@ -1,6 +1,6 @@
 """Mean goodput by transport, goodput of every flow, and utilisation of every link (SIGCOMM 2011; CS244 2013).
 
-The flows and links of several seeds are sorted together, and a band shows the seeds (plots/shared/ranks.py).
+The flows and links of several seeds are sorted together, and a band shows the seeds (plots/kinds/ranks.py).
 A flat high curve of flows is a fair and well used network; a curve that starts low shows flows that collide.
 Hashed single paths leave links idle. A link counts twice, once per direction.
 """

@@ -49,7 +49,8 @@ class Pairs:
         if suspect.all():
             style.hatch(axes)
         if self.log:
-            style.log_axes(axes)
+            style.plain_log(axes.xaxis)
+            style.plain_log(axes.yaxis)
         kinds.equals(axes, *self.limits)
         if self.log:  # a column is narrower than high
             for axis, subs in ((axes.xaxis, (1.0,)), (axes.yaxis, (1.0, 3.0))):

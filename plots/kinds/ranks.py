@@ -1,17 +1,24 @@
-"""Ranks: the values of every series, such as the goodput of its flows, from the smallest to the largest."""
+"""Ranks: the values of every series, such as the goodput of its flows, from the smallest to the largest.
+
+An average of every rank over the seeds would be a flow that nobody had: its slowest flow is faster than the
+slowest one, and its fastest is slower. A curve here has every flow of all seeds, so its ends and its shares
+are those of the data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
 from plots.picture import Series, Subject
-from plots.shared import ranks, style
+from plots.shared import style
+from plots.shared.kinds import Floats
 
 Values = Callable[[PointResult], Sequence[float]]
 
@@ -24,6 +31,34 @@ def flows_pct(point: PointResult) -> Sequence[float]:
 def percent(step: int = 20, label: str = "") -> Axis:
     """Return an axis in percent of all values, with a tick every `step`."""
     return Axis(label, low=-2, high=102, ticks=range(0, 101, step))
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """All values of one or more samples (seeds), sorted together.
+
+    `x_pct` is the middle of each value's share of the axis, in percent of all values. `low` and `high` are
+    the lowest and the highest seed there: the value below which that seed alone has the same share. `values`
+    are between them everywhere.
+    """
+
+    x_pct: Floats
+    values: Floats
+    low: Floats
+    high: Floats
+    seeds: int
+
+
+def pooled(samples: Iterable[Iterable[float]]) -> Pooled | None:
+    """Sort the values of all samples together; None where no sample has a value."""
+    each = [ordered for sample in samples if len(ordered := np.sort(np.fromiter(sample, float)))]
+    if not each:
+        return None
+    values = np.sort(np.concatenate(each))
+    odd = 2 * np.arange(len(values)) + 1  # the middle of value i is odd[i] / (2 n); integers, as ceil() needs
+    of_seeds = np.array([one[(odd * len(one) - 1) // (2 * len(values))] for one in each])
+    x_pct = 100 * odd / (2 * len(values))
+    return Pooled(x_pct, values, of_seeds.min(axis=0), of_seeds.max(axis=0), len(each))
 
 
 @dataclass(frozen=True)
@@ -51,9 +86,7 @@ class Ranks:
     def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
         del first
         series = subject.series if self.series is None else self.series
-        curves = [
-            (curve, one.look) for one in series if (curve := ranks.pooled(map(self.values, one.points)))
-        ]
+        curves = [(curve, one.look) for one in series if (curve := pooled(map(self.values, one.points)))]
         several = [(curve, look) for curve, look in curves if curve.seeds > 1] if self.bands else []
         for curve, look in several[:1] + several[1:][-1:]:
             axes.fill_between(

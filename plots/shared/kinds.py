@@ -253,15 +253,6 @@ def dashed_key(label: str) -> Line2D:
     return Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3, label=label)
 
 
-def dashed(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
-    """Draw what theory expects."""
-    axes.plot(x, y, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
-
-
-def every(axes: Sequence[Sequence[Axes]]) -> list[Axes]:
-    return [one for row in axes for one in row]
-
-
 JOINED = (*TRANSPORT, "link.ecn_pkts")
 """Fields in which points of one chart may differ."""
 

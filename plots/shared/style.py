@@ -120,29 +120,6 @@ def short_names(counts: Iterable[int]) -> list[str]:
     return ["TCP" if count == 1 else str(count) for count in counts]
 
 
-def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, doubt: bool) -> Line2D:
-    """Draw the curve of a transport; return it as the legend entry.
-
-    TCP's curve is thick, has square markers, and lies below the others. Of very many values, at most
-    `MOST_POINTS` evenly spaced ones are drawn, the first and last among them.
-    """
-    few = len(x) <= FEW
-    shown = thinned(len(x))
-    (drawn,) = axes.plot(
-        np.asarray(x)[shown],
-        np.asarray(y)[shown],
-        color=colour(count, most),
-        linewidth=2.2 if count == 1 else 1.5,
-        linestyle=SUSPECT_DASH if doubt else "-",
-        marker="s" if count == 1 else "o" if few else "",
-        markersize=3.6 if count == 1 else 2.6,
-        markevery=1 if few else (0.04, 0.115),
-        label=f"{transport(count)} (suspect)" if doubt else transport(count),
-        zorder=3 + (count > 1),
-    )
-    return drawn
-
-
 def thinned(count: int) -> npt.NDArray[np.int64]:
     """Return the places of at most `MOST_POINTS` of `count` values: both ends and evenly between."""
     return np.unique(np.linspace(0, max(0, count - 1), min(count, MOST_POINTS)).round().astype(np.int64))
@@ -214,12 +191,6 @@ def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
     if kind in _BY_HOSTS:
         return ", ".join([title, *size_words(kind, dict(shape))])
     return f"{title} {', '.join(size_words(kind, {family.size.name: k, **dict(shape)}))}"
-
-
-def log_axes(axes: Axes, shown: str = "{:g}") -> None:
-    """Make both axes logarithmic, with plain numbers; the lower axis formats them as `shown`."""
-    plain_log(axes.xaxis, shown)
-    plain_log(axes.yaxis)
 
 
 def plain_log(axis: XAxis | YAxis, shown: str = "{:g}") -> None:
