@@ -199,3 +199,35 @@ def test_the_whole_suite_under_sudo_leaves_no_files_of_root(shared: Path) -> Non
     assert all("-B -m pytest -p no:cacheprovider -m emulation and " in line for line in lines[-3:])
     assert owners(clone / "cache") == {OWNER, 0}, "the stub itself writes what pytest does not"
     assert all("-m emulation" not in line for line in lines[:-3])
+
+
+WHO = """
+import json, os
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps({"uid": os.getuid(), "gid": os.getgid(), "rights": int(status["CapPrm"], 16),
+                  "new": int(status["NoNewPrivs"]), "owner": os.stat(".").st_uid}))
+"""
+WHO_APP = """
+files = ["who.txt"]
+[programs.who]
+run = "{python} who.txt"
+hosts = "last"
+measure = "json"
+ends_run = true
+"""
+
+
+@needs_readable_clone
+@pytest.mark.machine
+def test_own_programs_are_the_caller_of_sudo(shared: Path) -> None:
+    os.chown(shared, 4000000, 4000000)
+    for name, text in (("who.txt", WHO), ("who.toml", WHO_APP)):
+        (shared / name).write_text(text)
+        (shared / name).chmod(0o644)
+    what = ("--topology", "star,2", "--workload", f"app:{shared}/who.toml", "--engine", "mininet")
+    how = ("--subflows", "1", "--rate", "20", "--seconds", "3", "--results", str(shared / "results"))
+    done = refabric("run", EXPERIMENT, *what, *how, env={**NOBODY_HERE, "HOME": ""})
+    points = load(shared / "results" / EXPERIMENT)
+    (point,) = [each for each in points if each.spec.workload.matrix == "app"]
+    found = {name: point.metric(f"who_{name}_mean") for name in ("uid", "gid", "owner", "new", "rights")}
+    assert found == {"uid": 4000000, "gid": 4000000, "owner": 4000000, "new": 1, "rights": 0}, done.stderr
