@@ -28,7 +28,7 @@ class AlgBase:
         """Return the programs by name."""
         raise NotImplementedError
 
-    def new_flow(self, datapath: Datapath, datapath_info: DatapathInfo) -> OfFlow:
+    def new_flow(self, datapath: PyDatapath, datapath_info: DatapathInfo) -> OfFlow:
         """Return the object that gets the reports of a new flow."""
         raise NotImplementedError
 
@@ -46,7 +46,7 @@ class DatapathInfo:
         self.src_port = self.dst_port = 0
 
 
-class Datapath:
+class PyDatapath:
     """The datapath of one flow."""
 
     def __init__(self, flow: Flow) -> None:
@@ -106,7 +106,7 @@ def adapted(given: object) -> type[Algorithm]:
         programs = alg.datapath_programs()
 
         def on_create(self, flow: Flow) -> None:
-            flow.state = alg.new_flow(Datapath(flow), DatapathInfo(flow))
+            flow.state = alg.new_flow(PyDatapath(flow), DatapathInfo(flow))
 
         def on_report(self, flow: Flow, report: Report) -> None:
             flow.state.on_report(report)
