@@ -19,12 +19,12 @@ from model.spec import RunSpec
 from model.transports import USUAL_ROUTING, transport
 from plots.data import Inputs, Panel, good
 from plots.kinds.axis import Axis
-from plots.kinds.curves import mean
+from plots.kinds.curves import Number, mean
 from plots.kinds.plane import Plane
 from plots.kinds.rows import Rows
 from plots.picture import Picture, Row, Series, alike
 from plots.shared import axis_labels, kinds, style
-from plots.shared.kinds import Look
+from plots.shared.kinds import Look, Mean
 from workloads import matrices
 
 APART = ("scheduler", "transport.cc", "routing", "link.ecn_pkts")
@@ -326,17 +326,6 @@ IGNORED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class AssumptionEffect:
-    """The effect of one assumption on a scheme: changes of goodput in % and of subflows, one per seed."""
-
-    option: SchemeOption
-    label: str
-    goodput_pct: tuple[float, ...]
-    subflows: tuple[float, ...]
-    suspect: bool
-
-
 def scheme(spec: RunSpec) -> str:
     """Return the name of a scheme whatever the assumptions: `2 ms, gap 0.15`, `MPTCP 4`, `Hedera`."""
     if is_responsive(spec.scheduler):
@@ -352,15 +341,12 @@ def with_equal_seeds(points: Sequence[PointResult]) -> list[PointResult]:
     return [point for point in points if point.seed in common]
 
 
-def changes(points: Sequence[PointResult]) -> dict[str, list[AssumptionEffect]]:
-    """Return the changes of each scheme that has a usual setting, seed by seed against it."""
+def changes(points: Sequence[PointResult]) -> dict[str, list[OptionRow]]:
+    """Return the rows of each scheme that has its usual setting, which is the first, and others."""
     of_scheme = kinds.grouped(points, lambda point: scheme(point.spec))
-    found = {}
-    for name, of in sorted(of_scheme.items(), key=lambda one: _order(one[1][0].spec)):
-        usual, *others = rows(of, ASSUMPTIONS)
-        if usual.option is None and others:
-            found[name] = [_change(usual, row, row.option) for row in others if row.option]
-    return found
+    ordered = sorted(of_scheme.items(), key=lambda one: _order(one[1][0].spec))
+    found = {name: rows(of, ASSUMPTIONS) for name, of in ordered}
+    return {name: of for name, of in found.items() if of[0].option is None and len(of) > 1}
 
 
 def _order(spec: RunSpec) -> tuple[bool, bool, float]:
@@ -369,26 +355,31 @@ def _order(spec: RunSpec) -> tuple[bool, bool, float]:
     return not on_demand, not on_demand and scheduled(spec), spec.scheduler.interval_ms if on_demand else 0.0
 
 
-def _change(usual: OptionRow, row: OptionRow, option: SchemeOption) -> AssumptionEffect:
-    before = {point.seed: point for point in usual.points}
-    pairs = [(before[point.seed], point) for point in row.points if point.seed in before]
-    return AssumptionEffect(
-        option,
-        row.label,
-        tuple(100 * (goodput_mbps(new) / goodput_mbps(old) - 1) for old, new in pairs),
-        tuple(subflows(new) - subflows(old) for old, new in pairs),
-        any(point.suspect for pair in pairs for point in pair),
-    )
+def against_usual(
+    of: Mapping[str, Sequence[OptionRow]], value: Callable[[PointResult, PointResult], float]
+) -> Number:
+    """Return the function that gives the mean of what `value` makes of the usual point of a scheme and seed
+    and of another point of them."""
+    before = {(name, point.seed): point for name, (usual, *_) in of.items() for point in usual.points}
+
+    def number(points: Sequence[PointResult]) -> Mean | None:
+        keys = [((scheme(point.spec), point.seed), point) for point in points]
+        pairs = [(before[key], point) for key, point in keys if key in before]
+        doubt = any(point.suspect for pair in pairs for point in pair)
+        return kinds.mean_of([value(*pair) for pair in pairs], hollow=doubt)
+
+    return number
+
+
+def goodput_change_pct(usual: PointResult, other: PointResult) -> float:
+    return 100 * (goodput_mbps(other) / goodput_mbps(usual) - 1)
 
 
 def assumption_numbers(panel: Panel) -> dict[str, object] | None:
     """Return the change that moves one scheme's goodput most."""
-    each = [
-        (statistics.fmean(change.goodput_pct), change.label, called)
-        for called, found in changes(panel.points).items()
-        for change in found
-        if change.goodput_pct
-    ]
+    of = changes(panel.points)
+    number, others = against_usual(of, goodput_change_pct), [(n, row) for n in of for row in of[n][1:]]
+    each = [(mean.value, row.label, name) for name, row in others if (mean := number(row.points))]
     if not each:
         return None
     pct, label, called = max(each, key=lambda one: abs(one[0]))
@@ -397,34 +388,28 @@ def assumption_numbers(panel: Panel) -> dict[str, object] | None:
 
 def _by_assumption(panel: Panel) -> list[Row]:
     of = changes(panel.points)
-    order = {change.label: ASSUMPTIONS.index(change.option) for found in of.values() for change in found}
-    labels = sorted(order, key=order.__getitem__)
-    columns: Mapping[str, Callable[[AssumptionEffect], tuple[float, ...]]] = {
-        "goodput, change in %": lambda change: change.goodput_pct,
-        f"{axis_labels.SUBFLOWS_PER_FLOW}, change": lambda change: change.subflows,
+    found: dict[tuple[int, str], list[PointResult]] = {}
+    for row in (row for _usual, *others in of.values() for row in others if row.option):
+        found.setdefault((ASSUMPTIONS.index(row.option), row.label), []).extend(row.points)
+    shown = {label: points for (_, label), points in sorted(found.items(), key=lambda one: one[0][0])}
+    columns = {
+        "goodput, change in %": goodput_change_pct,
+        f"{axis_labels.SUBFLOWS_PER_FLOW}, change": lambda usual, other: subflows(other) - subflows(usual),
     }
-    marks = {
-        title: [
-            (labels.index(change.label), n, kinds.mean_of(values(change), hollow=change.suspect))
-            for n, found in enumerate(of.values()) for change in found
-        ]
-        for title, values in columns.items()
-    }  # fmt: skip
     each = [
         Rows(
-            dict.fromkeys(labels, ()), mean(goodput_mbps), Axis(tick_size=7.5), title, 0.0, size=4,
-            name_size=7.5, title_size=7.5, margin=0.12, ruled=[y + 0.5 for y in range(len(labels) - 1)],
-            marks=found,
+            shown, against_usual(of, value), Axis(tick_size=7.5), title, 0.0, size=4, name_size=7.5,
+            title_size=7.5, margin=0.12, ruled=[y + 0.5 for y in range(len(shown) - 1)],
         )
-        for title, found in marks.items()
+        for title, value in columns.items()
     ]  # fmt: skip
-    return [Row(0.15 + 0.3 * len(labels), each)] if of else []
+    return [Row(0.15 + 0.3 * len(shown), each)] if of else []
 
 
 def _schemes(panel: Panel) -> list[Series]:
     return [
-        Series(called, Look(called, *look, ""), ())
-        for called, look in zip(changes(panel.points), _SCHEMES, strict=False)
+        Series(called, Look(called, *look, ""), [point for row in of for point in row.points])
+        for (called, of), look in zip(changes(panel.points).items(), _SCHEMES, strict=False)
     ]
 
 

@@ -17,7 +17,7 @@ from plots.kinds.axis import PLAIN, Axis
 from plots.kinds.curves import Number
 from plots.picture import Series, Subject
 from plots.shared import kinds, style
-from plots.shared.kinds import Look, Mean
+from plots.shared.kinds import Look
 
 RowPoints = Mapping[str, Sequence[PointResult]]
 """The points of each row, by its name, from the top down."""
@@ -31,8 +31,7 @@ class Rows:
     value beside a mark, with a question mark if it is suspect. `bars` draws bars, `stems` lines from 1.
     `published` are values of a row, hollow if only recalled, which are diamonds.
     `line` is a value to compare with, `level` another, dashed, with its colour; `apart` is the width of a row
-    that its marks take. Grey lines are at the places `ruled`. `marks` are drawn instead of `number`: the
-    places of row and series, and the mean.
+    that its marks take. Grey lines are at the places `ruled`.
     """
 
     rows: RowPoints
@@ -49,7 +48,6 @@ class Rows:
     name_size: float = 8.0
     ruled: Sequence[float] = ()
     level: tuple[float, str] | None = None
-    marks: Sequence[tuple[int, int, Mean | None]] | None = None
     margin: float | None = None
     title_size: float = style.TITLE_SIZE
     look_of: Callable[[str], Look] | None = None
@@ -57,11 +55,7 @@ class Rows:
 
     def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
         series = subject.series if self.series is None else self.series
-        for y, number, mean in self.marks or ():
-            if mean is not None:
-                place = y + kinds.beside(number, len(series), self.apart)
-                kinds.mark(axes, mean, place, series[number].look, self.size)
-        for y, (name, points) in enumerate(self.rows.items() if self.marks is None else ()):
+        for y, (name, points) in enumerate(self.rows.items()):
             if self.look_of is not None:
                 beside = self.published.get(name, ())
                 self._mark(axes, y, self.look_of(name), points, [level.value for level in beside])

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from model.spec import SchedulerSpec, StackSpec
 from plots.charts.subflows_on_demand import (
+    against_usual,
     assumption_numbers,
     changes,
+    goodput_change_pct,
     messages,
     name,
     option_numbers,
     rows,
+    subflows,
     trade_off_numbers,
     with_equal_seeds,
 )
@@ -140,13 +143,17 @@ def assumption_sweep() -> list[Point]:
 
 def test_changes_are_of_the_same_scheme_and_seed() -> None:
     found = changes([*assumption_sweep()[4:], *assumption_sweep()[:4]])
-    assert list(found) == ["2 ms, gap 0.15", "MPTCP 4", "Hedera"]
-    (queue,) = found["2 ms, gap 0.15"]
-    assert (queue.label, queue.subflows) == ("queue 25 packets", (-1, -1))
-    assert queue.goodput_pct == pytest.approx((-10, -10))
-    assert [change.label for change in found["MPTCP 4"]] == ["min RTO 1 ms"]
-    (first_fit,) = found["Hedera"]
-    assert first_fit.label == "Hedera: first fit" and first_fit.goodput_pct == pytest.approx((-25,))
+    assert {name: [row.label for row in of[1:]] for name, of in found.items()} == {
+        "2 ms, gap 0.15": ["queue 25 packets"],
+        "MPTCP 4": ["min RTO 1 ms"],
+        "Hedera": ["Hedera: first fit"],
+    }
+    pct = against_usual(found, goodput_change_pct)
+    more = against_usual(found, lambda usual, other: subflows(other) - subflows(usual))
+    queue, first_fit = found["2 ms, gap 0.15"][1].points, found["Hedera"][1].points
+    means = pct(queue), more(queue), pct(first_fit)
+    assert [mean.value for mean in means if mean] == pytest.approx([-10, -1, -25])
+    assert more([run(770, seed=9)]) is None
 
 
 def test_seeds_that_one_setting_lacks_do_not_count() -> None:
