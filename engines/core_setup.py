@@ -43,7 +43,6 @@ from fabric._core import (
     Simulation,
     TransportOptions,
     congestion_controls,
-    disciplines,
     flow_hash,
 )
 from fabric._core import Flow as CoreFlow
@@ -51,7 +50,7 @@ from fabric.plan import PS_PER_US, NetworkPlan
 from fabric.readings import AgentEventTuple
 from model.congestion import BASELINE, CONGESTION_CONTROLS, core_name
 from model.flows import AddressPair, PlannedFlow, planned_flows, subflow_pairs
-from model.network_plan import is_measured, network_plan, ports_along
+from model.network_plan import QUEUE_NUMBERS, is_measured, network_plan, ports_along
 from model.noise import noisy
 from model.reasons import AGENT, Reason
 from model.result import NO_VALUE
@@ -542,7 +541,7 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     if is_measured(spec):
         measured = discipline == 0
         measured[plan.nic_uplink[plan.nic_uplink < len(measured)]] = False
-        discipline[measured] = disciplines().index(IN_ORDER)
+        discipline[measured] = QUEUE_NUMBERS[IN_ORDER]
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
     most = max(plan.max_packets, MIN_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     parts = parts_of(topology, spec.parts) if spec.parts > 1 else ()

@@ -384,18 +384,11 @@ NB_MODULE(_core, module) {
       .def_ro("flow_bytes", &fabric::QueueKind::flow_bytes);
   module.def("queue_kinds", &fabric::queue_kinds);
   module.def("check_queue", [](const std::string& name, const std::map<std::string, double>& settings) {
-    const auto kinds = fabric::queue_kinds();
-    const auto found = std::ranges::find(kinds, name, &fabric::QueueKind::name);
-    if (found == kinds.end()) throw std::invalid_argument("there is no queue '" + name + "'");
-    if (found != kinds.begin()) {
-      (void)fabric::discipline(static_cast<std::size_t>(found - kinds.begin()), {{name, settings}});
-    }
+    const auto& kinds = fabric::queue_kinds();
+    const auto kind = std::ranges::find(kinds, name, &fabric::QueueKind::name);
+    if (kind == kinds.end()) throw std::invalid_argument("there is no queue '" + name + "'");
+    if (kind->port != nullptr) (void)kind->port(fabric::settings_of(*kind, {{name, settings}}), nullptr);
   }, "name"_a, "settings"_a);
-  module.def("disciplines", [] {
-    std::vector<std::string> names;
-    for (const fabric::QueueKind& kind : fabric::queue_kinds()) names.emplace_back(kind.name);
-    return names;
-  });
   module.def("admission_settings", [] {
     std::vector<std::pair<std::string, bool>> settings;
     for (const auto& each : fabric::kAdmissionSettings) settings.emplace_back(each.name, each.in_hosts);

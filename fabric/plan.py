@@ -33,7 +33,7 @@ class NetworkPlan:
     `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by each
     port's own generator (from `seed` and the port's number). `admission` has a column for each setting by a
     name of `fabric._core.admission_settings()`; one without a column is off. `discipline` is the number of a
-    queue discipline in `fabric._core.disciplines()`. `queue_settings` has the settings of a discipline, by
+    queue discipline in `fabric._core.queue_kinds()`. `queue_settings` has the settings of a discipline, by
     its name and theirs, that differ from the usual ones (`fabric._core.queue_kinds()`).
 
     `parameters` are numbers of the routing policy, by the names of controllers/routing.py.

@@ -19,16 +19,16 @@ from ccp.names import is_agents
 from common.errors import UsageError
 from controllers.groups import EcmpTables, leftmost, rightmost
 from controllers.routing import DIGITS, POLICIES, hashed, parse, tables_of
-from fabric._core import admission_settings, disciplines
+from fabric._core import admission_settings, queue_kinds
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from model.links import downlink, link_trace, links_left_out, uplink
 from model.spec import IN_ORDER, QUEUES, LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
 NO_PORT = 0xFFFFFFFF
-"""The discipline of a FIFO whose departures follow a trace."""
 MAX_PACKETS = 1 << 20
 """Packets that the core can hold if queues are unbounded: 2 GB of frames."""
+QUEUE_NUMBERS = {kind.name: number for number, kind in enumerate(queue_kinds())}
 
 
 def check_trace(spec: RunSpec, topology: Topology) -> None:
@@ -227,10 +227,10 @@ def _disciplines_of(
 ) -> npt.NDArray[np.uint8]:
     """Return each port's discipline: FIFOs at hosts unless queues sort by rank or are lossless, and on links
     with a trace one that keeps the order."""
-    discipline = np.full(ports, disciplines().index(link.queue), np.uint8)
+    discipline = np.full(ports, QUEUE_NUMBERS[link.queue], np.uint8)
     if not (by_rank(link.discipline) or link.lossless):
         discipline[nic_ports] = 0
-    discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
+    discipline[traced[discipline[traced] == 0]] = QUEUE_NUMBERS[IN_ORDER]
     return discipline
 
 

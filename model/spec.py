@@ -88,7 +88,7 @@ RANGE, NAMES, CANONICAL, WORDS = "range", "names", "canonical", "words"
 IN_ORDER = "in-order"
 """The FIFO of a traced link, whose departures are not known on arrival. No option selects it."""
 QUEUES = {kind.name: kind for kind in queue_kinds() if kind.name != IN_ORDER}
-"""The core's queues (fabric/core/disciplines/registry.hpp): their settings, and what hosts need for them."""
+"""The core's queues (fabric/core/disciplines/registry.cpp): their settings, and what hosts need for them."""
 TCP = "tcp"
 TRANSPORTS = {kind.name: kind for kind in transport_kinds()}
 """The core's transports (fabric/simulation/transport.hpp) and their settings. Real hosts have TCP alone."""

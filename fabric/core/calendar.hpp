@@ -31,6 +31,9 @@ class Calendar {
   // first events after a limit are then in the cache.
   void look_beyond_limits() { beyond_limit_ = kSpan; }
 
+  // From now on memory is prefetched even if few events wait: packets wait elsewhere, too.
+  void always_prefetch() { in_cache_ = kFewest; }
+
   // The descriptor's due time must be set.
   void push(const PacketPool& pool, PacketId id) { push(pool[id].due, id); }
   void push(Time due, PacketId id) {
@@ -92,6 +95,7 @@ class Calendar {
   // what that leads to is near enough, and looking for it costs more than it saves.
   static constexpr std::size_t kInCache = 4096;
   static constexpr std::size_t kNearEnough = 65536;
+  static constexpr std::size_t kFewest = 256;  // worth looking ahead of
   static constexpr std::size_t kMostPassed = 512;
   static constexpr std::size_t kMostAtOnce = 32;
   static constexpr std::uint32_t kFew = 12;
@@ -216,7 +220,7 @@ class Calendar {
     return -1;
   }
 
-  [[nodiscard]] bool prefetches() const { return size_ > kInCache; }
+  [[nodiscard]] bool prefetches() const { return size_ > in_cache_; }
   [[nodiscard]] std::size_t wanted() const { return prefetches() ? kAhead : 0; }
 
   // The last slot whose events may be in the batch by now.
@@ -327,6 +331,7 @@ class Calendar {
   std::uint64_t far_order_ = 0;
   std::int64_t current_ = -1;
   std::int64_t beyond_limit_ = 0;
+  std::size_t in_cache_ = kInCache;
   std::size_t cursor_ = 0;
   std::size_t end_ = 0;
   std::size_t size_ = 0;

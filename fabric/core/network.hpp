@@ -28,6 +28,7 @@
 
 #include "core/balancing/registry.hpp"
 #include "core/calendar.hpp"
+#include "core/disciplines/registry.hpp"
 #include "core/memory.hpp"
 #include "core/partitions.hpp"
 #include "core/packet.hpp"
@@ -86,6 +87,8 @@ class Network {
       if (port.is_scheduled()) add_scheduled(number, config);
     }
     ports_ = shared_->ports;
+    scheduled_ = shared_->scheduled;
+    if (!scheduled_.empty()) calendar_.always_prefetch();
     share_buffers();
     count_ingresses(config);
     add_balancers(config.parameters, config.seed);
@@ -94,9 +97,10 @@ class Network {
   // The partition with this number of a network in which nothing has happened yet.
   Network(const Network& whole, std::size_t number)
       : pool_(whole.pool_.part(number, whole.partitions().count())), calendar_(calendar_for(leading_into(whole, number))),
-        shared_(whole.shared_), ports_(whole.ports_), own_ports_(whole.partitions().ports_of(number)),
+        shared_(whole.shared_), ports_(whole.ports_), scheduled_(whole.scheduled_), own_ports_(whole.partitions().ports_of(number)),
         watch_wires_(whole.watch_wires_) {
     calendar_.look_beyond_limits();
+    if (!scheduled_.empty()) calendar_.always_prefetch();
     for (const PortId port : own_ports_) ports_[port].lead_to(partitions().beyond(port));
   }
 
@@ -174,14 +178,9 @@ class Network {
   // Brings all queues and counters to `now`, for reading; of a partition, those of its ports.
   void settle(Time now) {
     if (!partitions().several()) {
-      for (Port& port : ports_) port.advance(now);
+      for (Port& port : ports_) port.settle(now);
     }
-    for (const PortId port : own_ports_) ports_[port].advance(now);
-    if (!shared_->ingresses) return;
-    if (!partitions().several()) {
-      for (ScheduledPort& port : shared_->scheduled) port.read_pause(now);
-    }
-    for (const PortId port : own_ports_) scheduled(port).read_pause(now);
+    for (const PortId port : own_ports_) ports_[port].settle(now);
   }
 
   template <class Hosts>
@@ -212,7 +211,7 @@ class Network {
   [[nodiscard]] Time nothing_before() const { return calendar_.nothing_before(); }
   [[nodiscard]] std::span<const Port> ports() const { return ports_; }
   [[nodiscard]] PortCounters counters(PortId port) const {
-    return ports_[port].is_scheduled() ? scheduled(port).counters(ports_[port]) : ports_[port].counters();
+    return ports_[port].counters();
   }
   // Ports of a lossless network that wait for one another and never go on. All partitions must have come equally far.
   [[nodiscard]] std::vector<PortId> deadlocked() const {
@@ -220,9 +219,9 @@ class Network {
     std::vector<PortId> stopped;
     Ingresses::Waiting waiting;
     for (PortId port = 0; port < ports_.size(); ++port) {
-      if (!scheduled(port).is_paused() || !shared_->ingresses->stops(port)) continue;
+      if (!ports_[port].is_paused() || !shared_->ingresses->stops(port)) continue;
       stopped.push_back(port);
-      scheduled(port).each_waiting(pool_, [&](const Packet& packet) {
+      scheduled_[port]->each_waiting(pool_, [&](const Packet& packet) {
         if (packet.hop != 0) waiting[{packet.ports[packet.hop - 1U], port}] += packet.size_bytes;
       });
     }
@@ -254,8 +253,7 @@ class Network {
     Partitions partitions;
     Router router;
     Ports ports;
-    std::vector<std::uint32_t> scheduled_index;  // each port; empty if all are FIFOs
-    std::vector<ScheduledPort> scheduled;
+    std::vector<std::unique_ptr<ScheduledPort>> scheduled;  // of each port, nullptr for FIFOs; empty if all are FIFOs
     std::vector<std::uint64_t> buffered_bytes;         // of each node, in its ports that share a buffer; empty: none do
     std::vector<std::vector<PortId>> buffer_ports;     // of each node: these ports
     std::optional<Ingresses> ingresses;                // of a lossless network
@@ -270,10 +268,14 @@ class Network {
 
     void far(PacketId id) const {
       const Packet& packet = network.pool_[id];
-      if (packet.kind == Kind::packet && !packet.on_last_hop()) {
-        network.ports_[packet.ports[packet.hop + 1U]].prefetch();
+      if (packet.kind == Kind::departure) {
+        network.fetch_scheduled(id, packet.port());
+      } else if (packet.kind == Kind::packet && !packet.on_last_hop()) {
+        const PortId next = packet.ports[packet.hop + 1U];
+        network.ports_[next].prefetch();
+        if (!network.scheduled_.empty()) [[unlikely]] network.fetch_scheduled(id, next);
       } else if constexpr (requires { hosts.expect(id); }) {
-        if (packet.kind != Kind::departure) hosts.expect(id);
+        hosts.expect(id);
       }
     }
     void near(PacketId id) const {
@@ -353,19 +355,26 @@ class Network {
   void send(PacketId id, Packet& packet, Time now, Hosts& hosts) {
     const PortId to = packet.port();
     Port& port = ports_[to];
-    if (!port.enqueue(packet, now)) [[unlikely]] {
-      if (!port.is_scheduled() || !wait(id, to, now, hosts)) dropping(to, now, hosts)(id);
-      return;
+    if (port.is_scheduled()) [[unlikely]] {
+      if (!wait(id, to, now, hosts)) drop(id, to, now, hosts);
+    } else if (port.enqueue(packet, now)) [[likely]] {
+      expect_arrival(id, packet.due, port);
+    } else {
+      drop(id, to, now, hosts);
     }
-    expect_arrival(id, packet.due, port);
   }
 
   template <class Hosts>
-  [[nodiscard]] auto dropping(PortId at, Time now, Hosts& hosts) {
-    return [this, at, now, &hosts](PacketId id) {
-      ++totals_.dropped;
-      hosts.dropped(id, at, now);
-    };
+  void drop(PacketId id, PortId at, Time now, Hosts& hosts) {
+    ++totals_.dropped;
+    hosts.dropped(id, at, now);
+  }
+  // Those that a scheduled port has removed.
+  template <class Hosts>
+  void drop_removed(PortId at, Time now, Hosts& hosts) {
+    if (removed_.empty()) [[likely]] return;
+    for (const PacketId id : removed_) drop(id, at, now, hosts);
+    removed_.clear();
   }
 
   void expect_arrival(PacketId id, Time due, const Port& port) {
@@ -374,11 +383,11 @@ class Network {
   }
 
   void add_scheduled(PortId port, const NetworkConfig& config) {
-    shared_->scheduled_index.resize(config.ports.size(), kNone);
-    shared_->scheduled_index[port] = static_cast<std::uint32_t>(shared_->scheduled.size());
     const PortConfig& of = config.ports[port];
-    shared_->scheduled.emplace_back(discipline(of.discipline, config.queue_settings), of.traced ? config.opportunities : nullptr);
-    if (shared_->scheduled.back().reads_precedence()) pool_.rank_packets();
+    const QueueKind& kind = queue_kinds()[of.discipline];
+    shared_->scheduled.resize(config.ports.size());
+    shared_->scheduled[port] = kind.port(settings_of(kind, config.queue_settings), of.traced ? config.opportunities : nullptr);
+    if (kind.reads_precedence) pool_.rank_packets();
   }
 
   // Ports 2i and 2i + 1 are the two directions of one link.
@@ -386,12 +395,12 @@ class Network {
 
   void share_buffers() {
     for (PortId port = 0; port < ports_.size(); ++port) {
-      if (!ports_[port].is_scheduled() || !scheduled(port).wants_to_share()) continue;
+      if (!kind_of(port).shares_buffer) continue;
       if ((port ^ 1U) >= ports_.size()) throw std::invalid_argument("network plan: ports are pairs, one for each direction");
       shared_->buffered_bytes.resize(router().table().nodes());
       shared_->buffer_ports.resize(router().table().nodes());
       const NodeId node = transmitter_of(port);
-      scheduled(port).share(shared_->buffered_bytes[node]);
+      scheduled_[port]->share(shared_->buffered_bytes[node]);
       shared_->buffer_ports[node].push_back(port);
     }
   }
@@ -420,16 +429,16 @@ class Network {
     steers_ = true;
   }
 
+  [[nodiscard]] const QueueKind& kind_of(PortId port) const { return queue_kinds()[ports_[port].config().discipline]; }
+
   // Throws std::invalid_argument if some ports could be stopped and others not.
   void count_ingresses(const NetworkConfig& config) {
-    const auto lossless = [&](const ScheduledPort& port) { return port.is_lossless(); };
-    if (std::ranges::none_of(shared_->scheduled, lossless)) return;
-    if (shared_->scheduled.size() != ports_.size() || !std::ranges::all_of(shared_->scheduled, lossless)) {
+    const auto lossless = [](const PortConfig& port) { return queue_kinds()[port.discipline].lossless; };
+    if (std::ranges::none_of(config.ports, lossless)) return;
+    if (!std::ranges::all_of(config.ports, lossless)) {
       throw std::invalid_argument("network plan: either all ports are lossless or none");
     }
-    const auto own = config.queue_settings.find(Pfc::kName);
-    const auto given = own == config.queue_settings.end() ? std::map<std::string, double>{} : own->second;
-    shared_->ingresses.emplace(settings_of("the queue pfc", Pfc::kSettings, given), ports_.size());
+    shared_->ingresses.emplace(settings_of(kind_of(0), config.queue_settings), ports_.size());
   }
 
   // A switch has taken the packet.
@@ -459,12 +468,18 @@ class Network {
   void pause(PacketId id, Hosts& hosts) {
     const auto [to, stops, when] = std::tuple(pool_[id].ports[0], pool_[id].stops != 0, pool_[id].due);
     pool_.release(id);
-    scheduled(to).pause(pool_, ports_[to], stops, when, [this](PacketId next) { expect_departure(next); },
-                        dropping(to, when, hosts));
+    scheduled_[to]->pause(surroundings(), ports_[to], stops, when);
+    drop_removed(to, when, hosts);
   }
 
-  [[nodiscard]] const ScheduledPort& scheduled(PortId port) const { return shared_->scheduled[shared_->scheduled_index[port]]; }
-  [[nodiscard]] ScheduledPort& scheduled(PortId port) { return shared_->scheduled[shared_->scheduled_index[port]]; }
+  [[nodiscard]] Surroundings surroundings() { return {pool_, calendar_, removed_}; }
+  void fetch_scheduled(PacketId id, PortId port) {
+    if (const ScheduledPort* of = scheduled_[port].get()) {
+      prefetch_to_write(of);
+      ports_[port].prefetch_scheduled();
+    }
+    if (pool_.ranks_packets()) prefetch_to_write(&pool_.precedence(id));
+  }
   [[nodiscard]] Port& existing(PortId port) {
     if (port >= ports_.size()) throw std::out_of_range("there is no port " + std::to_string(port));
     return ports_[port];
@@ -472,15 +487,15 @@ class Network {
 
   template <class Hosts>
   [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Hosts& hosts) {
-    ScheduledPort& port = scheduled(to);
-    if (!port.switch_has_room(ports_[to], pool_[id])) catch_up_switch(transmitter_of(to), now, hosts);
+    ScheduledPort& port = *scheduled_[to];
+    if (port.shares() && !port.switch_has_room(ports_[to], pool_[id])) catch_up_switch(transmitter_of(to), now, hosts);
     const bool counted = shared_->ingresses && pool_[id].hop != 0;
     if (counted && !shared_->ingresses->has_room(pool_[id].ports[pool_[id].hop - 1U], pool_[id].size_bytes)) {
       ports_[to].count_drop();
       return false;
     }
-    const bool kept = port.enqueue(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); },
-                                   dropping(to, now, hosts));
+    const bool kept = port.enqueue(surroundings(), ports_[to], id, now);
+    drop_removed(to, now, hosts);
     if (kept && counted) take_in(pool_[id], now);
     return kept;
   }
@@ -489,14 +504,9 @@ class Network {
   template <class Hosts>
   void catch_up_switch(NodeId node, Time now, Hosts& hosts) {
     for (const PortId port : shared_->buffer_ports[node]) {
-      scheduled(port).catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); },
-                               dropping(port, now, hosts));
+      scheduled_[port]->catch_up(surroundings(), ports_[port], now);
+      drop_removed(port, now, hosts);
     }
-  }
-
-  void expect_departure(PacketId id) {
-    pool_[id].kind = Kind::departure;
-    calendar_.push(pool_, id);
   }
 
   // The packet is on the wire now.
@@ -504,8 +514,8 @@ class Network {
   void depart(PacketId id, Hosts& hosts) {
     Packet& packet = pool_[id];
     Port& port = ports_[packet.port()];
-    scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); },
-                                      dropping(packet.port(), packet.due, hosts));
+    scheduled_[packet.port()]->departed(surroundings(), port, id);
+    drop_removed(packet.port(), packet.due, hosts);
     let_out(packet, packet.due);
     if constexpr (requires { hosts.left(packet.port(), packet.due); }) hosts.left(packet.port(), packet.due);
     packet.kind = Kind::packet;
@@ -515,14 +525,15 @@ class Network {
 
   template <class Hosts>
   void cut_waiting(PortId port, Time now, Hosts& hosts) {
-    ScheduledPort& waiting = scheduled(port);
-    waiting.catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); },
-                     dropping(port, now, hosts));
-    waiting.cut(pool_, ports_[port], now, [&](PacketId id) {
+    scheduled_[port]->catch_up(surroundings(), ports_[port], now);
+    drop_removed(port, now, hosts);
+    scheduled_[port]->cut(surroundings(), ports_[port], now);
+    for (const PacketId id : removed_) {
       let_out(pool_[id], now);
       pool_[id].due = now;
       calendar_.push(pool_, id);
-    });
+    }
+    removed_.clear();
   }
 
   static const NetworkConfig& checked(const NetworkConfig& config) {
@@ -551,7 +562,8 @@ class Network {
       const std::uint32_t limit = port.admission.tail.limit_pkts;
       const std::uint32_t most = std::min(limit != 0 ? limit : 128U, 1024U);
       longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
-      width = std::min(width, kShortPacket * 8 * kSecond / port.rate_bps + port.delay);
+      // The end of a transmission is an event of its own.
+      width = std::min(width, kShortPacket * 8 * kSecond / port.rate_bps + (port.discipline == 0 ? port.delay : 0));
       packets_a_second += static_cast<double>(port.rate_bps) / (1500 * 8);
     }
     width = std::min({width, longest / 1024, static_cast<Time>(1024 * kSecond / std::max(packets_a_second, 1.0))});
@@ -564,6 +576,8 @@ class Network {
   Calendar calendar_;
   std::shared_ptr<Shared> shared_;
   std::span<Port> ports_;            // of all partitions
+  std::span<const std::unique_ptr<ScheduledPort>> scheduled_;  // the same
+  std::vector<PacketId> removed_;  // by the scheduled port that is at work
   std::vector<PortId> own_ports_;    // of this one, if there are several
   Outbox* out_ = nullptr;
   bool watch_wires_ = false;  // a link may lose packets, or was cut

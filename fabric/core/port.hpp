@@ -2,11 +2,13 @@
 //
 // The departure times of a FIFO are known on arrival, so a hop costs one event: the arrival at the far end. The queue's
 // length at any instant follows exactly from the departures still to come. Where a discipline chooses the next packet
-// (`is_scheduled`), packets wait in ScheduledPort, and Port keeps the counts.
+// (`is_scheduled`), packets wait in ScheduledPort, and Port keeps the counts. Hops of FIFOs touch the first two cache lines
+// of a port, those of others the first three.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/disciplines/admission.hpp"
@@ -41,14 +43,14 @@ struct PortCounters {
   Time paused = 0;                 // for how long it was stopped
 };
 
-// Most hops touch only the first two cache lines. A FIFO keeps only the sizes of the queued packets: they leave one
-// right after the other, so all departures follow from the first.
+// A FIFO keeps only the sizes of the queued packets: they leave one right after the other, so all departures follow from
+// the first.
 class alignas(64) Port {
  public:
   static constexpr std::uint16_t kHere = 0xFFFF;
 
   Port(const PortConfig& config, NodeId far_node, Random random)
-      : delay_(config.delay), config_(config), random_(random), far_node_(far_node) {
+      : delay_(config.delay), is_scheduled_(config.discipline != 0), config_(config), random_(random), far_node_(far_node) {
     configure();
   }
   Port(const Port&) = delete;
@@ -58,11 +60,11 @@ class alignas(64) Port {
   ~Port() = default;
 
   // Returns whether the FIFO takes the packet, and sets when it arrives at the far end. The queue may be full or the
-  // link down. The packet in transmission counts as queued. A scheduled port always returns false.
+  // link down. The packet in transmission counts as queued. Not for a scheduled port.
   [[nodiscard]] bool enqueue(Packet& packet, Time now) {
     if (queued_ >= unusual_from_) [[unlikely]] {
       advance(now);
-      if (queued_ >= unusual_from_ && (is_scheduled() || !takes(packet))) return false;
+      if (queued_ >= unusual_from_ && !takes(packet)) return false;
     } else if (busy_until_ <= now) {
       all_depart();
     }
@@ -109,7 +111,8 @@ class alignas(64) Port {
 
   // The time a packet that came now would take to the far end.
   [[nodiscard]] Time delay_of(std::uint32_t bytes, Time now) const {
-    return std::max<Time>(0, busy_until_ - now) + transmission_time(waiting_bytes_ + bytes) + delay_;
+    const std::uint64_t waiting = is_scheduled_ ? length().bytes - sending_bytes_ : 0;
+    return std::max<Time>(0, busy_until_ - now) + transmission_time(waiting + bytes) + delay_;
   }
 
   [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.epoch != epoch_; }
@@ -129,7 +132,7 @@ class alignas(64) Port {
   }
 
   // Whether a discipline chooses the next packet (scheduled_port.hpp). The queue of any other port is a FIFO.
-  [[nodiscard]] bool is_scheduled() const { return config_.discipline != 0; }
+  [[nodiscard]] bool is_scheduled() const { return is_scheduled_; }
 
   // Rounded down to a picosecond.
   [[nodiscard]] Time transmission_time(std::uint64_t bytes) const {
@@ -150,17 +153,36 @@ class alignas(64) Port {
     return length().bytes;
   }
   [[nodiscard]] PortCounters counters() const {
-    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, pushed_out_, early_drops_, 0, 0};
+    return {departed_ - cut_, tx_bytes_,   drops_,       losses_,       marks_,
+            max_queue_,       pushed_out_, early_drops_, pause_frames_, paused_time_};
   }
   [[nodiscard]] bool is_up() const { return up_; }
+
+  // Brings what is to be read to `now`.
+  void settle(Time now) {
+    advance(now);
+    read_pause(now);
+  }
+  // Brings the time for which pause frames have stopped it to `now`.
+  void read_pause(Time now) {
+    if (is_paused_) paused_time_ += now - std::exchange(paused_since_, now);
+  }
+  [[nodiscard]] bool is_paused() const { return is_paused_; }
 
   void prefetch() const {
     prefetch_to_write(this);
     sizes_.prefetch();
   }
+  void prefetch_scheduled() const {
+    prefetch();
+    prefetch_to_write(&config_);
+  }
 
  private:
+  friend class PortNow;
   friend class ScheduledPort;
+  template <class Queue>
+  friend class QueuedPort;
 
   __extension__ using Wide = unsigned __int128;
 
@@ -168,6 +190,9 @@ class alignas(64) Port {
   static constexpr int kFractionBits = 24;
 
   [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_.at(departed_ + place); }
+  [[nodiscard]] bool has_room(const Packet& packet) const {
+    return config_.admission.tail.has_room(length(), packet.size_bytes);
+  }
   [[nodiscard]] QueueLength length() const { return {queued_, accepted_bytes_ - tx_bytes_}; }
 
   void configure() {
@@ -178,7 +203,7 @@ class alignas(64) Port {
   }
 
   void watch_length() {
-    const bool always = !up_ || is_scheduled() || !config_.admission.only_counts_packets();
+    const bool always = !up_ || !config_.admission.only_counts_packets();
     unusual_from_ = always ? 0 : std::min({config_.admission.tail.most_pkts(), max_queue_, QueuedSizes::kPlaces});
   }
 
@@ -200,7 +225,8 @@ class alignas(64) Port {
 
   void take(Packet& packet) {
     if (config_.admission.ecn.marks(packet, length())) ++marks_;
-    max_queue_ = std::max(max_queue_, queued_ + 1);
+    if (queued_ < max_queue_) return;
+    max_queue_ = queued_ + 1;
     watch_length();
   }
 
@@ -234,7 +260,7 @@ class alignas(64) Port {
   }
 
   void write_departures_down() {
-    if (is_scheduled()) return;
+    if (is_scheduled_) return;
     std::vector<Time> behind_first;
     Time at = first_departure_;
     for (std::uint32_t i = 1; i < queued_; ++i) {
@@ -251,7 +277,7 @@ class alignas(64) Port {
     departed_ += queued_;
     queued_ = 0;
     accepted_bytes_ = tx_bytes_;
-    waiting_bytes_ = 0;
+    sending_bytes_ = 0;
     busy_until_ = now;
     first_departure_ = kNever;
     forget_departures();
@@ -266,23 +292,28 @@ class alignas(64) Port {
   std::uint32_t queued_ = 0;
   std::uint32_t unusual_from_ = 0;  // from this queue length on, every packet is checked
   std::uint16_t epoch_ = 0;
-  bool times_written_ = false;
   std::uint16_t beyond_ = kHere;
+  bool times_written_ = false;
+  bool up_ = true;
+  bool is_scheduled_;
+  bool is_paused_ = false;
   alignas(64) QueuedSizes sizes_;
   std::uint64_t accepted_bytes_ = 0;  // tx_bytes_ and what is queued
+  alignas(64) PortConfig config_;
+  std::uint32_t max_queue_ = 0;
+  std::uint32_t sending_bytes_ = 0;  // of a scheduled port: the packet in transmission
   // Seldom used.
-  std::vector<Time> written_;        // departures of queued packets from the second on, the last first
+  Random random_;
   std::uint64_t cut_ = 0;
-  std::uint64_t waiting_bytes_ = 0;   // of a scheduled port, without the packet in transmission
   std::uint64_t drops_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t marks_ = 0;
   std::uint64_t pushed_out_ = 0;
   std::uint64_t early_drops_ = 0;
-  std::uint32_t max_queue_ = 0;
-  bool up_ = true;
-  PortConfig config_;
-  Random random_;
+  std::uint64_t pause_frames_ = 0;
+  Time paused_since_ = 0;
+  Time paused_time_ = 0;
+  std::vector<Time> written_;  // departures of queued packets from the second on, the last first
   NodeId far_node_;
 };
 

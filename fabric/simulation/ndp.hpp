@@ -1,6 +1,6 @@
 // NDP (Handley et al., SIGCOMM 2017): the receiver decides when each packet is sent.
 //
-// A flow sends its first window at once. Switches trim what they have no room for to its header (core/disciplines/trim.hpp),
+// A flow sends its first window at once. Switches trim what they have no room for to its header (core/disciplines/trim.cpp),
 // so the receiver learns of every packet within a round trip: it acknowledges those that are whole and rejects those that
 // are not. For each it owes the sender a PULL, which lets it send one packet more, rejected ones first. A host has one
 // queue of PULLs for all flows that it receives, which takes turns among them and is paced so that what it asks for fills

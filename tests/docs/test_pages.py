@@ -30,7 +30,7 @@ FOREIGN = (
 """Folders of the kernel's sources, of the machine, and of results."""
 ELSEWHERE = {
     "fabric/simulation/congestion/gentle.hpp", "simulation/congestion/gentle.hpp",
-    "fabric/core/disciplines/early_drop.hpp", "core/disciplines/early_drop.hpp", "boot.py", "pox.py",
+    "fabric/core/disciplines/early_drop.cpp", "boot.py", "pox.py",
     "plots/charts/retransmitted.py", "fabric/simulation/fixed.cpp", "hops.py",
     "tcp.cpp", "asker.cpp", "json.py", "module.py", "sitecustomize.py", "mine.py", "fails.py", "fixed.py",
     "raises.py", "doubles.py", "aimd.py", "slow_start.py", "delay.py", "portus.py", "windows.py",

@@ -16,10 +16,10 @@ from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.routing import path
 from engines.scheduling import numbers
-from fabric._core import VirtualFabric, disciplines
+from fabric._core import VirtualFabric
 from fabric.plan import NetworkPlan
 from fabric.readings import Departure
-from model.network_plan import network_plan, ports_along
+from model.network_plan import QUEUE_NUMBERS, network_plan, ports_along
 from model.spec import LinkSpec
 from tests.support.core_networks import TCP, chain, ip, one_switch
 from topos import build
@@ -303,7 +303,7 @@ def test_a_cut_link_is_no_random_loss() -> None:
 
 FRAME = 1514
 TRACED_PORT = 2
-IN_ORDER = disciplines().index("in-order")
+IN_ORDER = QUEUE_NUMBERS["in-order"]
 
 
 def traced(at_ms: Sequence[int], period_ms: int, queue_pkts: int = 1000) -> NetworkPlan:

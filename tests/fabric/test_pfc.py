@@ -11,10 +11,10 @@ import pytest
 
 from common.errors import UsageError
 from controllers.routing import tables_of
-from fabric._core import VirtualFabric, disciplines
+from fabric._core import VirtualFabric
 from fabric.plan import NetworkPlan
 from fabric.readings import Counters
-from model.network_plan import network_plan, ports_along
+from model.network_plan import QUEUE_NUMBERS, network_plan, ports_along
 from model.spec import LinkSpec
 from tests.support.core_networks import BOTTLENECK, TCP, chain, ip, one_switch
 from topos.topology import Builder, Layer
@@ -33,7 +33,7 @@ LAST = 4
 
 
 def lossless(plan: NetworkPlan, **limits: float) -> NetworkPlan:
-    everywhere = np.full(len(plan.rate_bps), disciplines().index("pfc"), np.uint8)
+    everywhere = np.full(len(plan.rate_bps), QUEUE_NUMBERS["pfc"], np.uint8)
     return replace(plan, discipline=everywhere, queue_settings={"pfc": {**LIMITS, **limits}})
 
 

@@ -11,10 +11,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fabric._core import VirtualFabric, disciplines, rank_of_stamp
+from fabric._core import VirtualFabric, rank_of_stamp
 from fabric.plan import NetworkPlan
 from fabric.readings import Departure
-from tests.support.core_networks import BOTTLENECK, TCP, bottleneck, chain, ip, one_switch, with_setting
+from model.network_plan import QUEUE_NUMBERS
+from tests.support.core_networks import (
+    BOTTLENECK,
+    TCP,
+    bottleneck,
+    chain,
+    ip,
+    one_switch,
+    with_setting,
+)
 from tests.support.dataplanes.rank_stamps import MANTISSA_BITS, stamp
 
 A, B, C = ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")
@@ -282,7 +291,7 @@ def test_another_rate_holds_from_the_next_transmission_on() -> None:
 def test_what_is_on_the_wire_does_not_keep_the_next_from_leaving() -> None:
     plan = chain([1_000_000_000, 1_000_000, 1_000_000_000], [0, 50 * MS, 0])
     orders = plan.discipline.copy()
-    orders[2] = disciplines().index("priority")
+    orders[2] = QUEUE_NUMBERS["priority"]
     fabric = VirtualFabric(replace(plan, discipline=orders))
     for _ in range(3):
         fabric.inject(0, 0, 1250, (ip("10.0.0.1"), ip("10.0.0.2"), TCP, 1, 2))

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fabric._core import VirtualFabric, disciplines
+from fabric._core import VirtualFabric
 from fabric.plan import NetworkPlan
+from model.network_plan import QUEUE_NUMBERS
 from tests.support.core_networks import TCP, ip, one_switch, with_setting
 
 MS = 10**9
@@ -25,7 +26,7 @@ def plan(hosts: int, buffer_pkts: int, alpha: float) -> NetworkPlan:
     out = one_switch(hosts=hosts, queue_pkts=0)
     rates, kinds = out.rate_bps.copy(), out.discipline.copy()
     rates[0::2] = 10**13
-    kinds[1::2] = disciplines().index("shared")
+    kinds[1::2] = QUEUE_NUMBERS["shared"]
     settings = {"shared": {"buffer_bytes": float(buffer_pkts * BYTES), "alpha": alpha}}
     return replace(out, rate_bps=rates, discipline=kinds, queue_settings=settings, max_packets=1 << 16)
 

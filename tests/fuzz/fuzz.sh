@@ -19,6 +19,7 @@ g++ "${flags[@]}" -c "$root/tests/fuzz/driver.cpp" -o "$build/driver.o"
 # Builds and runs one target. Its output comes as a whole, since others run beside it.
 fuzz() {
     local target=$1 seconds=$2 seed=$3 sources=("$root/tests/fuzz/$1.cpp") said failed=0
+    [ "$target" != plan ] || sources+=("$root"/fabric/core/disciplines/*.cpp)
     [ "$target" != inet_diag ] || sources+=("$root/fabric/host_io/socket_dump.cpp")
     g++ "${flags[@]}" -fsanitize-coverage=trace-pc "${sources[@]}" "$build/driver.o" -o "$build/$target"
     said=$("$build/$target" "$seconds" "$seed" "$root/tests/fuzz/corpus/$target" "$build/$target.found" 2>&1) || failed=1

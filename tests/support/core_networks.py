@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabric._core import disciplines
 from fabric.plan import NetworkPlan
+from model.network_plan import QUEUE_NUMBERS
 
 TCP = 6
 BOTTLENECK = 5
@@ -108,7 +108,7 @@ def bottleneck(discipline: str, rates_bps: tuple[int, int], **limits: int) -> Ne
     """Two hosts on links of the first rate send to a third on one of the second. Its port, number
     `BOTTLENECK`, has the discipline and these limits and settings; other queues have no limit."""
     plan = one_switch(hosts=3, queue_pkts=0, rate_bps=rates_bps[0])
-    changed = {"rate_bps": rates_bps[1], "discipline": disciplines().index(discipline)}
+    changed = {"rate_bps": rates_bps[1], "discipline": QUEUE_NUMBERS[discipline]}
     for name, number in limits.items():
         if name in ("queue_pkts", "queue_bytes"):
             changed[name] = number

@@ -1,4 +1,4 @@
-// CoDel (RFC 8289; Nichols and Jacobson, ACM Queue 2012). It drops at the head of a FIFO, at a rate that rises with the
+// The law of CoDel (RFC 8289; Nichols and Jacobson, ACM Queue 2012), of one queue. It drops at the head of a FIFO, at a rate that rises with the
 // square root of the number of drops, once packets have waited longer than `target` for a whole `interval`.
 #pragma once
 
@@ -96,24 +96,5 @@ inline constexpr QueueSetting kCoDelTarget{"target_us", "us", 1, 1e9, 5'000, fal
 inline constexpr QueueSetting kCoDelInterval{"interval_us", "us", 1, 1e9, 100'000, false,
                                              "time above the target until the first drop: a long round trip"};
 inline constexpr QueueSetting kMarkInstead{"ecn", "", 0, 1, 0, true, "1: mark ECN-capable packets instead"};
-
-class CoDel {
- public:
-  static constexpr std::string_view kName = "codel";
-  static constexpr std::array kSettings{kCoDelTarget, kCoDelInterval, kMarkInstead};
-
-  explicit CoDel(const QueueSettings& settings) : parameters_(settings) {}
-
-  [[nodiscard]] bool arrive(PacketId id, PortNow& port) {
-    packets_.push_back(port.pool, id);
-    return true;
-  }
-  [[nodiscard]] PacketId next(PortNow& port) { return state_.next(packets_, port, parameters_); }
-
- private:
-  CoDelParameters parameters_;
-  PacketList packets_;
-  CoDelState state_;
-};
 
 }  // namespace fabric

@@ -21,25 +21,34 @@ struct FlowQueue {
   bool listed = false;
 };
 
-// `Queue` is a FlowQueue.
+// `Queue` is a FlowQueue. A queue has its number, and memory, when the first packet comes to it: what a port touches is
+// then small, however many queues there may be.
 template <class Queue>
 class FlowQueues {
  public:
-  explicit FlowQueues(std::uint32_t count) : queues_(count) {}
+  static constexpr std::size_t kBytes = sizeof(Queue) + 2 * sizeof(std::uint16_t);  // of each queue, at most
+
+  explicit FlowQueues(std::uint32_t count) : numbers_(count) {}
 
   Queue& operator[](std::uint32_t number) { return queues_[number]; }
 
   // The hash has a salt of its own at every port, drawn when the first packet comes.
   [[nodiscard]] std::uint32_t of(PacketId id, PortNow& port) {
-    if (!salted_) salt_ = static_cast<std::uint32_t>(port.random.next());
-    salted_ = true;
-    return mix(port.pool.precedence(id).flow, salt_) % static_cast<std::uint32_t>(queues_.size());
+    if (queues_.empty()) salt_ = static_cast<std::uint32_t>(port.random.next());
+    const std::uint32_t place = mix(port.pool.precedence(id).flow, salt_) % static_cast<std::uint32_t>(numbers_.size());
+    const std::uint32_t number = numbers_[place];
+    if (number < places_.size() && places_[number] == place) [[likely]] return number;
+    numbers_[place] = static_cast<std::uint16_t>(places_.size());
+    places_.push_back(static_cast<std::uint16_t>(place));
+    queues_.emplace_back();
+    return numbers_[place];
   }
 
  private:
   std::vector<Queue> queues_;
+  std::vector<std::uint16_t> places_;   // of each queue, among the hashes
+  std::vector<std::uint16_t> numbers_;  // of the queue of each hash, if it has that place
   std::uint32_t salt_ = 0;
-  bool salted_ = false;
 };
 
 // A list of queues, by their numbers.

@@ -1,5 +1,5 @@
 // The seam of queues: what a port keeps, drops, marks and sends next, the same for simulated packets and real frames.
-// A queue is a class with
+// A queue is a class, in a file that ends with `template QueueKind kind_of<...>();` (queued_port.hpp), with
 //     static constexpr std::string_view kName = "...";       // of `--discipline`
 //     bool arrive(PacketId, PortNow&);                       // keeps the packet, or returns false and it is dropped
 //     PacketId next(PortNow&);                               // removes the packet to send now; kNone: it is empty
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "core/packet.hpp"
+#include "core/port.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"
 
@@ -93,15 +94,9 @@ inline QueueSettings settings_of(const std::string& whose, std::span<const Queue
 // A port at one instant, as its queue sees it and acts on it.
 class PortNow {
  public:
-  struct Decisions {
-    std::vector<PacketId> dropped;     // by the queue, although the port had room for them
-    std::vector<PacketId> pushed_out;  // to make room for another
-    std::uint64_t marks = 0;
-    std::uint64_t trimmed_bytes = 0;
-  };
-
-  PortNow(PacketPool& packets, Random& generator, Decisions& decisions, Time when, std::int64_t rate)
-      : pool(packets), random(generator), now(when), rate_bps(rate), decisions_(decisions) {}
+  // Packets that the queue drops join `dropped`.
+  PortNow(PacketPool& packets, Port& port, std::vector<PacketId>& dropped, Time when)
+      : pool(packets), random(port.random_), now(when), rate_bps(port.config_.rate_bps), port_(port), dropped_(dropped) {}
 
   PacketPool& pool;
   Random& random;
@@ -110,26 +105,41 @@ class PortNow {
 
   [[nodiscard]] Time waited(PacketId id) const { return now - pool[id].due; }
 
-  // Drops a packet that the queue has just removed; for a newcomer `arrive` returns false instead.
-  void drop(PacketId id) { decisions_.dropped.push_back(id); }
-  // Cuts a packet that the queue keeps to so many bytes. Its content is not cut, so only simulated hosts can tell.
-  void trim(PacketId id, std::uint16_t bytes) {
-    decisions_.trimmed_bytes += pool[id].size_bytes - std::uint64_t{bytes};
-    pool[id].size_bytes = bytes;
+  // Drops a packet that the queue has just removed, although the port had room for it; for a newcomer `arrive` returns
+  // false instead.
+  void drop(PacketId id) {
+    ++port_.early_drops_;
+    remove(id);
   }
   // Drops a packet that the queue has removed to make room for a newcomer.
-  void push_out(PacketId id) { decisions_.pushed_out.push_back(id); }
+  void push_out(PacketId id) {
+    ++port_.pushed_out_;
+    remove(id);
+  }
+  // Cuts a packet that the queue keeps to so many bytes. Its content is not cut, so only simulated hosts can tell.
+  void trim(PacketId id, std::uint16_t bytes) {
+    port_.accepted_bytes_ -= pool[id].size_bytes - std::uint64_t{bytes};
+    pool[id].size_bytes = bytes;
+  }
   // Marks the packet, unless it is marked already; false if it is not ECN-capable (RFC 3168, section 5).
   [[nodiscard]] bool mark(PacketId id) {
     Packet& packet = pool[id];
     if (packet.ecn == Ecn::not_ect) return false;
-    if (packet.ecn != Ecn::ce) ++decisions_.marks;
+    if (packet.ecn != Ecn::ce) ++port_.marks_;
     packet.ecn = Ecn::ce;
     return true;
   }
 
  private:
-  Decisions& decisions_;
+  void remove(PacketId id) {
+    --port_.queued_;
+    port_.accepted_bytes_ -= pool[id].size_bytes;
+    ++port_.drops_;
+    dropped_.push_back(id);
+  }
+
+  Port& port_;
+  std::vector<PacketId>& dropped_;
 };
 
 }  // namespace fabric

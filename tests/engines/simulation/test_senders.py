@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric._core import Datagrams, Simulation, TransportOptions, disciplines, schedulers
+from fabric._core import Datagrams, Simulation, TransportOptions, schedulers
 from fabric.plan import NetworkPlan
+from model.network_plan import QUEUE_NUMBERS
 from tests.support.simulated_hosts import (
     HEADER,
     MS,
@@ -192,7 +193,7 @@ def mintcp(**wanted: Any) -> TransportOptions:
 def ranked(plan: NetworkPlan, at: str = "nic_downlink") -> NetworkPlan:
     """Return the same plan with pFabric's discipline in the switch, or at other ports."""
     numbers = plan.discipline.copy()
-    numbers[getattr(plan, at)] = disciplines().index("pfabric")
+    numbers[getattr(plan, at)] = QUEUE_NUMBERS["pfabric"]
     return dataclasses.replace(plan, discipline=numbers)
 
 

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from engines.emulation.kernel.namespaces import call_in_netns
-from fabric._core import RealtimeFabric, disciplines
+from fabric._core import RealtimeFabric
 from fabric.plan import NetworkPlan
 from fabric.readings import Snapshot
 from model.links import downlink, uplink
-from model.network_plan import plan_for
+from model.network_plan import QUEUE_NUMBERS, plan_for
 from model.spec import LinkSpec, RunSpec, TopologySpec
 from tests.support.core_networks import ip, one_switch
 from tests.support.machine_noise import exact
@@ -73,7 +73,7 @@ def lab(
     plan = plan or one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=1000, ecn_pkts=ecn_pkts)
     if slow_bps:
         plan.rate_bps[plan.nic_downlink] = slow_bps
-        plan.discipline[plan.nic_downlink] = disciplines().index("priority")
+        plan.discipline[plan.nic_downlink] = QUEUE_NUMBERS["priority"]
     indices = [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)]
     fabric = RealtimeFabric(plan, indices, MACS, sample_ms=sample_ms)
     fabric.start()

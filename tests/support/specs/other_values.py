@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabric._core import disciplines
+from fabric._core import queue_kinds
 from model.noise import parse_stalls
 from model.schedulers import parse_scheduler
 from model.spec import LIMITS, NAMES, QDISC, STRICT, LinkEvent, LinkSpec, RunSpec, StackSpec, stated
@@ -20,7 +20,7 @@ _TEXTS: Mapping[str, Any] = {
     "traffic": "native",
     "clock": STRICT,
     "events": (LinkEvent(1.0, "p0a0", "c0"),),
-    "link.discipline": disciplines()[1],
+    "link.discipline": queue_kinds()[1].name,
     "link.host_queue": QDISC,
     "link.trace": "lte:1",
     "transport.protocol": "ndp:window_pkts=10",

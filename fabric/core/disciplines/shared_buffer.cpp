@@ -2,14 +2,13 @@
 // takes a packet while its queue is shorter than alpha times the part of the buffer that is free. With n ports that are
 // never empty each queue grows to alpha B / (1 + n alpha), and a part of the buffer stays free for others. The queue of
 // a port is a FIFO.
-#pragma once
-
 #include <array>
 #include <cstdint>
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/disciplines/queue_length.hpp"
 #include "core/packet.hpp"
 
@@ -41,5 +40,7 @@ class SharedBuffer {
   double alpha_;
   PacketList packets_;
 };
+
+template QueueKind kind_of<SharedBuffer>();
 
 }  // namespace fabric

@@ -1,8 +1,6 @@
 // RED (Floyd and Jacobson, ToN 1993): packets are dropped on arrival, or marked, with a probability that rises with the
 // average length of the queue. `gentle` lets it rise to 1 at twice `max_pkts` instead of a step (Floyd, 2000).
 // `adaptive` steers `max_p` so that the average stays half-way between the thresholds (Floyd, Gummadi and Shenker, 2001).
-#pragma once
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "core/disciplines/codel.hpp"
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -121,5 +120,7 @@ class Red {
   Time adapted_ = 0;
   PacketList packets_;
 };
+
+template QueueKind kind_of<Red>();
 
 }  // namespace fabric

@@ -1,11 +1,10 @@
 // First come, first served, one departure at a time: for ports whose departures cannot be known on arrival, because
 // they follow delivery opportunities (opportunities.hpp). Other FIFOs cost one event less per hop (port.hpp).
-#pragma once
-
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -23,5 +22,7 @@ class InOrder {
  private:
   PacketList packets_;
 };
+
+template QueueKind kind_of<InOrder>();
 
 }  // namespace fabric

@@ -1,7 +1,5 @@
 // PIE (RFC 8033): packets are dropped on arrival, or marked, with a probability that a controller updates every 15 ms
 // from the time that packets wait and from its trend.
-#pragma once
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include "core/disciplines/codel.hpp"
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -111,5 +110,7 @@ class Pie {
   Time next_update_ = 0;
   PacketList packets_;
 };
+
+template QueueKind kind_of<Pie>();
 
 }  // namespace fabric

@@ -1,13 +1,12 @@
 // The queue of a lossless network: a FIFO that sends nothing while its neighbour has stopped it by a pause frame
 // (priority flow control with one class: IEEE 802.1Qbb). Who stops whom is in pause_frames.hpp.
-#pragma once
-
 #include <array>
 #include <stdexcept>
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -41,5 +40,7 @@ class Pfc {
  private:
   PacketList packets_;
 };
+
+template QueueKind kind_of<Pfc>();
 
 }  // namespace fabric

@@ -1,7 +1,5 @@
 // HULL's phantom queue (Alizadeh et al., NSDI 2012, section 3.1): a counter of bytes that drains at a part of the link's
 // rate marks packets before any wait. The real queue is a FIFO.
-#pragma once
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,6 +7,7 @@
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -48,5 +47,7 @@ class Phantom {
   Time counted_ = 0;
   PacketList packets_;
 };
+
+template QueueKind kind_of<Phantom>();
 
 }  // namespace fabric

@@ -3,14 +3,13 @@
 // the latest packet of the lowest precedence.
 //
 // The precedence is the class selector, the upper three bits of DSCP (RFC 2474, section 4.2.2).
-#pragma once
-
 #include <array>
 #include <cstddef>
 #include <string_view>
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -45,5 +44,7 @@ class StrictPriority {
 
   std::array<PacketList, 8> classes_{};
 };
+
+template QueueKind kind_of<StrictPriority>();
 
 }  // namespace fabric

@@ -1,7 +1,5 @@
 // What the CS244 2017 reproduction of pFabric ran instead of its queue: 16 FIFOs in strict priority, into which ranks
 // fall linearly, the last one for the largest flow of the web search. A full queue drops the newcomer.
-#pragma once
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +8,7 @@
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -40,5 +39,7 @@ class PFabricBands {
  private:
   std::array<PacketList, kBands> bands_;
 };
+
+template QueueKind kind_of<PFabricBands>();
 
 }  // namespace fabric

@@ -1,7 +1,5 @@
 // FQ-CoDel (RFC 8290): flows in queues of their own, each under CoDel, which take turns by bytes. A flow that comes back
 // after its queue was empty is served first, so that sparse flows do not wait for bulk traffic.
-#pragma once
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include "core/disciplines/codel.hpp"
 #include "core/disciplines/flow_queues.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -23,7 +22,7 @@ class FqCoDel {
  public:
   static constexpr std::string_view kName = "fq_codel";
   static constexpr bool kReadsFlow = true;
-  static constexpr std::size_t kFlowBytes = sizeof(Queue);
+  static constexpr std::size_t kFlowBytes = FlowQueues<Queue>::kBytes;
   static constexpr std::array kSettings{kFlowQueues, kQuantum, kCoDelTarget, kCoDelInterval, kMarkInstead};
 
   explicit FqCoDel(const QueueSettings& settings)
@@ -78,5 +77,7 @@ class FqCoDel {
   Turns<Queue> new_;
   Turns<Queue> old_;
 };
+
+template QueueKind kind_of<FqCoDel>();
 
 }  // namespace fabric

@@ -1,8 +1,6 @@
 // Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): flows, hashed to queues (stochastic fairness queueing:
 // McKenney, INFOCOM 1990), take turns and send `quantum` bytes each. A full port drops the latest packet of the longest
 // queue.
-#pragma once
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "core/disciplines/flow_queues.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -19,7 +18,7 @@ class Drr {
  public:
   static constexpr std::string_view kName = "drr";
   static constexpr bool kReadsFlow = true;
-  static constexpr std::size_t kFlowBytes = sizeof(FlowQueue);
+  static constexpr std::size_t kFlowBytes = FlowQueues<FlowQueue>::kBytes;
   static constexpr std::array kSettings{kFlowQueues, kQuantum};
 
   explicit Drr(const QueueSettings& settings)
@@ -62,5 +61,7 @@ class Drr {
   FlowQueues<FlowQueue> queues_;
   Turns<FlowQueue> active_;
 };
+
+template QueueKind kind_of<Drr>();
 
 }  // namespace fabric

@@ -3,8 +3,6 @@
 // packet with the largest rank; among equal ranks the latest, which is the newcomer before all others.
 //
 // Each half is also a discipline by itself, with a FIFO or drop-tail for the other, to measure what it contributes.
-#pragma once
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -87,5 +86,9 @@ class PFabricDropping : public detail::RankedQueue<false, true> {
  public:
   static constexpr std::string_view kName = "pfabric_dropping";
 };
+
+template QueueKind kind_of<PFabric>();
+template QueueKind kind_of<PFabricDropping>();
+template QueueKind kind_of<PFabricScheduling>();
 
 }  // namespace fabric

@@ -2,8 +2,6 @@
 // payload, not its header. Either it or the last packet of the queue is trimmed, as a coin decides, so that flows in
 // phase are trimmed alike. Headers, and packets that are no longer than one, wait in a queue of their own, of which
 // `ratio` are sent for each whole packet while both wait. Nothing is dropped unless the queue of headers is full.
-#pragma once
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include "core/disciplines/packet_list.hpp"
 #include "core/disciplines/queue.hpp"
+#include "core/disciplines/queued_port.hpp"
 #include "core/packet.hpp"
 
 namespace fabric {
@@ -65,5 +64,7 @@ class Trim {
   PacketList whole_;
   PacketList headers_;
 };
+
+template QueueKind kind_of<Trim>();
 
 }  // namespace fabric
