@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from common import records
+import msgspec
 
 GOODPUT, SLOWEST, JAIN, RTT, COMPLETION = "goodput", "slowest flow", "fairness", "RTT", "completion times"
 METRICS = (GOODPUT, SLOWEST, JAIN, RTT, COMPLETION)
@@ -238,19 +238,10 @@ class Reason:
     @classmethod
     def from_json(cls, data: object) -> Reason:
         """Read a stored reason. Raises ValueError for anything else."""
-        if not isinstance(data, Mapping) or not isinstance(data.get("text"), str):
-            raise ValueError("a reason is not a record with a text")
-        numbers = records.mapping(data.get("numbers") or {}, "numbers")
-        doubts = data.get("doubts") or []
-        if not isinstance(doubts, list):
-            raise ValueError("the doubts of a reason are not a list")
-        return cls(
-            records.text(data.get("kind", OTHER), "kind"),
-            data["text"],
-            Fault(records.text(data.get("fault", ""), "fault")),
-            tuple((k, records.number(v, k)) for k, v in numbers.items() if v is not None),
-            tuple(records.text(name, "a doubt") for name in doubts),
-        )
+        known = {"kind": OTHER, **msgspec.convert(data, dict[str, Any])}
+        numbers = msgspec.convert(known.get("numbers", {}), dict[str, float | None])
+        pairs = [pair for pair in numbers.items() if pair[1] is not None]
+        return msgspec.convert({**known, "numbers": pairs}, cls)
 
 
 def texts(reasons: Iterable[Reason]) -> str:

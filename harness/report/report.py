@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from markupsafe import Markup
 
-from common import files, records, stored_json
+from common import files, stored_json
 from common.errors import StoreError, UsageError
 from common.privileges import check_private
 from common.text import printable
@@ -430,17 +431,14 @@ def cached_charts(page: Path, made_from: str) -> Charts | None:
     """Return the files of each figure's charts if they and the report are as they were written from these
     inputs; None if they must be made again."""
     try:
-        data = records.mapping(stored_json.loads(files.read_bytes(cache_path(page), MAX_BYTES)), "the record")
+        data = stored_json.loads(files.read_bytes(cache_path(page), MAX_BYTES))
         if (data["format"], data["schema"], data["inputs"]) != (FORMAT, SCHEMA, made_from):
             return None
-        written = records.mapping(data["written"], "the files")
+        written = msgspec.convert(data["written"], dict[str, list[int]])
         if any(not seen or _seen(page.parent / name) != seen for name, seen in written.items()):
             return None
-        charts = records.mapping(data["charts"], "the charts")
-        found = {
-            figure: [page.parent / records.text(name, "a chart") for name in names]
-            for figure, names in charts.items()
-        }
+        charts = msgspec.convert(data["charts"], dict[str, list[str]])
+        found = {figure: [page.parent / name for name in names] for figure, names in charts.items()}
         known = {page.parent / name for name in written}
         return found if all(known.issuperset(paths) for paths in found.values()) else None
     except (OSError, ValueError, KeyError, TypeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import statistics
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import files, records, stored_json
+import msgspec
+
+from common import files, stored_json
 from common.text import three_digits
 from engines.emulation.dataplanes.dataplane import DATAPLANES
 from engines.registry import ENGINES
@@ -88,18 +91,10 @@ class Attempt:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Attempt:
-        """Return the attempt that `to_json` wrote. Raises ValueError, KeyError for other data."""
-        data = records.mapping(data, "an attempt")
-        goodput, reasons = data["goodput_mbps"], data["reasons"]
-        if not isinstance(reasons, list):
-            raise ValueError("the reasons of an attempt are not a list")
-        return cls(
-            Status(records.text(data["status"], "status")),
-            tuple(map(Reason.from_json, reasons)),
-            None if goodput is None else records.number(goodput, "goodput_mbps"),
-            records.number(data["elapsed_s"], "elapsed_s"),
-            records.text(data["started_at"], "started_at"),
-        )
+        """Return the attempt that `to_json` wrote. Raises ValueError for other data."""
+        found = msgspec.convert({**data, "reasons": []}, cls)
+        reasons = msgspec.convert(data.get("reasons"), list[Any])
+        return dataclasses.replace(found, reasons=tuple(map(Reason.from_json, reasons)))
 
 
 def counting_attempt(attempts: Sequence[Attempt]) -> int:

@@ -23,13 +23,13 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from analysis import stats
 from analysis.completion import completions, percentile
-from common import files, records, stored_json
+from common import files, stored_json
 from common.errors import RefabricError, StoreError, UsageError
 from common.privileges import check_private
 from common.text import one_line
@@ -91,6 +91,23 @@ def point_name(spec: RunSpec) -> str:
 
 _SAMPLE = re.compile(rf"{SAMPLES}/([a-z0-9_]{{1,64}})\.csv\.gz")
 _LISTS = ("stalled_attempts", "path_manager_errors")
+_Numbers = dict[str, int | float | None]
+
+
+class _Run(msgspec.Struct):
+    """The types of a run.json, beside its spec."""
+
+    tables: dict[str, Content]
+    metrics: _Numbers
+    readings: _Numbers
+    provenance: dict[str, Any]
+    status: Status
+    reasons: list[dict[str, Any]]
+    cautions: list[dict[str, Any]]
+    attempts: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
+    hosts: Annotated[int, msgspec.Meta(ge=0)]
+    elapsed_s: Annotated[float, msgspec.Meta(ge=0)]
+    cost: _Numbers = {}
 
 
 def load_point(folder: Path) -> PointResult:
@@ -101,7 +118,8 @@ def load_point(folder: Path) -> PointResult:
     path = folder / RUN
     data, digest = _read(folder)
     try:
-        point = _point(folder, data, digest)
+        typed = msgspec.convert(data, _Run)
+        point = _point(folder, data, typed, digest)
     except KeyError as error:
         raise UnreadableError(path, f"{ANOTHER_REVISION} ({error} is missing)") from error
     except (TypeError, ValueError, AttributeError, OverflowError, RefabricError) as error:
@@ -110,7 +128,7 @@ def load_point(folder: Path) -> PointResult:
         raise UnreadableError(path, f"{contradiction}; it was edited")
     written_ns = path.stat().st_ctime_ns
     for file in (FLOWS, PORTS):
-        tables.check(folder / file, _content(data["tables"][file], file), written_ns)
+        tables.check(folder / file, typed.tables[file], written_ns)
     return point
 
 
@@ -126,7 +144,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], str]:
     return data, hashlib.sha256(msgspec.json.encode(counted, order="sorted")).hexdigest()
 
 
-def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:
+def _point(folder: Path, data: Mapping[str, Any], typed: _Run, digest: str) -> PointResult:
     """Return the point of a run.json: every value has its type, every name is known here.
 
     Raises many errors for other data.
@@ -135,64 +153,35 @@ def _point(folder: Path, data: Mapping[str, Any], digest: str) -> PointResult:
     if data["hash"] != spec.content_hash():
         raise ValueError("its spec does not have its hash")
     check_known(spec)
-    stored = {
-        file: _content(content, file) for file, content in records.mapping(data["tables"], "tables").items()
-    }
+    stored = dict(typed.tables)
     flows, ports = stored.pop(FLOWS), stored.pop(PORTS)
     names = {file: _SAMPLE.fullmatch(file) for file in stored}
     samples = {named[1]: stored[file] for file, named in names.items() if named}
     if len(samples) < len(stored):
         raise ValueError("tables has an impossible name")
     lost = tuple(name for name in samples if _is_lost(sample_path(folder, name)))
-    cost = records.mapping(data.get("cost", {}), "cost")
-    readings = records.mapping(data["readings"], "readings")
-    metrics = {**records.mapping(data["metrics"], "metrics"), **cost}
-    provenance = dict(records.mapping(data["provenance"], "provenance"))
     for name in _LISTS:
-        _list(provenance.get(name, []), name)
-    attempts = tuple(map(Attempt.from_json, _list(data["attempts"], "attempts")))
-    elapsed_s = records.number(data["elapsed_s"], "elapsed_s")
-    if elapsed_s < 0 or not attempts:
-        raise ValueError("elapsed_s is negative" if elapsed_s < 0 else "it has no attempt")
+        msgspec.convert(typed.provenance.get(name, []), list[Any])
     return PointResult(
         path=folder,
         spec=spec,
-        status=Status(records.text(data["status"], "status")),
-        reasons=tuple(map(Reason.from_json, _list(data["reasons"], "reasons"))),
-        cautions=tuple(map(Reason.from_json, _list(data["cautions"], "cautions"))),
-        hosts=records.integer(data["hosts"], "hosts", 0),
-        elapsed_s=elapsed_s,
-        metrics={name: _number(of, name) for name, of in metrics.items() if of is not None},
-        cost=frozenset(cost),
-        provenance=provenance,
-        attempts=attempts,
+        status=typed.status,
+        reasons=tuple(map(Reason.from_json, typed.reasons)),
+        cautions=tuple(map(Reason.from_json, typed.cautions)),
+        hosts=typed.hosts,
+        elapsed_s=typed.elapsed_s,
+        metrics={name: of for name, of in {**typed.metrics, **typed.cost}.items() if of is not None},
+        cost=frozenset(typed.cost),
+        provenance=typed.provenance,
+        attempts=tuple(map(Attempt.from_json, typed.attempts)),
         flows=tables.StoredRows(folder / FLOWS, FlowRow, flows),
         ports=tables.StoredRows(folder / PORTS, PortRow, ports),
         samples={name: content for name, content in samples.items() if name not in lost},
         lost=lost,
         digest=digest,
-        readings={name: None if of is None else _number(of, name) for name, of in readings.items()},
-        stored_readings=len(readings),
+        readings=typed.readings,
+        stored_readings=len(typed.readings),
     )
-
-
-def _content(data: object, file: str) -> Content:
-    of = records.mapping(data, f"tables.{file}")
-    rows, size_bytes = (
-        records.integer(of[name], f"tables.{file}.{name}", 0) for name in ("rows", "size_bytes")
-    )
-    return Content(rows, size_bytes, records.text(of["sha256"], f"tables.{file}.sha256"))
-
-
-def _number(value: Any, where: str) -> float:
-    records.number(value, where)
-    return value  # type: ignore[no-any-return]  # an integer stays one
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{where} is not a list")
-    return value
 
 
 def _is_lost(sample: Path) -> bool:
@@ -538,13 +527,10 @@ def read_manifest(directory: Path, figure: str) -> frozenset[str]:
     """Return the names of all points that runs of `figure` had here. Raises StoreError for a damaged file."""
     path = _manifest_path(directory, figure)
     try:
-        data = records.mapping(stored_json.loads(files.read_bytes(path, MAX_MANIFEST_BYTES)), "the manifest")
+        data = msgspec.convert(stored_json.loads(files.read_bytes(path, MAX_MANIFEST_BYTES)), dict[str, Any])
         if data["format"] != MANIFEST_FORMAT or data["schema"] != MANIFEST_SCHEMA:
             raise ValueError("another format")
-        names = data["points"]
-        if not isinstance(names, list):
-            raise ValueError("points are not a list")
-        return frozenset(records.text(name, "a point") for name in names)
+        return msgspec.convert(data["points"], frozenset[str])
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -24,8 +24,9 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
+import msgspec
 import numpy as np
 
 from common import files
@@ -84,8 +85,8 @@ class Content:
     """What the text of a table is: its rows without the header, its bytes before compression, and its
     SHA-256."""
 
-    rows: int
-    size_bytes: int
+    rows: Annotated[int, msgspec.Meta(ge=0)]
+    size_bytes: Annotated[int, msgspec.Meta(ge=0)]
     sha256: str
 
     @classmethod
