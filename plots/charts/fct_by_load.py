@@ -28,7 +28,7 @@ POLICIES = {
     "conga": Look("CONGA", "#0072B2", "o"),
     "drill": Look("DRILL", "#CC79A7", "v"),
 }
-MPTCP = "#E69F00", "^"
+MPTCP_COLOUR, MPTCP_MARKERS = "#E69F00", "^<>P"
 APART_PCT = 0.7
 """Marks of one load stand side by side."""
 
@@ -63,13 +63,14 @@ def _place(point: PointResult) -> tuple[int, str, int]:
 
 
 def _series(panel: Panel) -> list[Series]:
-    made = []
+    made, counts = [], sorted({point.subflows for point in panel.points} - {1})
     for key, points in sorted(grouped(panel.points, _place).items()):
         _, name, subflows = key
         look = POLICIES.get(name, Look(name, "#6b6b6b", "P"))
         if subflows > 1:
             of_policy = "" if name == "ecmp" else f", {look.label}"
-            look = Look(f"MPTCP {subflows}{of_policy}", *MPTCP)
+            marker = MPTCP_MARKERS[counts.index(subflows) % len(MPTCP_MARKERS)]
+            look = Look(f"MPTCP {subflows}{of_policy}", MPTCP_COLOUR, marker)
         doubt = any(p.suspect for of in grouped(points, load_of).values() for p in good(of))
         made.append(Series(look.label, look.doubted(doubt), points))
     return made

@@ -79,7 +79,7 @@ class Axis:
 
 def _steps(ratio: float) -> Sequence[float]:
     """Return where ticks of a logarithmic axis stand in each decade, from the ratio of its ends."""
-    if ratio < 3:
+    if ratio < 4:
         return 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0
     if ratio < 10:
         return 1.0, 1.5, 2.0, 3.0, 5.0, 7.0
