@@ -98,9 +98,12 @@ class Bars:
         elif self.marks == SEEDS:
             values = [*one.good, *one.suspect]
             kinds.seeds(axes, at, one.good, one.suspect, one.look.colour)
-        elif self.marks == DOTS:
-            kinds.dots(axes, at, values, one.look, doubt)
         else:
+            if self.marks == DOTS:
+                axes.plot(
+                    [at] * len(values), values, ls="", marker="o", ms=2.2, color=one.look.colour, alpha=0.45,
+                    zorder=3, clip_on=False,
+                )  # fmt: skip
             kinds.mark(axes, at, mean, one.look)
         half = 0.0 if self.marks == BARS else mean.half
         highest = max(*values, mean.value + half)

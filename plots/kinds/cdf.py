@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
 from plots.picture import Subject
-from plots.shared import kinds
+from plots.shared import style
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,17 @@ class Cdf:
     def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
         del first
         for one in subject.series:
-            values = list(self.values(one.points))
-            known = [value for value in values if math.isfinite(value)]
-            if known:
-                style = {} if self.end is None else {"drawstyle": "steps-post"}
-                kinds.cdf(axes, known, one.look, len(values), self.end, **style)
-        kinds.share_axis(axes, self.y)
+            values = np.sort(np.fromiter(self.values(one.points), float))
+            known = values[np.isfinite(values)]
+            if not len(known):
+                continue
+            shown = style.thinned(len(known))
+            x, share = known[shown], 100 * (shown + 1) / len(values)
+            if self.end is not None:
+                x, share = np.append(x, self.end), np.append(share, share[-1])
+            axes.plot(x, share, color=one.look.colour, ls=one.look.dash, lw=one.look.width,
+                      drawstyle="default" if self.end is None else "steps-post")  # fmt: skip
+        Axis(self.y, low=0, high=102, ticks=range(0, 101, 25)).apply(axes, "y")
         if self.title:
             axes.set_title(self.title, fontsize=8.5)
         self.x.apply(axes, "x")

@@ -64,7 +64,8 @@ class Curves:
         if self.within is not None:
             axes.axhspan(-self.within, self.within, color=style.GRID, alpha=0.6, lw=0, zorder=0)
         for value in self.published:
-            style.published_line(axes, value)
+            axes.axhline(value, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=6,
+                         path_effects=style.halo())  # fmt: skip
         if self.line is not None:
             axes.axhline(self.line, color=style.FAINT, lw=0.8, zorder=1)
         if self.title:

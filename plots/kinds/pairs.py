@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from plots.picture import Subject
-from plots.shared import kinds, style
+from plots.shared import style
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Pairs:
         if self.log:
             style.plain_log(axes.xaxis)
             style.plain_log(axes.yaxis)
-        kinds.equals(axes, *self.limits)
+        axes.plot(self.limits, self.limits, color=style.FAINT, lw=0.8, zorder=1)
+        axes.set(xlim=self.limits, ylim=self.limits)
         if self.log:  # a column is narrower than high
             for axis, subs in ((axes.xaxis, (1.0,)), (axes.yaxis, (1.0, 3.0))):
                 few = (1.0, 2.0, 5.0) if self.limits[1] <= 10 else subs

@@ -108,16 +108,6 @@ def mark(axes: Axes, x: float | Mean, y: float | Mean, look: Look, size: float =
     )  # fmt: skip
 
 
-def dots(axes: Axes, x: float, values: Sequence[float], look: Look, doubt: bool, size: float = 6.0) -> None:
-    """Draw every value as a faint dot and their mean with its interval as a marker; hollow in `doubt`."""
-    axes.plot(
-        [x] * len(values), values, ls="", marker="o", ms=2.2, color=look.colour, alpha=0.45, zorder=3,
-        clip_on=False,
-    )  # fmt: skip
-    if mean := mean_of(values, hollow=doubt):
-        mark(axes, x, mean, look, size)
-
-
 def bar(
     axes: Axes, at: float, length: float, width: float, colour: str, doubt: bool, *, horizontal: bool = False
 ) -> None:
@@ -196,38 +186,6 @@ def write(axes: Axes, text: str, x: float, y: float, size: float = 7.5) -> None:
         text, (x, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=size, zorder=6,
         path_effects=style.halo(),
     )  # fmt: skip
-
-
-def cdf(
-    axes: Axes,
-    values: Iterable[float],
-    look: Look,
-    of: int | None = None,
-    end: float | None = None,
-    **line: Any,
-) -> Line2D:
-    """Draw the share of `of` values, or of all, that are no larger, up to `end`; return the line, which has
-    the label."""
-    ordered = np.sort(np.fromiter(values, float))
-    shown = style.thinned(len(ordered))
-    x, share = ordered[shown], 100 * (shown + 1) / max(1, of or len(ordered))
-    if end is not None:
-        x, share = np.append(x, end), np.append(share, share[-1:])
-    (drawn,) = axes.plot(x, share, color=look.colour, ls=look.dash, lw=1.5, label=look.label, **line)
-    return drawn
-
-
-def share_axis(axes: Axes, label: str, step: int = 25) -> None:
-    """Make the vertical axis one of shares in percent."""
-    axes.set_ylim(0, 102)
-    axes.set_yticks(range(0, 101, step))
-    axes.set_ylabel(label)
-
-
-def equals(axes: Axes, low: float, high: float, **limits: Any) -> None:
-    """Draw the diagonal on which both engines give the same, and set both axes alike."""
-    axes.plot([low, high], [low, high], color=style.FAINT, lw=0.8, zorder=1)
-    axes.set(xlim=(low, high), ylim=(low, high), **limits)
 
 
 def published(axes: Axes, value: float, at: float, reach: float = 0.45, *, vertical: bool = False) -> None:

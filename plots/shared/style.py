@@ -257,11 +257,6 @@ def _congestion(panel: Panel) -> str:
     return f"TCP: {in_force(panel.ccs, 1)}" if any(point.subflows == 1 for point in panel.points) else ""
 
 
-def _engine(spec: RunSpec) -> str:
-    name = _ENGINES.get(spec.engine, spec.engine)
-    return name if spec.dataplane == "fabric" else f"{name}, data plane {spec.dataplane}"
-
-
 def percent_of(panel: Panel) -> str:
     """Return the unit of relative goodput for an axis: `% of optimal` where one flow alone is the optimum."""
     return GOODPUT_PCT_MEAN.unit if math.isclose(panel.optimum_pct, 100) else OF_ONE_FLOW
@@ -334,11 +329,6 @@ def bound(level: Published) -> str:
 def paper(level: Published, k: int) -> str:
     """Return `SIGCOMM'11`, and the paper's size where ours is another: `SIGCOMM'11 (k=8)`."""
     return level.paper if k == level.k else f"{level.paper} (k={level.k})"
-
-
-def published_line(axes: Axes, value: float) -> None:
-    """Draw a published value across the axes."""
-    axes.axhline(value, color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, zorder=6, path_effects=halo())
 
 
 def published_key(levels: Sequence[Published], panel: Panel) -> list[Line2D]:
