@@ -854,10 +854,6 @@ class RunSpec:
         """Return the topology; a random one is drawn from the run's seed, unless it has its own."""
         return topos.of_run(self.topology.kind, self.topology.params, self.seed)
 
-    def as_tcp(self) -> RunSpec:
-        """Return the spec with one subflow: equal for points that differ only in subflows."""
-        return dataclasses.replace(self, transport=dataclasses.replace(self.transport, subflows=1))
-
     def changed(self, values: Settings) -> RunSpec:
         """Return the spec with other values of the fields at these paths, `{"link.queue_pkts": 20}`.
 

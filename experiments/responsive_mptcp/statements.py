@@ -81,12 +81,6 @@ FIRST_FIT = replace(
     WITH_HEDERA, label="1 subflow, first fit", scheduler=SchedulerSpec("first_fit", 10.0), marker="X"
 )
 TABLE = (R2, R4, R8, ECMP4, ECMP2, WITH_HEDERA)
-SCHEMES = (*TABLE, ECMP8, FIRST_FIT)
-
-
-def scheme_of(spec: RunSpec) -> Scheme | None:
-    """Return the scheme of a point; None for others, such as those of a curve."""
-    return next((scheme for scheme in SCHEMES if scheme.has(spec)), None)
 
 
 def subflows(point: PointResult) -> float | None:

@@ -258,11 +258,6 @@ class SocketSampler:
         answer = self._ask(host, request(IPPROTO_MPTCP, 0, token=token))
         return parse_mptcp(answer[0].payload) if answer else None
 
-    def mptcp_at(self, host: HostRef, path: AddressPair) -> MptcpSocket | None:
-        """Return the MPTCP connection of the subflow of `host` on `path`; None for plain TCP."""
-        found = self.tcp_at(host, path)
-        return self.mptcp_token(host, found.subflow.token) if found and found.subflow else None
-
     def listener(self, host: HostRef, ip: str, port: int) -> TcpSocket | None:
         """Return the socket that accepts connections to `ip`:`port` of `host`; its `receive_queue` is the
         number of connections waiting to be accepted."""

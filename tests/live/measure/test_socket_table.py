@@ -141,7 +141,7 @@ def check_transfer(
     """Send 20 MB, which the application reads; then 64 kB, which it leaves in the receive queue."""
     meter = ReceiveMeter(sampler, [(host, flow.seen_by_receiver)])
     (before,) = meter.sample()
-    assert before == 1, (before, sampler.mptcp_at(host, flow.seen_by_receiver))
+    assert before == 1, (before, sampler.tcp_at(host, flow.seen_by_receiver))
     size = 20_000_000
     transfer(ends, size)
     assert meter.sample() == [before + size]
@@ -251,10 +251,13 @@ def scenario_fallback() -> None:
     ):
         assert not manager.wait_all(1, 0.3) and manager.reports() == ()
         check_transfer(sampler, pair.server, flow, ends)
-        connection = sampler.mptcp_at(pair.client, flow.seen_by_sender)
+        ours = sampler.tcp_at(pair.client, flow.seen_by_sender)
+        assert ours is not None and ours.subflow is not None
+        connection = sampler.mptcp_token(pair.client, ours.subflow.token)
         assert connection is not None
         assert connection.fallback
-        assert sampler.mptcp_at(pair.server, flow.seen_by_receiver) is None
+        theirs = sampler.tcp_at(pair.server, flow.seen_by_receiver)
+        assert theirs is not None and theirs.subflow is None
         seen = table.read()
         assert seen.counts(1).tolist() == [1]
         assert seen.mptcp_counts(1).tolist() == [0]
