@@ -157,7 +157,7 @@ _RECORDS = (
     Chart("short_and_long", "completion_times", "Short flows beside long ones",
           "Above, each curve shows the share of short flows that completed within the time on the axis. "
           "Below, each row is one transport: the completion time of short flows with its standard "
-          "deviation, and the mean utilisation of the links between switches; dashed lines are published "
+          "deviation, and the mean utilisation of the links between switches; diamonds are published "
           "values."),
     Chart("cwnd", "windows_and_rtt", "Congestion windows over time",
           "Each small chart is one flow and each line the congestion window of one subflow; rows go from "
@@ -170,8 +170,8 @@ _RECORDS = (
           "one."),
     Chart("other_simulator", "cross_checks", "Comparison with another simulator",
           "Above is the mean goodput of all flows, below Jain's fairness index, by the number of subflows: "
-          "a dot is one seed, a marker the mean. The dashed line is another simulator at the same "
-          "parameters; where markers lie on it the two agree."),
+          "a dot is one seed, a marker the mean. Dashed lines are another simulator at the same "
+          "parameters; where markers lie on them the two agree."),
     Chart("shift", "bottleneck_shares", "Traffic on the more congested of two paths",
           "Each marker is the share of its traffic that an MPTCP flow sends over the path with more "
           "competitors: the mean over independent repetitions, which are the dots. The lower the marker, "
