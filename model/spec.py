@@ -910,8 +910,7 @@ class RunSpec:
                 topos.check(spec.topology.kind, spec.topology.params)
         except ValueError as error:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
-        known = spec.to_json()
-        if data != known and (unknown := next(_unknown(data, known), "")):
+        if unknown := next(_unknown(data, spec.to_json()), ""):
             raise UsageError(f"this is not a RunSpec of this version of refabric: it has no field {unknown}")
         return spec
 
@@ -966,11 +965,11 @@ def _unchecked(part: Any, name: str, value: object) -> Any:
 
 def _unknown(data: Any, known: Any, at: str = "") -> Iterator[str]:
     """Yield the path of each name of `data` that `known`, the same record as it was read, does not have."""
-    if isinstance(data, Mapping):
+    if isinstance(data, dict):
         for name, value in data.items():
             if name not in known:
                 yield f"{at}{name}"
-            else:
+            elif isinstance(value, dict | list | tuple):
                 yield from _unknown(value, known[name], f"{at}{name}.")
     elif isinstance(data, list | tuple):
         for value, of in zip(data, known, strict=True):
