@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import astuple, replace
 from typing import Any
 
 from common.errors import UsageError
@@ -62,7 +61,7 @@ def rate_mbps(network: str) -> float:
 
 def written(nodes: list[tuple[str, int]], links: list[Link], mbps: float) -> str:
     """Return the text of a network."""
-    data = {"nodes": nodes, "links": [astuple(link) for link in links], "rate_mbps": mbps}
+    data = {"nodes": nodes, "links": links, "rate_mbps": mbps}
     return json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
@@ -78,7 +77,7 @@ def text_of(topology: Topology) -> str:
 def without_loss(network: str) -> str:
     """Return the text of the same network whose links lose nothing, and have queues of the usual size."""
     nodes, links = _parts("", network)
-    return written(nodes, [replace(link, loss=0.0, queue_pkts=0) for link in links], rate_mbps(network))
+    return written(nodes, [link._replace(loss=0.0, queue_pkts=0) for link in links], rate_mbps(network))
 
 
 @functools.lru_cache(maxsize=16)

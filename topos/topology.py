@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from common.errors import UsageError
 
@@ -35,8 +36,7 @@ class Layer(IntEnum):
     CORE = 3
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node. `name` is alphanumeric, because it becomes a namespace, an interface prefix and a column."""
 
     name: str
@@ -44,8 +44,7 @@ class Node:
     layer: Layer
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end.
 
     `speed` is its rate as a multiple of the run's link rate; `delay_us` is added to the run's delay. `loss`
@@ -65,8 +64,7 @@ class Link:
         return self.a, self.b
 
 
-@dataclass(frozen=True)
-class Nic:
+class Nic(NamedTuple):
     """One attachment of a host to a switch: node indices, the link between them, and its addresses.
 
     `name` is `<host>-eth<n>`, where n counts the host's NICs (`interface_name`). `mac` is locally
@@ -244,7 +242,7 @@ class Topology:
         number = {old: new for new, old in enumerate(kept)}
         if torn := [nic.name for nic in self.nics if nic.link not in number]:
             raise UsageError(f"topology {self.kind}: cannot remove the link of the host NIC {torn[0]}")
-        nics = tuple(replace(nic, link=number[nic.link]) for nic in self.nics)
+        nics = tuple(nic._replace(link=number[nic.link]) for nic in self.nics)
         return replace(self, links=tuple(self.links[i] for i in kept), nics=nics)
 
     def shortest_paths(self, src: int, dst: int) -> tuple[tuple[int, ...], ...]:

@@ -11,4 +11,4 @@ from topos import Topology
 def with_first_link(topology: Topology, **changes: Any) -> Topology:
     """Return the topology with changed fields of its first link."""
     first, *others = topology.links
-    return dataclasses.replace(topology, links=(dataclasses.replace(first, **changes), *others))
+    return dataclasses.replace(topology, links=(first._replace(**changes), *others))

@@ -11,7 +11,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from common.errors import UsageError
@@ -233,5 +233,5 @@ def _written(graph: _Graph) -> str:
     links = []
     for link in graph.links:
         lower, upper = sorted(link.ends, key=layers.__getitem__)
-        links.append(replace(link, a=lower, b=upper, speed=link.speed / lowest if lowest else 1.0))
+        links.append(link._replace(a=lower, b=upper, speed=link.speed / lowest if lowest else 1.0))
     return from_file.written(list(zip(graph.names, layers, strict=True)), links, lowest)
