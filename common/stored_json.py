@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -23,7 +24,11 @@ def loads(data: bytes) -> Any:
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise ValueError(f"it has more than {MAX_VALUES} values")
     try:
-        value = msgspec.json.decode(data)
+        try:
+            value = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            json.loads(data)  # its errors have the line
+            raise
     except RecursionError:
         raise ValueError(f"it has more than {MAX_DEPTH} levels") from None
     _check(value)
