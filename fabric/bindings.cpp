@@ -251,7 +251,7 @@ class NumberedCalendar {
   std::vector<std::pair<Time, std::uint32_t>> pop_until(Time limit) {
     std::vector<std::pair<Time, std::uint32_t>> out;
     while (true) {
-      const PacketId id = calendar_.pop_until(pool_, limit, NoCache{});
+      const PacketId id = calendar_.pop_until(limit, NoCache{});
       if (id == kNone) return out;
       out.emplace_back(pool_[id].due, pool_[id].owner);
       pool_.release(id);
@@ -263,6 +263,7 @@ class NumberedCalendar {
 
  private:
   struct NoCache {
+    void first(PacketId) const {}
     void far(PacketId) const {}
     void near(PacketId) const {}
   };

@@ -44,16 +44,16 @@ class Calendar {
   }
 
   // Removes the earliest event due at or before `limit`; kNone if there is none. `limit` must not decrease between
-  // calls. Calls `ahead.far(id)` well before an event leaves, and `ahead.near(id)` just before.
+  // calls. Calls `ahead.first(id)` well before an event leaves, then `ahead.far(id)`, and `ahead.near(id)` just before.
   template <class Ahead>
-  PacketId pop_until(const PacketPool& pool, Time limit, const Ahead& ahead) {
+  PacketId pop_until(Time limit, const Ahead& ahead) {
     if (end_ - cursor_ <= wanted() && current_ < last_to_sort(limit)) sort_until(limit);
     if (cursor_ == end_) return kNone;
     const Entry* next = batch_.data() + cursor_;
     if (next->due > limit) return kNone;
     if (prefetches()) {
       const std::size_t last = end_ - cursor_ - 1;
-      if (kAhead <= last) prefetch_to_write(&pool[next[kAhead].id]);
+      if (kAhead <= last) ahead.first(next[kAhead].id);
       if (kFar <= last) ahead.far(next[kFar].id);
       if (kNear <= last && size_ > kNearEnough) ahead.near(next[kNear].id);
     }
@@ -61,6 +61,9 @@ class Calendar {
     --size_;
     return next->id;
   }
+
+  // Due time of the event that has just left.
+  [[nodiscard]] Time left_at() const { return batch_[cursor_ - 1].due; }
 
   // Due time of the earliest event, kNever when there is none.
   [[nodiscard]] Time next_due() const {

@@ -146,15 +146,16 @@ class Network {
   template <class Hosts>
   void run_until(Time limit, Hosts& hosts) {
     const Ahead<Hosts> ahead{*this, hosts};
-    for (PacketId id = calendar_.pop_until(pool_, limit, ahead); id != kNone;
-         id = calendar_.pop_until(pool_, limit, ahead)) {
+    for (PacketId id = calendar_.pop_until(limit, ahead); id != kNone; id = calendar_.pop_until(limit, ahead)) {
+      if ((id & kDeparture) != 0) [[unlikely]] {
+        depart(id ^ kDeparture, calendar_.left_at(), hosts);
+        continue;
+      }
       Packet& packet = pool_[id];
       if (packet.kind == Kind::packet) [[likely]] {
         arrive(id, packet, hosts);
       } else if (packet.kind == Kind::alarm) {
         hosts.alarm(id, packet.due);
-      } else if (packet.kind == Kind::departure) {
-        depart(id, hosts);
       } else {
         pause(id, hosts);
       }
@@ -266,19 +267,24 @@ class Network {
     Network& network;
     Hosts& hosts;
 
+    void first(PacketId id) const {
+      if ((id & kDeparture) != 0) [[unlikely]] return network.fetch_scheduled(id ^ kDeparture);
+      prefetch_to_write(&network.pool_[id]);
+    }
     void far(PacketId id) const {
+      if ((id & kDeparture) != 0) [[unlikely]] return;
       const Packet& packet = network.pool_[id];
-      if (packet.kind == Kind::departure) {
-        network.fetch_scheduled(id, packet.port());
-      } else if (packet.kind == Kind::packet && !packet.on_last_hop()) {
+      if (packet.kind == Kind::packet && !packet.on_last_hop()) {
         const PortId next = packet.ports[packet.hop + 1U];
         network.ports_[next].prefetch();
-        if (!network.scheduled_.empty()) [[unlikely]] network.fetch_scheduled(id, next);
+        if (!network.scheduled_.empty()) [[unlikely]] network.fetch_scheduled(next);
+        if (network.pool_.ranks_packets()) [[unlikely]] prefetch_to_write(&network.pool_.precedence(id));
       } else if constexpr (requires { hosts.expect(id); }) {
         hosts.expect(id);
       }
     }
     void near(PacketId id) const {
+      if ((id & kDeparture) != 0) [[unlikely]] return;
       const Packet& packet = network.pool_[id];
       if constexpr (requires { hosts.expect_soon(id); }) {
         if (packet.kind == Kind::alarm || (packet.kind == Kind::packet && packet.on_last_hop())) hosts.expect_soon(id);
@@ -473,12 +479,11 @@ class Network {
   }
 
   [[nodiscard]] Surroundings surroundings() { return {pool_, calendar_, removed_}; }
-  void fetch_scheduled(PacketId id, PortId port) {
+  void fetch_scheduled(PortId port) const {
     if (const ScheduledPort* of = scheduled_[port].get()) {
       prefetch_to_write(of);
       ports_[port].prefetch_scheduled();
     }
-    if (pool_.ranks_packets()) prefetch_to_write(&pool_.precedence(id));
   }
   [[nodiscard]] Port& existing(PortId port) {
     if (port >= ports_.size()) throw std::out_of_range("there is no port " + std::to_string(port));
@@ -509,18 +514,15 @@ class Network {
     }
   }
 
-  // The packet is on the wire now.
+  // A scheduled port has sent a packet.
   template <class Hosts>
-  void depart(PacketId id, Hosts& hosts) {
-    Packet& packet = pool_[id];
-    Port& port = ports_[packet.port()];
-    scheduled_[packet.port()]->departed(surroundings(), port, id);
-    drop_removed(packet.port(), packet.due, hosts);
-    let_out(packet, packet.due);
-    if constexpr (requires { hosts.left(packet.port(), packet.due); }) hosts.left(packet.port(), packet.due);
-    packet.kind = Kind::packet;
-    packet.due += port.delay();
-    expect_arrival(id, packet.due, port);
+  void depart(PortId from, Time when, Hosts& hosts) {
+    Port& port = ports_[from];
+    const PacketId id = scheduled_[from]->departed(surroundings(), port, when);
+    drop_removed(from, when, hosts);
+    if (shared_->ingresses) [[unlikely]] let_out(pool_[id], when);
+    if constexpr (requires { hosts.left(from, when); }) hosts.left(from, when);
+    expect_arrival(id, when + port.delay(), port);
   }
 
   template <class Hosts>

@@ -66,9 +66,9 @@ struct HopReading {
 // which a queue may change to "congestion experienced".
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
-// A packet is due at the far end of its port; at a scheduled port it is due first when it has left (departure). An
-// alarm is handed back to the hosts when it is due. A pause frame is due at the port that it stops, or lets go on.
-enum class Kind : std::uint8_t { packet, departure, alarm, pause };
+// A packet is due at the far end of its port. An alarm is handed back to the hosts when it is due. A pause frame is due at
+// the port that it stops, or lets go on.
+enum class Kind : std::uint8_t { packet, alarm, pause };
 
 // The ports from one host to another, in order. The longest paths are those through a random switch in a tree of three
 // layers (Valiant), and those in a server-centric network of five levels.

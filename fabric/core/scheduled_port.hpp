@@ -4,6 +4,7 @@
 // (disciplines/queued_port.hpp), so that what happens in one event is one call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,9 @@ struct Surroundings {
   std::vector<PacketId>& dropped;
 };
 
+// The number of the calendar's event that ends a transmission of a port: the packet itself is not read then.
+inline constexpr PacketId kDeparture = PacketId{1} << 31;
+
 class alignas(64) ScheduledPort {
  public:
   // With `opportunities`, packets leave at these instead of at the port's rate.
@@ -39,8 +43,14 @@ class alignas(64) ScheduledPort {
 
   // Returns whether the queue keeps the packet. The end of a transmission that begins is put into the calendar.
   [[nodiscard]] virtual bool enqueue(const Surroundings& at, Port& port, PacketId id, Time now) = 0;
-  // The transmission of this packet is over. Does nothing if a cut, or a packet at the same instant, came first.
-  virtual void departed(const Surroundings& at, Port& port, PacketId id) = 0;
+  // A transmission is over at `when`. Returns the packet, which is on the wire now.
+  [[nodiscard]] PacketId departed(const Surroundings& at, Port& port, Time when) {
+    const auto noted = std::ranges::find(departed_, when, &Departed::when);
+    const PacketId id = noted == departed_.end() ? sending_ : noted->id;
+    if (noted == departed_.end()) [[likely]] end(at, port);
+    else departed_.erase(noted);
+    return id;
+  }
   // The link is cut. Moves all packets that wait into `dropped`, and does not count them.
   virtual void cut(const Surroundings& at, Port& port, Time now) = 0;
   // A pause frame has arrived. A packet whose turn begins at this instant is sent first.
@@ -52,7 +62,10 @@ class alignas(64) ScheduledPort {
 
   // Ends the transmissions that are over by `now`.
   void catch_up(const Surroundings& at, Port& port, Time now) {
-    while (sending_ != kNone && port.busy_until_ <= now) departed(at, port, sending_);
+    while (sending_ != kNone && port.busy_until_ <= now) {
+      note_departure(port.busy_until_);
+      end(at, port);
+    }
   }
 
   // Counts what the port holds in this sum over the ports of its switch, which must outlive it.
@@ -60,10 +73,23 @@ class alignas(64) ScheduledPort {
   [[nodiscard]] bool shares() const { return switch_bytes_ != nullptr; }
 
  protected:
+  // Ends the transmission, and begins the next.
+  virtual void end(const Surroundings& at, Port& port) = 0;
+  // The event of this transmission is still to come.
+  void note_departure(Time when) { departed_.push_back({when, sending_}); }
+
   PacketId sending_ = kNone;
   std::uint64_t* switch_bytes_ = nullptr;
   std::uint64_t counted_bytes_ = 0;  // of this port, in the switch's sum
   std::unique_ptr<OpportunityCursor> opportunities_;
+
+ private:
+  struct Departed {
+    Time when;
+    PacketId id;
+  };
+
+  std::vector<Departed> departed_;  // before their events: a cut, or a packet at the same instant, came first
 };
 
 }  // namespace fabric

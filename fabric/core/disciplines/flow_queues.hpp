@@ -19,6 +19,7 @@ struct FlowQueue {
   std::int64_t deficit = 0;     // bytes that it may still send in this round
   std::uint32_t behind = kNone;  // the queue behind it in its list
   bool listed = false;
+  std::uint16_t hash = 0;  // of its flows
 };
 
 // `Queue` is a FlowQueue. A queue has its number, and memory, when the first packet comes to it: what a port touches is
@@ -26,29 +27,47 @@ struct FlowQueue {
 template <class Queue>
 class FlowQueues {
  public:
-  static constexpr std::size_t kBytes = sizeof(Queue) + 2 * sizeof(std::uint16_t);  // of each queue, at most
+  static constexpr std::size_t kBytes = sizeof(Queue) + 4 * sizeof(std::uint32_t);  // of each queue, at most
 
-  explicit FlowQueues(std::uint32_t count) : numbers_(count) {}
+  explicit FlowQueues(std::uint32_t count) : count_(count) {}
 
   Queue& operator[](std::uint32_t number) { return queues_[number]; }
 
   // The hash has a salt of its own at every port, drawn when the first packet comes.
   [[nodiscard]] std::uint32_t of(PacketId id, PortNow& port) {
-    if (queues_.empty()) salt_ = static_cast<std::uint32_t>(port.random.next());
-    const std::uint32_t place = mix(port.pool.precedence(id).flow, salt_) % static_cast<std::uint32_t>(numbers_.size());
-    const std::uint32_t number = numbers_[place];
-    if (number < places_.size() && places_[number] == place) [[likely]] return number;
-    numbers_[place] = static_cast<std::uint16_t>(places_.size());
-    places_.push_back(static_cast<std::uint16_t>(place));
-    queues_.emplace_back();
-    return numbers_[place];
+    if (queues_.empty()) {
+      salt_ = static_cast<std::uint32_t>(port.random.next());
+      numbers_.assign(kFewest, kNone);
+    }
+    const auto hash = static_cast<std::uint16_t>(mix(port.pool.precedence(id).flow, salt_) % count_);
+    std::uint32_t& number = number_of(hash);
+    if (number != kNone) [[likely]] return number;
+    number = static_cast<std::uint32_t>(queues_.size());
+    queues_.emplace_back().hash = hash;
+    if (2 * queues_.size() > numbers_.size()) grow();
+    return static_cast<std::uint32_t>(queues_.size() - 1);
   }
 
  private:
-  std::vector<Queue> queues_;
-  std::vector<std::uint16_t> places_;   // of each queue, among the hashes
-  std::vector<std::uint16_t> numbers_;  // of the queue of each hash, if it has that place
+  static constexpr std::size_t kFewest = 8;
+
+  // The place of its number in the table, or where that belongs.
+  [[nodiscard]] std::uint32_t& number_of(std::uint16_t hash) {
+    for (std::size_t at = hash;; ++at) {
+      std::uint32_t& number = numbers_[at & (numbers_.size() - 1)];
+      if (number == kNone || queues_[number].hash == hash) return number;
+    }
+  }
+
+  void grow() {
+    numbers_.assign(2 * numbers_.size(), kNone);
+    for (std::uint32_t i = 0; i < queues_.size(); ++i) number_of(queues_[i].hash) = i;
+  }
+
+  std::uint32_t count_;
   std::uint32_t salt_ = 0;
+  std::vector<Queue> queues_;
+  std::vector<std::uint32_t> numbers_;  // by hash: open addressing, at most half full
 };
 
 // A list of queues, by their numbers.

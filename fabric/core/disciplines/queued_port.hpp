@@ -36,17 +36,8 @@ class QueuedPort final : public ScheduledPort {
     return kept;
   }
 
-  void departed(const Surroundings& at, Port& port, PacketId id) override {
-    if (id != sending_) return;
-    sending_ = kNone;
-    --port.queued_;
-    ++port.departed_;
-    port.tx_bytes_ += std::exchange(port.sending_bytes_, 0);
-    begin_next(at, port, port.busy_until_);
-    account(port.length().bytes);
-  }
-
   void cut(const Surroundings& at, Port& port, Time now) override {
+    if (sending_ != kNone) note_departure(port.busy_until_);
     sending_ = kNone;
     account(0);
     Port uncounted(port.config(), port.far_node(), port.random_);
@@ -75,6 +66,16 @@ class QueuedPort final : public ScheduledPort {
     if constexpr (requires { queue_.each(pool, see); }) queue_.each(pool, see);
   }
 
+ protected:
+  void end(const Surroundings& at, Port& port) override {
+    sending_ = kNone;
+    --port.queued_;
+    ++port.departed_;
+    port.tx_bytes_ += std::exchange(port.sending_bytes_, 0);
+    begin_next(at, port, port.busy_until_);
+    account(port.length().bytes);
+  }
+
  private:
   // The transmission begins at `when`, when the one before has ended or later.
   void begin_next(const Surroundings& at, Port& port, Time when) {
@@ -87,9 +88,8 @@ class QueuedPort final : public ScheduledPort {
     if (at.pool.measures_packets() && packet.hop != 0) [[unlikely]] measure(at.pool, port, packet, when);
     port.busy_until_ = opportunities_ ? opportunities_->departure(when, packet.size_bytes)
                                       : when + port.transmission_time(packet.size_bytes);
-    packet.due = port.busy_until_;
-    packet.kind = Kind::departure;
-    at.calendar.push(packet.due, sending_);
+    packet.due = port.busy_until_ + port.delay();
+    at.calendar.push(port.busy_until_, kDeparture | packet.port());
   }
 
   // Writes into the packet what a switch that begins to send it measures.
