@@ -64,20 +64,12 @@ def tcp_and_most(
     return {"tcp": tcp, "most": most, "mptcp": good.get(most)} if good or tcp is not None else {}
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What the plots of one sheet are drawn from."""
-
-    panel: Panel
-    series: Sequence[Series]
-    inputs: Inputs
-
-
 class Kind(Protocol):
     """A plot."""
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> object:
-        """Draw; `first` is whether the axes are the leftmost of their row."""
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> object:
+        """Draw the series of the page, unless the plot has its own; `first` is whether the axes are the
+        leftmost of their row."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,9 @@ class Overlay:
 
     kinds: Sequence[Kind]
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
         for kind in self.kinds:
-            kind.draw(axes, subject, first)
+            kind.draw(axes, all_series, first)
 
 
 @dataclass(frozen=True)
@@ -133,7 +125,7 @@ def alike(
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """What a chart shows of one group, with the words around it; see `Picture`. `points` are those whose
-    doubts its caption states."""
+    doubts its caption states, `more_keys` a legend below that of `keys`."""
 
     rows: Sequence[Row]
     about: str
@@ -148,12 +140,12 @@ class Page:
     one_scale: bool = False
     """Whether the vertical axes of a column reach equally far."""
 
-    def draw(self, panel: Panel, inputs: Inputs, finding: str) -> Figure:
-        subject = Subject(panel, self.series, inputs)
+    def draw(self, finding: str, title: str) -> Figure:
+        """Draw, with what the finding says, or else the title."""
         sheet = Sheet(*((row.height_in, len(row.kinds)) for row in self.rows))
         for row, of_row in zip(self.rows, sheet.axes, strict=True):
             for number, (kind, axes) in enumerate(zip(row.kinds, of_row, strict=True)):
-                kind.draw(axes, subject, number == 0)
+                kind.draw(axes, self.series, number == 0)
             if row.x:
                 of_row[row.middle].set_xlabel(row.x)
             if row.y:
@@ -162,10 +154,10 @@ class Page:
             ends = [axes.get_ylim() for axes in column]
             for axes in column:
                 axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
-        title = said(finding, self.numbers) if self.numbers else ""
+        found = said(finding, self.numbers) if self.numbers else ""
         notes = [*style.doubts(self.points), *self.notes]
         return sheet.finish(
-            title or inputs.title, self.about, self.settings, notes, self.keys, self.more_keys, gaps=self.gaps
+            found or title, self.about, self.settings, notes, self.keys, self.more_keys, gaps=self.gaps
         )
 
 
@@ -176,7 +168,7 @@ class Picture:
     `rows` are its plots; no row means that a group has nothing to show. `numbers` are what the template
     `finding` says in the chart's title; None where a group gives no finding. `about` says what is plotted,
     `settings` how points were run, `notes` what else a reader must know, after what is suspect.
-    `keys` is a legend instead of that of the series, and `more_keys` another below it.
+    `keys` is a legend instead of that of the series.
     `page` returns all of that at once, for charts whose plots, numbers and words come from the same samples.
     """
 
@@ -190,7 +182,6 @@ class Picture:
     settings: Words = style.parameters
     notes: Words = nothing
     keys: Callable[[Panel], Sequence[Artist]] | None = None
-    more_keys: Callable[[Subject], Sequence[Artist]] = lambda _: ()
     gaps: Callable[[Panel], str] = lambda _: ""
     key: Mapping[str, Any] = field(default_factory=lambda: {"size": 4.5})
     """Size and width of the marks in the legend."""
@@ -218,10 +209,10 @@ class Picture:
 
     def draw(self, panel: Panel, inputs: Inputs) -> Figure | None:
         """Draw one group."""
-        page = (self.page or self._page)(panel, inputs)
-        return page.draw(panel, inputs, self.finding) if page and page.rows else None
+        page = self.page(panel, inputs) if self.page else self._page(panel)
+        return page.draw(self.finding, inputs.title) if page and page.rows else None
 
-    def _page(self, panel: Panel, inputs: Inputs) -> Page | None:
+    def _page(self, panel: Panel) -> Page | None:
         rows = self.rows(panel)
         if not rows:
             return None
@@ -230,7 +221,7 @@ class Picture:
             rows=rows, about=self.about(panel), numbers=self.numbers(panel), points=panel.points,
             settings=self.settings(panel), notes=self.notes(panel), series=series,
             keys=[one.look.key(**self.key) for one in series] if self.keys is None else self.keys(panel),
-            more_keys=self.more_keys(Subject(panel, series, inputs)), gaps=self.gaps(panel),
+            gaps=self.gaps(panel),
         )  # fmt: skip
 
 

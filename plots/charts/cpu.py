@@ -26,7 +26,7 @@ from plots.data import Inputs, Panel, common, panels
 from plots.kinds.axis import Axis
 from plots.kinds.curves import Curves
 from plots.kinds.lines import Band, Level, Lines
-from plots.picture import Kind, Page, Picture, Row, Subject
+from plots.picture import Kind, Page, Picture, Row, Series
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Floats, Look, Mean
 from plots.shared.naming import setting_names
@@ -138,8 +138,8 @@ cpu = Picture(
 class _Nothing:
     """An empty place."""
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject, first
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
         axes.set_visible(False)
 
 
@@ -187,8 +187,8 @@ class _Split:
     bars: Sequence[Use]
     several: bool
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject, first
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
         for x, one in enumerate(self.bars):
             foot = 0.0
             for part, colour in (_PARTS if one.parts else {}).items():

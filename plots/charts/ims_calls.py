@@ -38,7 +38,7 @@ from plots.kinds.axis import Axis
 from plots.kinds.curves import Curves, mean
 from plots.kinds.lines import Level, Line, Lines
 from plots.kinds.rows import Rows
-from plots.picture import Groups, Overlay, Page, Picture, Row, Series, Subject
+from plots.picture import Groups, Overlay, Page, Picture, Row, Series
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Floats, Look
 from workloads.sip import CONSTANT, MATRIX, POISSON, SipSettings, settings
@@ -156,9 +156,9 @@ class _OfSteps:
     y: Axis
     named: bool = False
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del first
-        engines = sorted({is_real(point) for point in subject.panel.points})
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
+        engines = sorted({is_real(point) for points in self.steps.values() for point in points})
         for place, points in enumerate(self.steps.values()):
             for number, real in enumerate(engines):
                 if ours := good([point for point in points if is_real(point) is real]):

@@ -21,7 +21,7 @@ from model.spec import RunSpec
 from plots.data import Inputs, Panel, common, panels, together
 from plots.kinds.axis import Axis
 from plots.kinds.lines import Band, Level, Line, Lines
-from plots.picture import Groups, Page, Picture, Row, Subject, alike
+from plots.picture import Groups, Page, Picture, Row, Series, alike
 from plots.shared import axis_labels, style
 from plots.shared.kinds import Dash, Floats, Look
 
@@ -309,8 +309,8 @@ class _Balances:
     layers: Mapping[str, Sequence[Balance]]
     suspect: bool
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject, first
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
         for row, (layer, of) in enumerate(self.layers.items()):
             arrived, sent, dropped = (sum(getattr(b, n) for b in of) for n in ("arrived", "sent", "dropped"))
             axes.barh(row - 0.12, arrived, 0.26, color=_ARRIVED)

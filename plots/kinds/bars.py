@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from harness.metrics.published import Published
 from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
-from plots.picture import Subject
+from plots.picture import Series
 from plots.shared import kinds, style
 from plots.shared.kinds import Look
 
@@ -65,8 +65,8 @@ class Bars:
     line: float | None = None
     reach: float = 0.46
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject, first
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
         tops = []
         for x, (name, samples) in enumerate(self.places.items()):
             top = max((self._mark(axes, x, n, samples) for n in range(len(samples))), default=0.0)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
-from plots.picture import Subject
+from plots.picture import Series
 from plots.shared import style
 
 
@@ -25,9 +25,9 @@ class Cdf:
     title: str = ""
     end: float | None = None
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
         del first
-        for one in subject.series:
+        for one in all_series:
             values = np.sort(np.fromiter(self.values(one.points), float))
             known = values[np.isfinite(values)]
             if not len(known):

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
-from plots.picture import Series, Subject
+from plots.picture import Series
 from plots.shared import kinds, style
 from plots.shared.kinds import Look, Mean
 
@@ -48,10 +48,10 @@ class Curves:
     level_width: float = 1.2
     title_size: float = style.TITLE_SIZE
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
         del first
         places: list[float] = []
-        for above, one in enumerate(subject.series if self.series is None else self.series):
+        for above, one in enumerate(all_series if self.series is None else self.series):
             number = one.number or self.number
             at = {x: number(of) for x, of in sorted(kinds.grouped(one.points, self.over).items())}
             places += at

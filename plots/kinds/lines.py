@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from plots.kinds.axis import PLAIN, Axis
-from plots.picture import Subject
+from plots.picture import Series
 from plots.shared import kinds, style
 from plots.shared.kinds import Dash, Look
 
@@ -136,8 +136,8 @@ class Lines:
     faint: bool = False
     """Whether the title is grey, as of a part of another plot."""
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject, first
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
         for band in self.bands:
             band.draw(axes)
         for level in self.levels:

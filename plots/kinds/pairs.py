@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from plots.picture import Subject
+from plots.picture import Series
 from plots.shared import style
 
 
@@ -34,8 +34,8 @@ class Pairs:
     suspect: bool | Sequence[bool] = False
     title_size: float = 9.0
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject, first
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series, first
         step = max(1, -(-len(self.x) // style.MOST_POINTS))
         look: dict[str, Any] = {"marker": ".", "ms": 3, "alpha": 0.6} if self.log else {
             "marker": "o", "ms": 3.2, "alpha": 0.75}  # fmt: skip

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from plots.kinds.axis import PLAIN, Axis
 from plots.kinds.curves import Number
-from plots.picture import Series, Subject
+from plots.picture import Series
 from plots.shared import kinds, places, style
 
 
@@ -32,10 +32,10 @@ class Plane:
     is_hollow: Callable[[Series], bool] | None = None
     size_pt: tuple[float, float] | None = None
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
         del first
         named: list[tuple[str, kinds.Mean, kinds.Mean]] = []
-        for one in subject.series if self.series is None else self.series:
+        for one in all_series if self.series is None else self.series:
             x, y = self.across(one.points), self.up(one.points)
             if x is None or y is None:
                 continue

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from harness.results.point_results import PointResult
 from plots.kinds.axis import PLAIN, Axis
-from plots.picture import Series, Subject
+from plots.picture import Series
 from plots.shared import style
 from plots.shared.kinds import Floats
 
@@ -83,9 +83,9 @@ class Ranks:
     marks: int = 0
     """Of each curve, if not 0: large ones, beside those of the other curves."""
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
         del first
-        series = subject.series if self.series is None else self.series
+        series = all_series if self.series is None else self.series
         curves = [(curve, one.look) for one in series if (curve := pooled(map(self.values, one.points)))]
         several = [(curve, look) for curve, look in curves if curve.seeds > 1] if self.bands else []
         for curve, look in several[:1] + several[1:][-1:]:

@@ -15,7 +15,7 @@ from harness.results.point_results import PointResult
 from plots.data import Panel, good
 from plots.kinds.axis import PLAIN, Axis
 from plots.kinds.curves import Number
-from plots.picture import Series, Subject
+from plots.picture import Series
 from plots.shared import kinds, style
 from plots.shared.kinds import Look
 
@@ -53,8 +53,8 @@ class Rows:
     look_of: Callable[[str], Look] | None = None
     series: Sequence[Series] | None = None
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        series = subject.series if self.series is None else self.series
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        series = all_series if self.series is None else self.series
         for y, (name, points) in enumerate(self.rows.items()):
             if self.look_of is not None:
                 beside = self.published.get(name, ())

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from plots.kinds.axis import PLAIN, Axis
 from plots.kinds.bars import Sample
-from plots.picture import Subject
+from plots.picture import Series
 from plots.shared import kinds, style
 
 
@@ -35,8 +35,8 @@ class Samples:
     slowest: Mapping[str, float] | None = None
     name_size: float = 9.0
 
-    def draw(self, axes: Axes, subject: Subject, first: bool) -> None:
-        del subject
+    def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
+        del all_series
         kinds.rows(axes, list(self.rows), named=first, size=self.name_size)
         for y, (name, samples) in enumerate(self.rows.items()):
             for sample, shown in zip(samples, self.shown, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +11,15 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots.data import Inputs, Panel
 from plots.kinds.axis import FROM_ZERO, Axis
 from plots.kinds.bars import Sample
 from plots.kinds.lines import Level, Line, Lines, published
 from plots.kinds.samples import Samples
-from plots.picture import Kind, Overlay, Page, Row, Subject
+from plots.picture import Kind, Overlay, Page, Row
 from plots.shared import style
 from plots.shared.kinds import Look
-from tests.support.chart_points import point
 
 LOOK = Look("flows", "#0072B2")
-PANEL = Panel(point(1).spec, (1,), (point(1),))
 RISING = Line((0, 1), (1.0, 10.0), LOOK)
 
 
@@ -35,7 +31,7 @@ def look() -> Iterator[None]:
 
 def drawn(kind: Kind) -> Axes:
     axes = Figure().add_subplot()
-    kind.draw(axes, Subject(PANEL, (), Inputs((), Path())), True)
+    kind.draw(axes, (), True)
     return axes
 
 
@@ -80,7 +76,7 @@ def test_plots_of_a_column_have_one_scale_where_the_page_says_so() -> None:
     rows = [Row(1.0, [Lines([Line((0, 1), (0.0, top), LOOK)], y=FROM_ZERO)]) for top in (1.0, 50.0)]
     for one_scale, differ in ((True, 1), (False, 2)):
         page = Page(rows=rows, about="", points=(), settings=(), one_scale=one_scale)
-        figure = page.draw(PANEL, Inputs((), Path(), title="a title"), "")
+        figure = page.draw("", "a title")
         assert len({axes.get_ylim() for axes in figure.axes}) == differ
 
 
