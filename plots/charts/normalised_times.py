@@ -41,7 +41,7 @@ from plots.kinds.curves import Curves, Number
 from plots.kinds.lines import Line, Lines
 from plots.kinds.pairs import Pairs
 from plots.kinds.rows import Rows
-from plots.picture import Picture, Row, Series
+from plots.picture import Page, Picture, Row, Series
 from plots.shared import axis_labels, style
 from plots.shared.kinds import Look, Mean, grouped, mean_of
 from workloads.sizes import parse as parse_sizes
@@ -477,35 +477,26 @@ def beyond_pct(points: Sequence[PointResult]) -> npt.NDArray[np.float64]:
     return beyond
 
 
-def _with_queues(panel: Panel) -> list[Series]:
-    """Return the arms of which a queue was not empty at the highest load."""
-    at = at_load(panel, highest(panel))
-    return [one for one in by_arm(panel) if beyond_pct(at.get(one.name, ())).any()]
-
-
-def _often(panel: Panel) -> Lines:
-    at = at_load(panel, highest(panel))
+def _queues(panel: Panel, _: Inputs) -> Page | None:
+    """Draw the arms of which a queue was not empty at the highest load."""
+    load = highest(panel)
+    at = at_load(panel, load)
+    found = [(one, of) for one in by_arm(panel) if (of := beyond_pct(at.get(one.name, ()))).any()]
     lines = []
-    for one in _with_queues(panel):
-        of = beyond_pct(at[one.name])
-        shown = of >= _MIN_PCT
-        lines.append(Line(np.flatnonzero(shown) + 1, of[shown], one.look, 1.5, step="post"))
-    return Lines(lines, y=Axis(log=True))
-
-
-def _longest(panel: Panel) -> dict[str, object]:
-    at = at_load(panel, highest(panel))
-    packets = {one.name: int((beyond_pct(at[one.name]) > 1).sum()) for one in _with_queues(panel)}
-    return {"load": highest(panel), "packets": _labelled(packets)}
+    for one, of in found:
+        shown = np.flatnonzero(of >= _MIN_PCT)
+        lines.append(Line(shown + 1, of[shown], one.look, 1.5, step="post"))
+    y = "samples of ports (%)\nwith this many packets or more"
+    return Page(
+        rows=[Row(2.2, [Lines(lines, y=Axis(log=True))], axis_labels.QUEUE, y)] if lines else [],
+        about=_about(panel, "queues of switches"), points=panel.points,
+        settings=_settings(panel, means=False), notes=_notes(panel, "ACKs count as packets."),
+        keys=[one.look.key(size=4.5) for one, _of in found],
+        numbers={"load": load, "packets": _labelled({one.name: int((of > 1).sum()) for one, of in found})},
+    )  # fmt: skip
 
 
 queue_by_arm = _of_arms(
-    "queues of switches", "ACKs count as packets.",
-    where=lambda point: point.read_table("queue_times") is not None,
-    rows=lambda panel: [
-        Row(2.2, [_often(panel)], axis_labels.QUEUE, "samples of ports (%)\nwith this many packets or more")
-    ] if _with_queues(panel) else [],
-    keys=lambda panel: [one.look.key(size=4.5) for one in _with_queues(panel)],
-    numbers=_longest,
+    "", where=lambda point: point.read_table("queue_times") is not None, page=_queues,
     finding="Packets that 1 % of the queues exceed at {{ load }} % load: {{ packets | listed('{}') }}",
 )  # fmt: skip
