@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import select
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any, Self
 from common.errors import DeadlineError, RunError
 from common.lines import Lines
 from common.privileges import ROOT
-from common.processes import SYSTEM_PATH, environment, python
+from common.processes import SYSTEM_PATH, environment
 from engines.app import TABLES, value_metrics
 from engines.emulation.kernel.namespaces import HostRef
 from engines.emulation.launcher import ANSWER_S, END_S
@@ -34,6 +36,8 @@ SYSCTLS: Mapping[str, str] = {
 """Hosts' programs have no capabilities, but may listen at any port and ping."""
 LONG_S = 0.5
 """Programs of a shorter life are not judged by how long they waited for a CPU."""
+_OF_GUESTS = ("PYTHONPYCACHEPREFIX",)
+"""Guests read no byte code of the machine (engines/linux/guest.py): it would decide what a point does."""
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from engines.emulation.launcher import serve; "
     "serve(int(sys.argv[2]))"
@@ -62,7 +66,7 @@ class AppRun:
         self._connections = ConnectionTable(list(hosts.values()), servers)
         self._ready_s = sum(group.ready_s for group in app.programs if group.ready)
         ours, theirs = socket.socketpair()
-        argv = [*python(), _PROGRAM, str(ROOT), str(theirs.fileno())]
+        argv = [sys.executable, "-P", "-c", _PROGRAM, str(ROOT), str(theirs.fileno())]
         self._process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], env=environment())
         theirs.close()
         self._link, self._lines = ours, Lines()
@@ -194,6 +198,7 @@ def _request(program: Program, setting: Setting, pid: int, preload: str) -> dict
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
+        **{name: os.environ[name] for name in _OF_GUESTS if name in os.environ},
         **({"LD_PRELOAD": preload} if preload else {}),
         **{name: setting.filled(program, text) for name, text in group.env.items()},
     }

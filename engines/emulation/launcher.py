@@ -322,9 +322,10 @@ class _Launcher:
     def _read_use(self, each: _Running) -> None:
         assert each.process is not None
         base = Path(f"/proc/{each.process.pid}")
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError):  # it has ended, or the guest's kernel does not count this
             for task in (base / "task").iterdir():
                 each.waited_s = max(each.waited_s, int((task / "schedstat").read_text().split()[1]) / 1e9)
+        with contextlib.suppress(OSError):
             found = re.search(r"VmHWM:\s*(\d+)", (base / "status").read_text())
             each.rss_mb = max(each.rss_mb, int(found[1]) / 1024 if found else 0.0)
 
