@@ -43,6 +43,7 @@ MAX_PROGRAMS = 1024
 MAX_FILES_BYTES = 256 << 10
 """Of all files of an app together: each program has a copy, and so has each spec."""
 MAX_TEXT = 4096
+OTHERS = "others"
 PORT, LINE, FILE = "port", "line:", "file:"
 """Kinds of readiness: a port that listens, a text in a line of output, a file in the program's folder."""
 JSON = "json"
@@ -56,10 +57,10 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Programs with one command.
 
-    `hosts`: first, first:N, last, all, others (those of no other group), random:N, or names with `*`,
-    separated by commas. `each` programs run on every host. `poisson_per_s` and `spread_s` say how they start:
-    at random, or evenly over a time. `ends_run`: the run ends when all of them have ended. `measure` is JSON
-    or a regular expression whose named groups are numbers.
+    `hosts`: first, first:N, last, all, random:N, others (those of no other group), others:N (at random), or
+    names with `*`, separated by commas. `each` programs run on every host. `poisson_per_s` and `spread_s` say
+    how they start: at random, or evenly over a time. `ends_run`: the run ends when all of them have ended.
+    `measure` is JSON or a regular expression whose named groups are numbers.
     """
 
     run: tuple[_Text, ...]
@@ -219,15 +220,15 @@ def placed(app: App, hosts: Sequence[str], seed: int) -> tuple[Program, ...]:
     """
     chosen: dict[str, list[str]] = {}
     for group in app.programs:
-        if group.hosts != "others":
+        if group.hosts.partition(":")[0] != OTHERS:
             chosen[group.name] = _chosen(group, hosts, random.Random(f"{seed}/{group.name}/hosts"))
     taken = {host for some in chosen.values() for host in some}
     found: list[Program] = []
     ports: dict[tuple[str, int], int] = {}
     for group in app.programs:
-        on = chosen.get(group.name, [host for host in hosts if host not in taken])
-        if not on:
-            raise UsageError(f"workload {NAME}, programs.{group.name}: hosts {group.hosts}: none is left")
+        on = chosen.get(group.name) or _others(
+            group, [host for host in hosts if host not in taken], random.Random(f"{seed}/{group.name}/hosts")
+        )
         starts_s = _starts_s(group, len(on) * group.each, random.Random(f"{seed}/{group.name}/starts"))
         if len(found) + len(starts_s) > MAX_PROGRAMS:
             raise UsageError(f"workload {NAME}: it starts more than {MAX_PROGRAMS} programs; use fewer hosts")
@@ -238,6 +239,18 @@ def placed(app: App, hosts: Sequence[str], seed: int) -> tuple[Program, ...]:
             port = group.port + beside if group.port else 0
             found.append(Program(group, number, host, port, start_s))
     return tuple(found)
+
+
+def _others(group: Group, left: Sequence[str], rng: random.Random) -> list[str]:
+    what = f"workload {NAME}, programs.{group.name}: hosts {group.hosts}"
+    if not left:
+        raise UsageError(f"{what}: none is left")
+    _, colon, count = group.hosts.partition(":")
+    if not colon:
+        return list(left)
+    if not count.isdecimal() or not 1 <= int(count) <= len(left):
+        raise UsageError(f"{what}: give a number from 1 to {len(left)}")
+    return sorted(rng.sample(left, int(count)), key=left.index)
 
 
 def _chosen(group: Group, hosts: Sequence[str], rng: random.Random) -> list[str]:
@@ -255,7 +268,7 @@ def _chosen(group: Group, hosts: Sequence[str], rng: random.Random) -> list[str]
     for pattern in map(str.strip, group.hosts.split(",")):
         some = [host for host in hosts if fnmatchcase(host, pattern)]
         if not some:
-            known = ("first", "last", "all", "others", *hosts)
+            known = ("first", "last", "all", OTHERS, *hosts)
             meant = did_you_mean(pattern, known) or f"the network's hosts are {hosts[0]} to {hosts[-1]}"
             raise UsageError(f"{what}: no host is called {pattern[:80]}; {meant}")
         found |= dict.fromkeys(some)

@@ -27,6 +27,7 @@ from fabric.plan import PAYLOAD_SHARE
 from model.reasons import SETTLING
 from model.result import RunResult, Status
 from model.spec import AgentSpec, LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.live import test_own_programs
 from tests.live.dataplanes import test_controllers_live
 from tests.live.dataplanes.test_ranks import (
     LONG,
@@ -378,3 +379,27 @@ def test_shares_are_those_of_linux_hosts(seed: int) -> None:
     found = compared(DRAWN[seed - 1])
     assert found.agrees, found
     assert found.rank is None or found.rank > 0.3
+
+
+def test_own_programs_beside_flows_give_the_same_bytes(tmp_path: Path) -> None:
+    spec = test_own_programs.spec_of(
+        test_own_programs.SERVERS, test_own_programs.CLIENTS, background="stride:1", subflows=2,
+        engine="linux", warmup_s=2.0,
+    )  # fmt: skip
+    LinuxEngine().check(spec)
+    first, second = (_ran_in(tmp_path / name, spec) for name in ("first", "second"))
+    assert first.metrics["client_ms_count"] == 15 and first.metrics["programs_unfinished"] == 0
+    assert first.samples["connections"]["protocol"].tolist() == ["mptcp"]
+    assert (first.flows, first.ports, first.metrics) == (second.flows, second.ports, second.metrics)
+    assert first.samples == second.samples
+
+
+def test_a_program_in_a_guest_has_its_folder_and_the_runs_network_alone(tmp_path: Path) -> None:
+    spec = dataclasses.replace(test_own_programs.confined(), engine="linux")
+    found = _ran_in(tmp_path / "point", spec)
+    assert test_own_programs.reported(found.metrics) == test_own_programs.ALLOWED
+
+
+def _ran_in(folder: Path, spec: RunSpec) -> RunResult:
+    folder.mkdir()
+    return LinuxEngine().run(spec, Silent(), folder)

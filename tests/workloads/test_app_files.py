@@ -90,6 +90,17 @@ def test_hosts_are_chosen_by_place_or_name(hosts: str, expected: list[str]) -> N
     assert [each.host for each in app.placed(app.App(programs=(group,)), HOSTS, 1)] == expected
 
 
+def test_some_of_the_others_are_on_no_host_of_another_group() -> None:
+    server = app.Group(name="a", run=("x",), hosts="first:2")
+    clients = app.Group(name="b", run=("x",), hosts="others:3")
+    for seed in range(20):
+        programs = app.placed(app.App(programs=(server, clients)), HOSTS, seed)
+        on = [each.host for each in programs if each.group is clients]
+        assert len(set(on)) == 3 and {"n0", "n1"}.isdisjoint(on)
+    with pytest.raises(UsageError, match="hosts others:3: none is left"):
+        app.placed(app.App(programs=(server, app.Group(name="c", run=("x",)), clients)), HOSTS, 1)
+
+
 def test_random_hosts_depend_on_the_seed_alone() -> None:
     group = app.Group(name="a", run=("x",), hosts="random:3")
     draws = {
