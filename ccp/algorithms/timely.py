@@ -2,7 +2,8 @@
 
 The paper sets delays and rates for one fabric: a lowest round-trip time of 20 us, 10 Gb/s. Here they are
 multiples of the flow's own lowest round-trip time and of one packet in it. The paper's networks lose nothing;
-after a loss this sender halves its rate, once per round trip.
+after a loss this sender halves its rate, once per round trip. The paper's NICs measure delays of the network
+alone. Here a delay is the lowest of a report, since what hosts add to some packets would be a gradient, too.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class Timely(Algorithm):
     program = """
 lost: volatile = 0
 timeout: volatile = 0
-rtt_us: report = infinity
+rtt_us: volatile = infinity
 base_us: report = infinity
 
 lost += Ack.lost_pkts_sample
 timeout = max(timeout, Flow.was_timeout)
-rtt_us = Flow.rtt_sample_us if Flow.rtt_sample_us < 4294967295 else rtt_us
+rtt_us = min(rtt_us, Flow.rtt_sample_us)
 base_us = min(base_us, Flow.rtt_sample_us)
 if Ack.lost_pkts_sample > 0 or Flow.was_timeout:
     report()
@@ -60,33 +61,31 @@ if Micros > Flow.report_us:
         flow.state = TimelyState()
 
     def on_report(self, flow: Flow, report: Report) -> None:
-        if report.rtt_us >= NO_RTT:
-            return
         state: TimelyState = flow.state
+        rtt_us = report.rtt_us if report.rtt_us < NO_RTT else state.rtt_us  # a timeout measures none
+        if not rtt_us:
+            return
         if not state.rate:
-            state.rate, state.rtt_us = 1e6 * flow.cwnd_bytes / report.rtt_us, report.rtt_us
+            state.rate, state.rtt_us = 1e6 * flow.cwnd_bytes / rtt_us, rtt_us
         step = 1e6 * STEP_PKTS * flow.mss / report.base_us
         if report.lost or report.timeout:
-            if report.t_us - state.cut_us >= report.rtt_us:
+            if report.t_us - state.cut_us >= rtt_us:
                 state.rate /= 2
                 state.cut_us, state.calm = report.t_us, 0
         else:
-            state.rate = self._next(state, report, step)
+            state.rate = self._next(state, rtt_us, report.base_us, step)
         state.rate = max(state.rate, step)
-        flow.set(
-            cwnd_bytes=max(WINDOW * state.rate * report.rtt_us / 1e6, 2 * flow.mss), rate_bps=8 * state.rate
-        )
+        flow.set(cwnd_bytes=max(WINDOW * state.rate * rtt_us / 1e6, 2 * flow.mss), rate_bps=8 * state.rate)
 
-    def _next(self, state: TimelyState, report: Report, step: float) -> float:
+    def _next(self, state: TimelyState, rtt_us: float, base_us: float, step: float) -> float:
         """Return the rate of algorithm 1."""
-        rtt_us = report.rtt_us
         state.difference_us += ALPHA * (rtt_us - state.rtt_us - state.difference_us)
         state.rtt_us = rtt_us
-        gradient = state.difference_us / report.base_us
-        if rtt_us < LOW * report.base_us:
+        gradient = state.difference_us / base_us
+        if rtt_us < LOW * base_us:
             return state.rate + step
-        if rtt_us > HIGH * report.base_us:
-            return state.rate * (1 - BETA * (1 - HIGH * report.base_us / rtt_us))
+        if rtt_us > HIGH * base_us:
+            return state.rate * (1 - BETA * (1 - HIGH * base_us / rtt_us))
         if gradient <= 0:
             state.calm += 1
             return state.rate + step * (HAI if state.calm >= HAI_AFTER else 1)
