@@ -64,7 +64,7 @@ def tcp_and_most(
     return {"tcp": tcp, "most": most, "mptcp": good.get(most)} if good or tcp is not None else {}
 
 
-class Kind(Protocol):
+class Plot(Protocol):
     """A plot."""
 
     def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> object:
@@ -76,7 +76,7 @@ class Kind(Protocol):
 class Overlay:
     """Several plots on the same axes."""
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[Plot]
 
     def draw(self, axes: Axes, all_series: Sequence[Series], first: bool) -> None:
         for kind in self.kinds:
@@ -89,7 +89,7 @@ class Row:
     and `y` the vertical axis of the first."""
 
     height_in: float
-    kinds: Sequence[Kind]
+    kinds: Sequence[Plot]
     x: str = ""
     y: str = ""
 

@@ -55,7 +55,7 @@ MAX_ROWS = 4_000_000
 
 
 @dataclass(frozen=True)
-class Page:
+class WatchPage:
     """A self-contained page, how many points it shows, and how many there was no room for."""
 
     html: str
@@ -68,7 +68,7 @@ def served(title: str) -> str:
     return _render(title, {"live": True}, live=True)
 
 
-def self_contained(title: str, points: Iterable[PointResult]) -> Page:
+def self_contained(title: str, points: Iterable[PointResult]) -> WatchPage:
     """Return the page with the points in it, as many as fit: pairs of TCP and the most subflows
     first. Points that cannot be drawn are left out."""
     wanted = order([point for point in points if is_shown(point.spec)])
@@ -96,7 +96,7 @@ def self_contained(title: str, points: Iterable[PointResult]) -> Page:
         shown.append({**about, "network": networks[key], "name_shown": about["label"]})
     left_out = len(wanted) - len(shown)
     data = {"live": False, "networks": drawn, "points": shown, "left_out": left_out}
-    return Page(_render(title, data, live=False), len(shown), left_out)
+    return WatchPage(_render(title, data, live=False), len(shown), left_out)
 
 
 def _not_too_many(points: Sequence[PointResult]) -> list[PointResult]:

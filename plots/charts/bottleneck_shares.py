@@ -18,18 +18,18 @@ from harness.results.point_results import PointResult
 from model import transports
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Panel
 from plots.kinds.axis import Axis
-from plots.kinds.bars import DOTS, Bars, Sample
+from plots.kinds.bars import DOTS, Bars, Repeats
 from plots.picture import Page, Picture, Row, alike
 from plots.shared import kinds, style
 
 ValuesOf = Callable[[PointResult], Sequence[float]]
 
 
-def repetitions(panel: Panel, subflows: int, values_of: ValuesOf) -> Sample | None:
+def repetitions(panel: Panel, subflows: int, values_of: ValuesOf) -> Repeats | None:
     """Return the repetitions of an algorithm's panel at a subflow count; None if nothing was measured."""
     values = [value for point in panel.best(subflows) for value in values_of(point)]
     look, doubt = kinds.look_of(panel.ccs), panel.dubious(subflows)
-    return Sample(look, [] if doubt else values, values if doubt else []) if values else None
+    return Repeats(look, [] if doubt else values, values if doubt else []) if values else None
 
 
 def by_algorithm(panel: Panel) -> list[Panel]:
@@ -39,7 +39,7 @@ def by_algorithm(panel: Panel) -> list[Panel]:
 
 
 def _page(
-    row: Row, about: str, panel: Panel, shown: Iterable[Sample], beside: Iterable[Published], theory: str,
+    row: Row, about: str, panel: Panel, shown: Iterable[Repeats], beside: Iterable[Published], theory: str,
     numbers: Mapping[str, object] | None, *, named: bool,
 ) -> Page:  # fmt: skip
     """Return a page whose legend has the algorithms unless the axis names them."""
@@ -66,13 +66,13 @@ def _levels(inputs: Inputs, quantity: Quantity, of: Iterable[Panel]) -> list[Pub
     return [level for one in of for level in inputs.beside(one, quantity) if level.algorithm == one.ccs]
 
 
-def _means(samples: Mapping[str, Sample]) -> dict[str, float]:
+def _means(samples: Mapping[str, Repeats]) -> dict[str, float]:
     """Return the means of good repetitions by the title of the algorithm."""
     means = {transports.title(cc): kinds.mean_of(one.good) for cc, one in samples.items()}
     return {name: mean.value for name, mean in means.items() if mean}
 
 
-def shares(panel: Panel) -> dict[int, dict[str, Sample]]:
+def shares(panel: Panel) -> dict[int, dict[str, Repeats]]:
     """Return the repetitions of each algorithm by subflow count."""
     of = {one.ccs: one for one in by_algorithm(panel)}
 
@@ -92,7 +92,7 @@ def _share(panel: Panel, inputs: Inputs) -> Page | None:
         return None
     algorithms = by_algorithm(panel)
     beside = _levels(inputs, SHARE_OF_BOTTLENECK, algorithms)
-    nothing = Sample(kinds.look_of(""), [])
+    nothing = Repeats(kinds.look_of(""), [])
     places = {f"{n}": [each.get(of.ccs, nothing) for of in algorithms] for n, each in found.items()}
     levels = {
         f"{n}": [(value, "") for value in {lv.value for lv in beside if lv.subflows == n}] for n in found

@@ -28,7 +28,7 @@ from plots.kinds.axis import Axis
 from plots.kinds.bars import sample
 from plots.kinds.curves import Curves, mean
 from plots.kinds.ranks import Ranks
-from plots.kinds.samples import Samples
+from plots.kinds.samples import Repetitions
 from plots.picture import Page, Picture, Row, Series, alike
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Look
@@ -96,12 +96,12 @@ def _by_control(panel: Panel, inputs: Inputs) -> Page:
     ]  # fmt: skip
     levels, several, optimum = _levels(panel, inputs), len(panel.seeds) > 1, panel.optimum_pct
 
-    def rows(value: OfPoint, shown: str, **more: Any) -> Samples:
+    def rows(value: OfPoint, shown: str, **more: Any) -> Repetitions:
         of = {
             titles[name]: [sample(Look("", transports.look(name).colour), [*cell.ok, *cell.suspect], value)]
             for name, cell in cells.items()
         }
-        return Samples(of, shown=[shown], bars=not several, at_edge=True, **more)
+        return Repetitions(of, shown=[shown], bars=not several, at_edge=True, **more)
 
     slowest = {titles[one.name]: min(pct for p in one.points for pct in p.flows_pct) for one in series}
     ticks = [tick for tick in range(0, 1000, 25) if tick <= max([optimum, *known.values()])]

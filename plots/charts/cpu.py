@@ -26,7 +26,7 @@ from plots.data import Inputs, Panel, common, panels
 from plots.kinds.axis import Axis
 from plots.kinds.curves import Curves
 from plots.kinds.lines import Band, Level, Lines
-from plots.picture import Kind, Page, Picture, Row, Series
+from plots.picture import Page, Picture, Plot, Row, Series
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Floats, Look, Mean
 from plots.shared.naming import setting_names
@@ -89,7 +89,7 @@ def _cpu(every: Panel, inputs: Inputs) -> Page:
     names = _names(of)
     bars = _bars(of, names)
     sampled, several, found = [one for one in bars if one.parts], len(of) > 1, list[Published]()
-    multiples: list[Kind] = []
+    multiples: list[Plot] = []
     for panel, name in zip(of, names, strict=True) if several else ():
         beside = [lv for lv in inputs.beside(panel, CPU_BUSY_PCT) if lv.k == panel.spec.topology.k]
         means: dict[float, Mean | None] = {

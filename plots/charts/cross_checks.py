@@ -20,7 +20,7 @@ from model import transports
 from model.spec import RunSpec
 from plots.data import Inputs, Panel, good, jain, of_both_engines
 from plots.kinds.axis import Axis
-from plots.kinds.bars import DOTS, Bars, Sample, published, sample
+from plots.kinds.bars import DOTS, Bars, Repeats, published, sample
 from plots.kinds.pairs import Pairs
 from plots.kinds.ranks import Ranks, flows_pct, note, percent
 from plots.picture import Page, Picture, Row, Series, alike
@@ -275,7 +275,7 @@ def _other_simulator(panel: Panel, inputs: Inputs) -> Page | None:
         theirs = {level.subflows: level.value for level in inputs.beside(panel, quantity)}
         ours = {n: sample(OURS, points, value) for n, points in measured.items()}
         minus = {
-            n: Sample(OURS, *([v - theirs[n] for v in values] for values in (of.good, of.suspect)))
+            n: Repeats(OURS, *([v - theirs[n] for v in values] for values in (of.good, of.suspect)))
             for n, of in ours.items()
             if n in theirs
         }

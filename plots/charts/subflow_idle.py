@@ -18,7 +18,7 @@ from model.tuning import UNTOUCHED, words_of
 from plots.data import Inputs, Panel, panels
 from plots.kinds.axis import Axis
 from plots.kinds.bars import sample
-from plots.kinds.samples import Samples
+from plots.kinds.samples import Repetitions
 from plots.picture import Page, Picture, Row
 from plots.shared import axis_labels, kinds, style
 from plots.shared.kinds import Look
@@ -84,7 +84,7 @@ def _page(panel: Panel, _: Inputs) -> Page:
         ),
     }
     plots = [
-        Samples(
+        Repetitions(
             {
                 name.replace(", ", "\n"): [sample(upper, of, upper_value), sample(lower, of, lower_value)]
                 for name, of in rows.items()

@@ -8,7 +8,7 @@ from analysis.quantities import GAIN_BETWEEN_RACKS
 from analysis.sequential import between_racks, gain, in_one_rack, pair_transfers
 from plots.data import Inputs, Panel
 from plots.kinds.axis import FROM_ZERO
-from plots.kinds.bars import MEANS, Bars, Sample
+from plots.kinds.bars import MEANS, Bars, Repeats
 from plots.kinds.lines import Line, Lines
 from plots.picture import Page, Picture, Row, alike
 from plots.shared import style
@@ -50,7 +50,7 @@ def _transfers(panel: Panel, inputs: Inputs) -> Page | None:
         name = f"{_IN_A_RACK.get(count, count)}\nn = {len(here)}"
         values = {n: [turn.mbps[n] for turn in here] for n in TRANSPORTS}
         means[name] = [
-            Sample(look, [] if doubt else values[n], values[n] if doubt else []) for n, look in looks.items()
+            Repeats(look, [] if doubt else values[n], values[n] if doubt else []) for n, look in looks.items()
         ]
         if count > 1:
             levels[name] = [(level.value * statistics.fmean(values[1]), "") for level in beside]

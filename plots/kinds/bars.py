@@ -21,7 +21,7 @@ BARS, SEEDS, DOTS, MEANS = "bars", "seeds", "dots", "means"
 
 
 @dataclass(frozen=True)
-class Sample:
+class Repeats:
     """The values of good repetitions, and of suspect ones, that one mark shows."""
 
     look: Look
@@ -29,10 +29,12 @@ class Sample:
     suspect: Sequence[float] = ()
 
 
-def sample(look: Look, points: Iterable[PointResult], value: Callable[[PointResult], float | None]) -> Sample:
+def sample(
+    look: Look, points: Iterable[PointResult], value: Callable[[PointResult], float | None]
+) -> Repeats:
     """Return a value of each point that has one."""
     found = [(point.suspect, number) for point in points if (number := value(point)) is not None]
-    return Sample(look, *([number for of, number in found if of is doubt] for doubt in (False, True)))
+    return Repeats(look, *([number for of, number in found if of is doubt] for doubt in (False, True)))
 
 
 def published(levels: Sequence[Published]) -> list[tuple[float, str]]:
@@ -46,7 +48,7 @@ def published(levels: Sequence[Published]) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True)
 class Bars:
-    """Samples beside each other at each of `places`, which has the names on the axis.
+    """Repetitions beside each other at each of `places`, which has the names on the axis.
 
     `marks` are BARS of means, hatched if suspect; SEEDS, each a dot, with a line for the mean of the good
     ones; DOTS, faint ones with a marker for the mean; or MEANS alone. `levels` are published values at a
@@ -54,7 +56,7 @@ class Bars:
     `optimum` the vertical axis is one of goodput in percent.
     """
 
-    places: Mapping[str, Sequence[Sample]]
+    places: Mapping[str, Sequence[Repeats]]
     marks: str = BARS
     y: Axis = PLAIN
     optimum: float | None = None
@@ -84,7 +86,7 @@ class Bars:
     def _text(self) -> float:
         return _LABEL * (self.optimum or 0.0)
 
-    def _mark(self, axes: Axes, x: int, number: int, samples: Sequence[Sample]) -> float:
+    def _mark(self, axes: Axes, x: int, number: int, samples: Sequence[Repeats]) -> float:
         """Draw a sample; return how high it and its text reach."""
         one, at = samples[number], x + kinds.beside(number, len(samples), self.apart)
         values, doubt = one.good or one.suspect, not one.good

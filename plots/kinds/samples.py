@@ -1,4 +1,4 @@
-"""Samples: the repetitions of every row of names, as a bar or as a dot each, with their mean."""
+"""Repetitions: the repetitions of every row of names, as a bar or as a dot each, with their mean."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from plots.kinds.axis import PLAIN, Axis
-from plots.kinds.bars import Sample
+from plots.kinds.bars import Repeats
 from plots.picture import Series
 from plots.shared import kinds, style
 
 
 @dataclass(frozen=True)
-class Samples:
+class Repetitions:
     """A row for each of `rows`, from the top down, with its samples over each other: a dot for each
     repetition and a line for the mean of the good ones, or bars, hatched if suspect.
 
@@ -23,7 +23,7 @@ class Samples:
     with. `slowest` are the places of diamonds.
     """
 
-    rows: Mapping[str, Sequence[Sample]]
+    rows: Mapping[str, Sequence[Repeats]]
     x: Axis = PLAIN
     shown: Sequence[str] = ("{:.1f}",)
     bars: bool = False
@@ -51,7 +51,7 @@ class Samples:
             axes.axvline(self.line, color=style.FAINT, lw=0.8, zorder=1)
         self.x.apply(axes, "x")
 
-    def _sample(self, axes: Axes, y: int, of: Sample, shown: str) -> None:
+    def _sample(self, axes: Axes, y: int, of: Repeats, shown: str) -> None:
         mean = kinds.mean_of(of.good) or kinds.mean_of(of.suspect)
         if mean is None:
             return

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plots.kinds.axis import FROM_ZERO, Axis
-from plots.kinds.bars import Sample
+from plots.kinds.bars import Repeats
 from plots.kinds.lines import Level, Line, Lines, published
-from plots.kinds.samples import Samples
-from plots.picture import Kind, Overlay, Page, Row
+from plots.kinds.samples import Repetitions
+from plots.picture import Overlay, Page, Plot, Row
 from plots.shared import style
 from plots.shared.kinds import Look
 
@@ -29,7 +29,7 @@ def look() -> Iterator[None]:
         yield
 
 
-def drawn(kind: Kind) -> Axes:
+def drawn(kind: Plot) -> Axes:
     axes = Figure().add_subplot()
     kind.draw(axes, (), True)
     return axes
@@ -81,12 +81,12 @@ def test_plots_of_a_column_have_one_scale_where_the_page_says_so() -> None:
 
 
 def test_repetitions_have_their_mean_and_suspect_ones_a_question_mark() -> None:
-    rows = {"good": [Sample(LOOK, [1.0, 2.0], [9.0])], "suspect": [Sample(LOOK, [], [4.0])]}
-    axes = drawn(Samples(rows, at_edge=True))
+    rows = {"good": [Repeats(LOOK, [1.0, 2.0], [9.0])], "suspect": [Repeats(LOOK, [], [4.0])]}
+    axes = drawn(Repetitions(rows, at_edge=True))
     assert words(axes) == ["1.5", "4.0?"]
     assert len(axes.lines) == 4, "a dot for each repetition"
-    six = {"six": [Sample(LOOK, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0])]}
-    assert words(drawn(Samples(six, at_edge=True, spread=True)))[0].startswith("2.0 \N{PLUS-MINUS SIGN} ")
+    six = {"six": [Repeats(LOOK, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0])]}
+    assert words(drawn(Repetitions(six, at_edge=True, spread=True)))[0].startswith("2.0 \N{PLUS-MINUS SIGN} ")
 
 
 def test_an_overlay_draws_all_on_the_same_axes() -> None:
