@@ -514,9 +514,9 @@ class Network {
     }
   }
 
-  // A scheduled port has sent a packet.
+  // A scheduled port has sent a packet. Apart from the loop over events, so that this stays short.
   template <class Hosts>
-  void depart(PortId from, Time when, Hosts& hosts) {
+  [[gnu::noinline]] void depart(PortId from, Time when, Hosts& hosts) {
     Port& port = ports_[from];
     const PacketId id = scheduled_[from]->departed(surroundings(), port, when);
     drop_removed(from, when, hosts);
