@@ -60,9 +60,8 @@ class alignas(64) Port {
   ~Port() = default;
 
   // Returns whether the FIFO takes the packet, and sets when it arrives at the far end. The queue may be full or the
-  // link down. The packet in transmission counts as queued. Not for a scheduled port. It is most of a hop, but so many
-  // kinds of hosts call it that compilers would make it a call of its own.
-  [[nodiscard, gnu::always_inline]] bool enqueue(Packet& packet, Time now) {
+  // link down. The packet in transmission counts as queued. Not for a scheduled port.
+  [[nodiscard]] bool enqueue(Packet& packet, Time now) {
     if (queued_ >= unusual_from_) [[unlikely]] {
       advance(now);
       if (queued_ >= unusual_from_ && !takes(packet)) return false;

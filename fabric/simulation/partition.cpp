@@ -18,13 +18,26 @@ void Partition::run_until(Time limit) {
   if (stack_.clock.noise()) {
     run_with_stalls(limit);
   } else {
-    transport_->run(*this, limit);
+    stack_.network.run_until(limit, *this);
   }
 }
 
-void Transport::run(Partition& partition, Time limit) {
-  Awake<Transport> hosts{partition, *this};
-  partition.network().run_until(limit, hosts);
+void Partition::alarm(PacketId id, Time due) {
+  const std::uint32_t owner = stack_.network.pool()[id].owner;
+  const Alarm what = Timers::alarm_of(stack_.network.pool()[id]);
+  stack_.network.pool().release(id);
+  switch (what) {
+    case Alarm::start:
+      return start_due(due);
+    case Alarm::follow:
+      return transport_->start(owner, due);
+    case Alarm::nic:
+      return transport_->may_send(owner, due);
+    case Alarm::datagram:
+      return datagrams_.send(owner, due);
+    default:
+      return transport_->expired(what, owner, id, due);
+  }
 }
 
 void Partition::start_due(Time now) {
@@ -39,30 +52,34 @@ void Partition::start_due(Time now) {
   }
 }
 
+void Partition::deliver(PacketId id, Time due) {
+  if (stack_.segments[id].carries == Carries::datagram) return datagrams_.received(id);
+  transport_->received(id, due);
+}
+
 // ---- On a machine that stalls. Between stalls a simulation runs as usual, so a machine that never stalls costs nothing.
 
 // Network's Hosts during a stall: hosts notice nothing until it ends, and do nothing where their own CPUs stall.
 struct Partition::Asleep {
   Partition& partition;
-  Awake<Transport> awake;
 
   void deliver(PacketId id, Time /*due*/) { partition.stack_.clock.noise()->keep_back(id); }
-  void dropped(PacketId id, PortId port, Time when) { awake.dropped(id, port, when); }
-  void left(PortId port, Time when) { awake.left(port, when); }
+  void dropped(PacketId id, PortId port, Time when) { partition.dropped(id, port, when); }
+  void left(PortId port, Time when) { partition.left(port, when); }
   void alarm(PacketId id, Time due) {
     MachineNoise& noise = *partition.stack_.clock.noise();
-    if (!noise.stalls_timers()) return awake.alarm(id, due);
+    if (!noise.stalls_timers()) return partition.alarm(id, due);
     noise.keep_back(id);
   }
 };
 
 void Partition::run_with_stalls(Time limit) {
   MachineNoise& noise = *stack_.clock.noise();
-  Asleep asleep{*this, {*this, *transport_}};
+  Asleep asleep{*this};
   for (Time done = std::exchange(slept_until_, limit);;) {
     const Stall stall = noise.stall();
     const Time begin = noise.elastic() ? stall.begin : stall.begin - 1;
-    if (done < begin) transport_->run(*this, std::min(limit, begin));
+    if (done < begin) stack_.network.run_until(std::min(limit, begin), *this);
     if (limit <= begin) return;
     if (noise.elastic()) {
       stack_.clock.jump(stall.length());
@@ -79,15 +96,14 @@ void Partition::run_with_stalls(Time limit) {
 // Carries out all that came due during the stall, in order.
 void Partition::wake_up(Time now) {
   MachineNoise& noise = *stack_.clock.noise();
-  Awake<Transport> awake{*this, *transport_};
   for (const PacketId id : noise.kept()) {
     const Packet& packet = stack_.network.pool()[id];
     if (packet.kind == Kind::alarm) {
-      awake.alarm(id, now);
+      alarm(id, now);
       continue;
     }
     noise.record(now - packet.due);
-    awake.deliver(id, now);
+    deliver(id, now);
   }
   noise.kept().clear();
 }

@@ -39,8 +39,6 @@ class Partition {
   // Brings queues and counters to this instant, for reading.
   void settle(Time now) { stack_.network.settle(now); }
 
-  void set_port_up(PortId port, bool up, Time now) { stack_.network.set_port_up(port, up, now, stack_); }
-
   [[nodiscard]] Network& network() { return stack_.network; }
   [[nodiscard]] const Network& network() const { return stack_.network; }
   [[nodiscard]] const Stack& stack() const { return stack_; }
@@ -48,11 +46,19 @@ class Partition {
   [[nodiscard]] const Transport& transport() const { return *transport_; }
 
  private:
-  template <class Kind>
-  friend struct Awake;
+  friend class Network;
+
+  // Network's Hosts:
+  void deliver(PacketId id, Time due);
+  void dropped(PacketId id, PortId port, Time when) { stack_.dropped(id, port, when); }
+  void left(PortId port, Time when) { stack_.left(port, when); }
+  void alarm(PacketId id, Time due);
+  void expect(PacketId id) const { transport_->expect(id); }
+  void expect_soon(PacketId id) const { transport_->expect_soon(id); }
+
+  void start_due(Time now);
 
   struct Asleep;
-  void start_due(Time now);
   void run_with_stalls(Time limit);
   void wake_up(Time now);
 
@@ -63,40 +69,6 @@ class Partition {
   std::vector<std::uint32_t> by_start_;  // flows that wait for no other; one alarm stands for all of them
   std::size_t started_ = 0;              // of those
   Time slept_until_ = 0;  // where the machine stalls: everything up to it has happened
-};
-
-// Network's Hosts.
-template <class Kind>
-struct Awake {
-  Partition& partition;
-  Kind& transport;
-
-  void deliver(PacketId id, Time due) {
-    if (partition.stack_.segments[id].carries == Carries::datagram) return partition.datagrams_.received(id);
-    transport.received(id, due);
-  }
-  void dropped(PacketId id, PortId port, Time when) { partition.stack_.dropped(id, port, when); }
-  void left(PortId port, Time when) { partition.stack_.left(port, when); }
-  void alarm(PacketId id, Time due) {
-    PacketPool& pool = partition.stack_.network.pool();
-    const std::uint32_t owner = pool[id].owner;
-    const Alarm what = Timers::alarm_of(pool[id]);
-    pool.release(id);
-    switch (what) {
-      case Alarm::start:
-        return partition.start_due(due);
-      case Alarm::follow:
-        return transport.start(owner, due);
-      case Alarm::nic:
-        return transport.may_send(owner, due);
-      case Alarm::datagram:
-        return partition.datagrams_.send(owner, due);
-      default:
-        return transport.expired(what, owner, id, due);
-    }
-  }
-  void expect(PacketId id) const { transport.expect(id); }
-  void expect_soon(PacketId id) const { transport.expect_soon(id); }
 };
 
 }  // namespace fabric

@@ -90,7 +90,7 @@ bool Simulation::close_subflow(std::uint32_t number) {
 
 void Simulation::set_port_up(PortId port, bool up, Time now) {
   only_undivided("changes of links");
-  partitions_.front()->set_port_up(port, up, now);
+  network().set_port_up(port, up, now, *partitions_.front());
 }
 
 void Simulation::set_port_rate(PortId port, std::int64_t rate_bps) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "simulation/congestion/dctcp.hpp"
-#include "simulation/partition.hpp"
 
 namespace fabric {
 
@@ -808,12 +807,6 @@ Tcp::Tcp(Stack& stack, TcpTables& tables, std::optional<AgentConfig>&& agent)
   const bool needed = std::ranges::any_of(connections_, [](const Connection& each) { return each.control->by_agent; });
   if (needed && !agents_) throw std::invalid_argument("flows are under an agent, but there is none");
   if (agents_ && agents_->read.has_hops()) stack_.network.pool().measure_packets();
-}
-
-// In this file, so that the compiler sees what events call.
-void Tcp::run(Partition& partition, Time limit) {
-  Awake<Tcp> hosts{partition, *this};
-  partition.network().run_until(limit, hosts);
 }
 
 void Tcp::received(PacketId id, Time now) {

@@ -72,7 +72,6 @@ class Tcp final : public Transport {
   // Throws std::invalid_argument where flows are under an agent and there is none.
   Tcp(Stack& stack, TcpTables& tables, std::optional<AgentConfig>&& agent);
 
-  void run(Partition& partition, Time limit) override;
   void start(std::uint32_t number, Time now) override;
   void received(PacketId id, Time now) override;
   void may_send(PortId port, Time now) override;

@@ -32,7 +32,6 @@
 namespace fabric {
 
 class Agents;
-class Partition;
 
 // What readers see of a flow, and of one of its subflows. A transport that has no such thing leaves the number at 0.
 struct FlowProgress {
@@ -79,10 +78,6 @@ class Transport {
   virtual void may_send(PortId port, Time now) = 0;
   // The alarm's descriptor, `id`, is released already.
   virtual void expired(Alarm what, std::uint32_t owner, PacketId id, Time now) = 0;
-
-  // Carries out what is due in the partition up to this instant. A transport that overrides it with its own type
-  // (partition.hpp) has no virtual call for each event.
-  virtual void run(Partition& partition, Time limit);
 
   // Brings into the cache what this packet or alarm, which is due soon, will need; then what that points to.
   virtual void expect(PacketId /*id*/) const {}
