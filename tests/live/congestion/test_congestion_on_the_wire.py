@@ -91,18 +91,6 @@ def test_a_subflow_keeps_to_the_path_of_its_nics(engine: MininetEngine, tmp_path
     assert all(0 < share < 60 for share in shares), "TCP is on the first path"
 
 
-@pytest.fixture(scope="module")
-def results(engine: MininetEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunResult]:
-    """The experiment's own points, shorter."""
-    if not bpf_support().ok:
-        pytest.skip(bpf_support().text)
-    raw = tmp_path_factory.mktemp("raw")
-    options = resolve(options_typed(seconds=5.0, warmup=3.0, traffic="native"), experiment.DEFAULTS)
-    drop_tail, _, marked = experiment.QUEUE.figures[0].points(options, lambda _: options.rate_mbps or 0.0)
-    points = {"drop-tail": drop_tail, "dctcp": marked}
-    return {name: run_once(engine, point, raw, calmly=True) for name, point in points.items()}
-
-
 def queue(result: RunResult) -> npt.NDArray[np.int64]:
     """Return the bottleneck's queue length at every sampled instant of the window."""
     busiest = max((p for p in result.ports if p.layer == "edge-host"), key=lambda port: port.tx_bytes)
@@ -114,34 +102,26 @@ def queue(result: RunResult) -> npt.NDArray[np.int64]:
     return lengths[times >= 0]
 
 
-def doubts_of(results: dict[str, RunResult]) -> str:
-    return texts(reason for result in results.values() for reason in doubts(result))
-
-
-def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
-    results: dict[str, RunResult],
-) -> None:
-    skip_if_repaired(*results.values())
-    threshold = experiment.DEFAULTS["link.ecn_pkts"]
-    low, median = (
-        {name: float(np.percentile(queue(result), share)) for name, result in results.items()}
-        for share in (10, 50)
-    )
-    why = doubts_of(results)
-    assert low["dctcp"] <= threshold, why
-    assert low["dctcp"] < low["drop-tail"] / 5, why
-    assert threshold / 2 <= median["dctcp"] <= 1.5 * threshold, why
-    assert median["dctcp"] < median["drop-tail"] / 5, why
-
-
-def test_throughput_is_that_of_drop_tail(results: dict[str, RunResult]) -> None:
-    skip_if_repaired(*results.values())
-    got = {name: sum(flow.goodput_mbps for flow in result.flows) for name, result in results.items()}
-    assert got["dctcp"] >= 0.95 * got["drop-tail"], doubts_of(results)
-
-
-def test_marks_do_what_drops_did(results: dict[str, RunResult]) -> None:
+def test_dctcp_keeps_a_short_queue_at_full_throughput(engine: MininetEngine, tmp_path: Path) -> None:
+    """The experiment's own points, shorter. A repetition runs them again."""
+    if not bpf_support().ok:
+        pytest.skip(bpf_support().text)
+    options = resolve(options_typed(seconds=5.0, warmup=3.0, traffic="native"), experiment.DEFAULTS)
+    points = experiment.QUEUE.figures[0].points(options, lambda _: options.rate_mbps or 0.0)
+    drop_tail, dctcp = (run_once(engine, points[number], tmp_path, calmly=True) for number in (0, 2))
     with exact():
-        assert results["drop-tail"].metrics["marked"] == 0
-        assert results["dctcp"].metrics["marked"] > 100
-        assert {flow.cc for flow in results["dctcp"].flows} == {"dctcp"}
+        assert drop_tail.metrics["marked"] == 0
+        assert dctcp.metrics["marked"] > 100
+        assert {flow.cc for flow in dctcp.flows} == {"dctcp"}
+    skip_if_repaired(drop_tail, dctcp)
+    why = texts(reason for result in (drop_tail, dctcp) for reason in doubts(result))
+    threshold = experiment.DEFAULTS["link.ecn_pkts"]
+    (low, median), (low_before, median_before) = (
+        [float(np.percentile(queue(result), share)) for share in (10, 50)] for result in (dctcp, drop_tail)
+    )
+    assert low <= threshold, why
+    assert low < low_before / 5, why
+    assert threshold / 2 <= median <= 1.5 * threshold, why
+    assert median < median_before / 5, why
+    got, before = (sum(flow.goodput_mbps for flow in result.flows) for result in (dctcp, drop_tail))
+    assert got >= 0.95 * before, why
