@@ -74,7 +74,7 @@ class FlowRow:
     bytes_received: int
     """Payload of the window, in bytes."""
     retransmits: int
-    """Segments that all its subflows sent again in the window."""
+    """Segments that all its subflows retransmitted in the window."""
     up_s: float
     """Seconds from the start of traffic until the last subflow was established."""
     srtt_ms_mean: float = NO_VALUE
@@ -214,7 +214,7 @@ SAMPLE_COLUMNS: Mapping[str, Mapping[str, str]] = {
         "cwnd_pkts": "congestion window, in segments",
         "srtt_ms": "smoothed RTT",
         "rttvar_ms": "mean deviation of the RTT",
-        "retransmits": "segments sent again since the connection began",
+        "retransmits": "segments retransmitted since the connection began",
         "bytes_acked": "bytes acknowledged since then",
         "unacked_pkts": "segments in flight",
         "notsent_bytes": "bytes in the send buffer that were not sent",

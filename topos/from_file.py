@@ -23,6 +23,15 @@ MAX_DELAY_US = 1e7
 MAX_SPEED = 1e6
 MAX_LOSS = 0.5
 MAX_QUEUE_PKTS = 1_000_000
+RATES_MBPS = (0.01, 400_000.0)
+LINK_NUMBERS = {
+    "rate_mbps": RATES_MBPS,
+    "delay_us": (0, MAX_DELAY_US),
+    "loss_pct": (0, 100 * MAX_LOSS),
+    "queue_pkts": (0, MAX_QUEUE_PKTS),
+}
+"""The attributes of a link and their ranges. 0 stands for none."""
+NODE_ATTRIBUTES = ("kind", "layer")
 
 
 def from_file(name: str, network: str) -> Topology:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from common.errors import UsageError
 from topos import fat_tree, leaf_spine
+from topos.from_file import LINK_NUMBERS, NODE_ATTRIBUTES
 from topos.topology import Kind, Layer, Topology
 
 GBPS = 1000
@@ -55,9 +56,9 @@ def as_graphml(net: Topology, rate_mbps: float) -> str:
 
 def _graphml(nodes: list[dict[str, str]], links: list[dict[str, Any]]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for name in ("kind", "layer"):
+    for name in NODE_ATTRIBUTES:
         yield f'  <key id="{name}" for="node" attr.name="{name}" attr.type="string"/>\n'
-    for name in ("rate_mbps", "delay_us", "loss_pct", "queue_pkts"):
+    for name in LINK_NUMBERS:
         yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="double"/>\n'
     yield '  <graph edgedefault="undirected">\n'
     for tag, entries in (("node", nodes), ("edge", links)):

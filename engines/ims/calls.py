@@ -206,7 +206,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "completed": "calls completed",
         "failed": "calls that failed",
         "registered": "users registered",
-        "retransmitted": "messages sent again",
+        "retransmitted": "messages retransmitted",
         "setup_ms": "median setup time; none without calls",
         "setup_ms_p95": "its 95th percentile",
     },

@@ -163,8 +163,8 @@ def _show(asked: RunOptions, ready: Session, outcome: SweepOutcome) -> dict[str,
     drawn = [path for paths in charts.values() for path in paths]
     settings = OwnSettings(asked.experiment.figures)
     table.print_details(console, outcome.points, judged, ready.lacking)
-    files, headlines = files_in(directory, charts), report.headlines(charts)
-    table.print_closing(console, outcome.points, settings, judged, files, page, headlines)
+    files, headline = files_in(directory, charts), report.headline(charts)
+    table.print_closing(console, outcome.points, settings, judged, files, page, headline)
     summary = str(directory / store.SUMMARY)
     return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
 

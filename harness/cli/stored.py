@@ -35,7 +35,7 @@ from harness.results import point_results, store
 from harness.streams import fitted, write_json
 from model.reasons import texts
 from topos import from_file, writers
-from topos.readers.graph import RATES_MBPS
+from topos.from_file import RATES_MBPS
 
 STATE_INDENT = 9
 NETWORK_MBPS = 10_000.0

@@ -33,6 +33,7 @@ from harness.metrics.metrics import (
     measured_by_programs,
     shown_in,
 )
+from harness.options.options import DURATIONS
 from harness.report import sentences
 from harness.report.sentences import plus_minus
 from harness.report.tables import ClaimRow
@@ -57,7 +58,6 @@ VERDICT_COLOURS = {
 }
 MANY_POINTS = 60
 """Of more points, tables have means over seeds."""
-TIMES = frozenset({"seconds", "warmup_s"})
 METRICS = shown_in(ShownIn.RUN, TABLES)
 OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
@@ -117,7 +117,7 @@ def print_figures(
             unit = f", {metric.short_unit}" if metric.short_unit else ""
             print_wrapped(console, f"{', '.join(names)}: {metric.head}{unit}", "bold")
             console.print(_grid(group, places, metric), highlight=False)
-    _print_doubts(console, measured)
+    _print_doubts(console, measured, [labels.point_label(judged.spec) for judged in measured])
 
 
 def _grid(group: Sequence[PointResult], places: Sequence[tuple[str, str]], metric: Metric) -> Table:
@@ -165,10 +165,10 @@ def _settings(specs: Sequence[RunSpec]) -> tuple[list[list[str]], list[list[str]
         *([_parameter(spec, name) for spec in specs] for name in parameters),
         [named(spec.topology) for spec in specs],
         [spec.workload.matrix for spec in specs],
-        *([words_at(spec, path) for spec in specs] for path in axes if path not in TIMES),
+        *([words_at(spec, path) for spec in specs] for path in axes if path not in DURATIONS),
         [spec.engine for spec in specs],
     ]
-    times = [[words_at(spec, path) for spec in specs] for path in axes if path in TIMES]
+    times = [[words_at(spec, path) for spec in specs] for path in axes if path in DURATIONS]
     return [words for words in found if len(set(words)) > 1], times
 
 
@@ -177,12 +177,15 @@ def _parameter(spec: RunSpec, name: str) -> str:
     return f"{name} {value}" if value != "" else ""
 
 
-def _print_doubts(console: Console, measured: Sequence[PointResult]) -> None:
-    for judged in measured:
+def _print_doubts(console: Console, group: Sequence[PointResult], names: Sequence[str]) -> None:
+    """Print why points, by their names, are not ok, and how often they were run."""
+    for judged, name in zip(group, names, strict=True):
         if judged.reasons:
-            text = f"{judged.state}: {labels.point_label(judged.spec)}: {texts(judged.reasons)}"
+            text = f"{judged.state}: {name}: {texts(judged.reasons)}"
             print_wrapped(console, text, COLOURS[judged.status])
-    for line in sentences.caution_lines(measured):
+        if counts := run_json.attempt_words(judged.attempts):
+            print_wrapped(console, f"{counts}: {name} ({run_json.brief_attempts(judged.attempts)})")
+    for line in sentences.caution_lines(group):
         print_wrapped(console, line, COLOURS[Status.SUSPECT])
 
 
@@ -241,13 +244,13 @@ def print_closing(
     verdicts: Sequence[Verdict],
     files: str,
     report: Path | None = None,
-    headlines: Sequence[str] = (),
+    headline: Sequence[str] = (),
 ) -> None:
-    """Print the last lines, for somebody who reads nothing else: what was found, by the first of the charts'
-    `headlines` where sentences would be too many, what was published, and which page to open."""
+    """Print the last lines, for somebody who reads nothing else: what was found, by a chart's
+    `headline` where sentences would be too many, what was published, and which page to open."""
     print_wrapped(console, files)
     console.print()
-    for sentence in sentences.results(points, own) or (*headlines[:1], *_scores(verdicts)[:1]):
+    for sentence in sentences.results(points, own) or (*headline, *_scores(verdicts)[:1]):
         print_wrapped(console, sentence)
     if report is not None:
         print_wrapped(console, f"Open {report}")
@@ -281,7 +284,11 @@ def _measured(verdict: Verdict) -> str:
     if measured is None:
         return "-"
     unfinished = measured.unfinished_pct
-    left = "" if unfinished is None or unfinished < 0.05 else f" ({unfinished:.1f} % unfinished)"
+    left = (
+        ""
+        if unfinished is None or unfinished < sentences.NOTABLE_PCT
+        else f" ({unfinished:.1f} % unfinished)"
+    )
     half = plus_minus(measured)
     return f"{three_digits(measured.value)}{half}{' (95 %)' if half else ''}{left}"
 
@@ -357,19 +364,12 @@ def _columns(group: Sequence[PointResult]) -> list[Metric]:
 
 
 def _print_notes(console: Console, group: Sequence[PointResult], own: OwnSettings) -> None:
-    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
-        what = f"{name}, seed {judged.spec.seed}"
-        if judged.reasons:
-            text = f"{judged.state}: {what}: {texts(judged.reasons)}"
-            print_wrapped(console, text, COLOURS[judged.status])
-        if counts := run_json.attempt_words(judged.attempts):
-            text = f"{counts}: {what} ({run_json.brief_attempts(judged.attempts)})"
-            print_wrapped(console, text)
-    for line in sentences.caution_lines(group):
-        print_wrapped(console, line, COLOURS[Status.SUSPECT])
-    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+    of_transport = labels.names([judged.spec for judged in group])
+    names = [f"{name}, seed {judged.spec.seed}" for name, judged in zip(of_transport, group, strict=True)]
+    _print_doubts(console, group, names)
+    for judged, name in zip(group, names, strict=True):
         for line in filter(None, (_completion(judged.metrics), _constant_rate(judged.metrics))):
-            print_wrapped(console, f"{name}, seed {judged.spec.seed}: {line}")
+            print_wrapped(console, f"{name}: {line}")
     rows = {
         judged.spec.transport.subflows: row
         for judged in group

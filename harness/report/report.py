@@ -18,6 +18,7 @@ import hashlib
 import html
 import importlib.metadata
 import io
+import itertools
 import json
 import platform
 import re
@@ -181,7 +182,7 @@ def page(
         parts=shown_parts,
         headline=[
             *([tables.score_of(claims)] if contents else []),
-            *(sentences.found_in(loaded) or headlines(charts)[:1]),
+            *(sentences.found_in(loaded) or headline(charts)),
         ],
         first=next((chart for part in shown_parts for chart in part.charts), None),
         basis=sentences.basis(loaded),
@@ -223,10 +224,11 @@ def _template() -> Template:
     return environment.get_template("report.html")
 
 
-def headlines(charts: Charts) -> list[str]:
-    """Return the findings of charts, in their order. Raises StoreError for a chart that cannot be read."""
+def headline(charts: Charts) -> list[str]:
+    """Return the finding of the first chart that has one; nothing without any. Raises StoreError for a chart
+    that cannot be read."""
     drawn = (path for paths in charts.values() for path in paths if path.suffix == ".svg")
-    return [found for path in drawn if (found := finding(_svg(path)))]
+    return list(itertools.islice(filter(None, (finding(_svg(path)) for path in drawn)), 1))
 
 
 def _parts(loaded: ExperimentResults, charts: Charts) -> list[Part]:

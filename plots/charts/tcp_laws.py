@@ -194,10 +194,7 @@ def _wait(panel: Panel, inputs: Inputs) -> Page | None:
     if point is None or waits is None:
         return None
     packet_ms, most = laws.packet_ms(panel.spec.link.rate_mbps), float(waits.queued.max())
-    x, theory = (
-        Axis(low=0, high=most * 1.03),
-        _theory("empty path and packets queued; grey: the first partly sent"),
-    )
+    theory = _theory("empty path and packets queued; grey: the first partly sent")
     lines = [Line(waits.queued, waits.out_ms, _DOT, size=3, alpha=0.4)]
     off, bands, off_bands = list[Line](), list[Band](), list[Band]()
     empty_ms, ends = _levels(panel, inputs, EMPTY_WAY_MS), np.array([0.0, most])

@@ -16,20 +16,13 @@ from typing import Any
 
 from common.errors import UsageError
 from topos import from_file
+from topos.from_file import LINK_NUMBERS
 from topos.topology import Layer, Link
 
 Part = tuple[str, Any]
 """Where a node or a link is in its file, for errors, and its attributes."""
 
 LAYERS = {"edge": Layer.EDGE, "agg": Layer.AGG, "core": Layer.CORE}
-RATES_MBPS = (0.01, 400_000.0)
-LINK_NUMBERS = {
-    "rate_mbps": RATES_MBPS,
-    "delay_us": (0, from_file.MAX_DELAY_US),
-    "loss_pct": (0, 100 * from_file.MAX_LOSS),
-    "queue_pkts": (0, from_file.MAX_QUEUE_PKTS),
-}
-"""The attributes of a link and their ranges. 0 stands for none."""
 LIKE = {
     **dict.fromkeys(("rate", "bandwidth", "bw", "capacity", "speed", "linkspeed"), "rate_mbps"),
     **dict.fromkeys(("delay", "latency"), "delay_us"),
@@ -39,7 +32,6 @@ LIKE = {
 """How names of other tools for these attributes begin, and our names for them."""
 LABELS = frozenset({"source", "target", "key", "id", "name", "label", "color", "comment", "description"})
 """Attributes of a link that are allowed and change nothing."""
-NODE_ATTRIBUTES = ("kind", "layer")
 
 
 @dataclass
@@ -87,11 +79,12 @@ def names(nodes: list[Part], links: list[Part]) -> tuple[list[Part], list[Part]]
     They are letters and digits of the own name, or `n` and the node's position if those are no name.
     """
     given: dict[Any, str] = {}
+    taken: set[str] = set()
     for number, (_, node) in enumerate(nodes):
         own = "".join(char for char in str(node["id"]) if char.isascii() and char.isalnum())
         own = f"n{own}" if own.isdecimal() else own
-        fits = _is_name(own) and own not in given.values()
-        given.setdefault(node["id"], own if fits else f"n{number}")
+        name = given.setdefault(node["id"], own if _is_name(own) and own not in taken else f"n{number}")
+        taken.add(name)
     return [(where, node | {"id": given[node["id"]]}) for where, node in nodes], [
         (where, link | {end: given.get(link[end], link[end]) for end in ("source", "target")})
         for where, link in links

@@ -10,7 +10,8 @@ from typing import Any
 from xml.parsers import expat
 
 from common.errors import UsageError
-from topos.readers.graph import LINK_NUMBERS, NODE_ATTRIBUTES, Part, names
+from topos.from_file import LINK_NUMBERS, NODE_ATTRIBUTES
+from topos.readers.graph import Part, names
 
 OF_ZOO = frozenset({"LinkSpeed", "LinkSpeedUnits", "LinkType", "LinkLabel", "LinkNote"})
 """What says LinkSpeedRaw again, or is a remark."""
